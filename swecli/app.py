@@ -1,0 +1,1 @@
+"""Composition root: settings -> services -> session. Nothing else builds services."""

@@ -1,0 +1,42 @@
+"""What a slash command is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from swecli.core.engine.view import SessionPort
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+
+Screen = Literal["quit", "clear", "pick_mode", "pick_model", "help"]
+"""What only a front-end can do; one without a screen ignores it or ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a command shows, and what the front-end has to do, if anything."""
+
+    blocks: tuple[DisplayBlock, ...] = ()
+    screen: Screen | None = None
+
+    @classmethod
+    def text(cls, text: str, style: Literal["plain", "dim", "warning", "error"] = "plain") -> CommandResult:
+        return cls((TextBlock(text, style),))
+
+
+Run = Callable[[SessionPort, str], Awaitable[CommandResult]]
+"""Takes the session and the text after the command's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlashCommand:
+    """One command. ``while_busy`` says whether it may run while a turn runs."""
+
+    name: str
+    summary: str
+    run: Run
+    aliases: tuple[str, ...] = ()
+    arguments: str = ""
+    """Hint such as "[mode]"."""
+    while_busy: bool = True

@@ -1,0 +1,126 @@
+"""What a front-end may look up of a session. Read-only; it never holds engine objects."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Protocol
+
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.commands import Command
+from swecli.core.protocol.events import (
+    Budget,
+    Event,
+    Mode,
+    PermissionRequested,
+    QuestionAsked,
+    Queued,
+)
+from swecli.core.protocol.messages import Message
+from swecli.core.protocol.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """Result of a tool that a slash command ran through the permission gate."""
+
+    text: str
+    is_error: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over the session. ``cost`` is US dollars, None while any price is unknown."""
+
+    turns: int = 0
+    steps: int = 0
+    tools: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read: int = 0
+    cost: Decimal | None = None
+    by_tool: Mapping[str, int] = field(default_factory=lambda: {})
+
+
+class SessionView(Protocol):
+    """Current values; each property is cheap."""
+
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def cwd(self) -> Path: ...
+    @property
+    def mode(self) -> Mode: ...
+    @property
+    def model(self) -> ModelInfo | None:
+        """None while no provider is configured."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+        ...
+
+    @property
+    def budget(self) -> Budget | None:
+        """The newest measure of the context; None before the first."""
+        ...
+
+    @property
+    def last_usage(self) -> Usage | None: ...
+    @property
+    def totals(self) -> Totals: ...
+    @property
+    def queue(self) -> tuple[Queued, ...]: ...
+    @property
+    def todos(self) -> tuple[Todo, ...]: ...
+    @property
+    def permission(self) -> PermissionRequested | None:
+        """The permission question that waits longest, if any."""
+        ...
+
+    @property
+    def question(self) -> QuestionAsked | None: ...
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The conversation as the model sees it."""
+        ...
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """Paths of the project instruction files in the prompt."""
+        ...
+
+
+class SessionPort(Protocol):
+    """What a front-end holds of a session."""
+
+    @property
+    def view(self) -> SessionView: ...
+
+    def send(self, command: Command) -> None:
+        """Hand over a command. Never blocks and never raises; results come as events."""
+        ...
+
+    def subscribe(self, *, replay: bool = False) -> AsyncIterator[Event]:
+        """Events from now on, in order, none lost; with ``replay`` the stored facts of the session first.
+        Ends after the session is closed."""
+        ...
+
+    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
+        """Run one tool on behalf of a slash command, through the same gate, items and events as the model's
+        calls. Only between turns."""
+        ...
+
+    async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
+        """One question to the model outside of the conversation. None when there is no model or it failed
+        (a Notice says why)."""
+        ...
+
+    async def close(self) -> None:
+        """Interrupt, commit, stop processes."""
+        ...

@@ -1,0 +1,215 @@
+"""The model port: a request in neutral form goes in, a stream of neutral events comes out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from swecli.core.protocol.messages import Message, ToolCallPart
+from swecli.core.protocol.usage import Usage
+
+ErrorKind = Literal[
+    "context_overflow",
+    "quota",
+    "rate_limit",
+    "overloaded",
+    "auth",
+    "not_found",
+    "too_large",
+    "bad_request",
+    "server",
+    "network",
+    "stalled",
+    "truncated",
+    "protocol",
+]
+"""What went wrong with a request. ``truncated``: the stream ended without its terminal event; ``stalled``: no
+meaningful event within the limit; ``protocol``: the answer is not of the protocol (HTML, garbage)."""
+
+RETRYABLE: frozenset[ErrorKind] = frozenset(("rate_limit", "overloaded", "server", "network", "stalled", "truncated"))
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderError(Exception):
+    """A failed request. ``message`` is the provider's own sentence; ``hint`` says what the user can do."""
+
+    kind: ErrorKind
+    message: str
+    status: int | None = None
+    code: str | int | None = None
+    error_type: str | None = None
+    retry_after: float | None = None
+    """Seconds, as the server asked."""
+    prompt_tokens: int | None = None
+    """Size of the prompt as an overflow error states it."""
+    window: int | None = None
+    """Context window as an overflow error states it, in tokens."""
+    hint: str = ""
+
+    @property
+    def retryable(self) -> bool:
+        return self.kind in RETRYABLE
+
+    def __str__(self) -> str:
+        status = f" (HTTP {self.status})" if self.status is not None and self.status != 200 else ""
+        return f"{self.kind}{status}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemBlock:
+    """One piece of the system prompt; ``breakpoint`` asks for a cache breakpoint after it."""
+
+    text: str
+    breakpoint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A tool as the model sees it. ``parameters`` is a JSON Schema object, frozen for the session."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One request. Everything before ``tail`` is the stable prefix.
+
+    ``breakpoints`` are indexes into ``messages`` after which a cache breakpoint is wanted. ``tail`` is
+    ephemeral text for after the newest message; it is not part of the history. ``session`` routes
+    provider caches.
+    """
+
+    system: tuple[SystemBlock, ...]
+    tools: tuple[ToolSchema, ...]
+    messages: tuple[Message, ...]
+    breakpoints: tuple[int, ...] = ()
+    tail: str = ""
+    max_output_tokens: int | None = None
+    effort: str | None = None
+    session: str = ""
+
+
+# --- stream events: ``part`` is the index of the part within the assistant message -----------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The provider accepted the request and began to answer."""
+
+    model: str | None = None
+    response_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    part: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    part: int
+    text: str
+    kind: Literal["raw", "summary"] = "raw"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallStarted:
+    part: int
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolArgsDelta:
+    part: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDone:
+    """The call's arguments are whole; it must not be executed before ``Finished``."""
+
+    part: int
+    call: ToolCallPart
+
+
+@dataclass(frozen=True, slots=True)
+class UsageUpdate:
+    """Replaces what was reported before; never to be added."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class StreamNotice:
+    """Something worth a line: an optional parameter was dropped, an unknown item was kept."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Terminal: the whole assistant message, ``response`` set."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Terminal: the error and what had arrived until then (``response.complete`` is False), if anything."""
+
+    error: ProviderError
+    message: Message | None = None
+
+
+StreamEvent = (
+    Started
+    | TextDelta
+    | ReasoningDelta
+    | ToolCallStarted
+    | ToolArgsDelta
+    | ToolCallDone
+    | UsageUpdate
+    | StreamNotice
+    | Finished
+    | Failed
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What is known of a model. None = unknown; ``window_source`` says where the window is known from."""
+
+    provider: str
+    name: str
+    window: int | None = None
+    """Total context window in tokens."""
+    max_output: int | None = None
+    window_source: str = "assumed"
+    images: bool = False
+
+    @property
+    def ref(self) -> str:
+        """``provider/name``, as ``-m`` takes it."""
+        return f"{self.provider}/{self.name}"
+
+
+class ModelClient(Protocol):
+    """One model behind one endpoint."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """Send the request. Yields events, the last of which is ``Finished`` or ``Failed``; raises nothing
+        but cancellation. Makes exactly one attempt: retrying is the engine's decision. Closing the iterator
+        (or cancelling the task) aborts the request at once."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections."""
+        ...

@@ -1,0 +1,1 @@
+"""What may run: one pure decision function over mode, rules, trust, sandbox and call."""

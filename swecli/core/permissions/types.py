@@ -1,0 +1,77 @@
+"""Values of the permission decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from swecli.core.protocol.events import Mode
+
+Outcome = Literal["allow", "ask", "deny"]
+RuleScope = Literal["user", "project", "session", "flag"]
+RuleEffect = Literal["allow", "ask", "deny"]
+Trust = Literal["unknown", "declined", "session", "trusted"]
+Sandbox = Literal["off", "partial", "full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What a call declares to touch, with resolved absolute paths. The scheduler and the permission decision
+    read nothing else of a tool.
+
+    ``reads`` and ``writes`` are files or directories; ``command`` is set for a shell command, which may
+    touch anything; ``network`` is a host; ``interactive`` calls only talk to the user; ``internal`` calls
+    change nothing but the session itself (todos, notes).
+    """
+
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    command: str | None = None
+    network: str | None = None
+    interactive: bool = False
+    internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``Tool`` or ``Tool(pattern)`` in one of three lists."""
+
+    effect: RuleEffect
+    text: str
+    scope: RuleScope
+    origin: str = ""
+    """File and line, or "flag", or "always, 12:03"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call as the decision sees it. ``roots`` are the resolved workspace directories."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+    effects: Effects
+    cwd: str
+    roots: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Everything besides the call that the decision depends on."""
+
+    mode: Mode = "default"
+    rules: tuple[Rule, ...] = ()
+    trust: Trust = "unknown"
+    sandbox: Sandbox = "off"
+    yolo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """``reason`` is shown and logged; ``rule`` decided if set; ``offer`` is the rule that "always" would add."""
+
+    outcome: Outcome
+    reason: str
+    rule: Rule | None = None
+    offer: str | None = None
+    evidence: tuple[str, ...] = field(default=())

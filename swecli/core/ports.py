@@ -1,0 +1,83 @@
+"""Behaviour that packages of one level need of each other. ``app.py`` wires the implementations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.events import Question
+
+
+@dataclass(frozen=True, slots=True)
+class BlobRef:
+    """A stored result. ``size`` is bytes."""
+
+    id: str
+    tool: str
+    size: int
+
+
+class BlobStore(Protocol):
+    """Large results that left the context."""
+
+    def put(self, tool: str, content: bytes) -> BlobRef: ...
+
+    def get(self, ref: str) -> bytes | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptHit:
+    item: str
+    excerpt: str
+    score: float
+
+
+class TranscriptSearch(Protocol):
+    """Ranked search over everything a session has seen."""
+
+    def search(self, query: str, limit: int) -> Sequence[TranscriptHit]: ...
+
+
+class SubagentRunner(Protocol):
+    """Runs a task in a session of its own and returns its capped report."""
+
+    async def run(self, profile: str, task: str, item: str) -> str: ...
+
+
+class MemoryStore(Protocol):
+    """Notes that outlive a session, as text for the prompt."""
+
+    def prompt_text(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HookOutcome:
+    """``block`` refuses the action with the reason; ``context`` is text for the model."""
+
+    block: bool = False
+    reason: str = ""
+    context: str = ""
+
+
+class Hooks(Protocol):
+    """User programs at named points of the loop. Payloads are JSON objects."""
+
+    async def fire(self, point: str, payload: dict[str, object]) -> HookOutcome: ...
+
+
+class Asker(Protocol):
+    """Puts questions to the user and waits. Returns one tuple of labels or free text for each question;
+    an empty tuple when the user dismissed them, None when nobody can be asked (headless)."""
+
+    async def ask(self, item: str, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...] | None: ...
+
+
+class TodoBoard(Protocol):
+    """The session's todo list."""
+
+    @property
+    def todos(self) -> tuple[Todo, ...]: ...
+
+    def replace(self, todos: Sequence[Todo]) -> None: ...

@@ -1,0 +1,1 @@
+"""Values that everything speaks: messages, events, commands, display blocks, usage."""

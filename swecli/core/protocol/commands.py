@@ -1,0 +1,176 @@
+"""Commands: everything that a front-end can ask of a session. All of them are plain data and have a JSON
+form, so that a script, an editor, a test and the terminal interface drive the same agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from swecli.core.protocol.events import Mode, PermissionChoice
+from swecli.core.protocol.messages import ImagePart
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """A message of the user. While a turn runs it is queued for after it."""
+
+    text: str
+    images: tuple[ImagePart, ...] = ()
+    type: Literal["submit"] = field(default="submit", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Steer:
+    """A message for the running turn, put in at the next tool boundary. Without a turn it is a Submit."""
+
+    text: str
+    type: Literal["steer"] = field(default="steer", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class EditQueue:
+    """Change or remove (``text`` None) a waiting message."""
+
+    id: str
+    text: str | None
+    type: Literal["edit_queue"] = field(default="edit_queue", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """Stop the running turn; what was written so far is committed."""
+
+    type: Literal["interrupt"] = field(default="interrupt", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CancelItem:
+    """Stop one running tool call; the turn goes on."""
+
+    item: str
+    type: Literal["cancel_item"] = field(default="cancel_item", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """Move a running command to the background."""
+
+    item: str
+    type: Literal["background"] = field(default="background", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPermission:
+    """``note`` is a word to the model that goes with a rejection."""
+
+    request: str
+    choice: PermissionChoice
+    note: str = ""
+    type: Literal["reply_permission"] = field(default="reply_permission", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One tuple of chosen labels or free text for each question; empty to dismiss."""
+
+    request: str
+    answers: tuple[tuple[str, ...], ...]
+    type: Literal["answer"] = field(default="answer", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SetMode:
+    mode: Mode
+    type: Literal["set_mode"] = field(default="set_mode", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SetModel:
+    """``model`` is ``provider/name``."""
+
+    model: str
+    type: Literal["set_model"] = field(default="set_model", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SetEffort:
+    effort: str | None
+    type: Literal["set_effort"] = field(default="set_effort", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    focus: str = ""
+    type: Literal["compact"] = field(default="compact", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoCompaction:
+    type: Literal["undo_compaction"] = field(default="undo_compaction", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RedoCompaction:
+    type: Literal["redo_compaction"] = field(default="redo_compaction", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class EditContext:
+    action: Literal["pin", "unpin", "drop", "restore", "offload"]
+    items: tuple[str, ...]
+    type: Literal["edit_context"] = field(default="edit_context", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """Continue from before ``item`` (a user item)."""
+
+    item: str
+    type: Literal["rewind"] = field(default="rewind", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Continue in a new session that starts with this one's history, up to before ``item`` if given."""
+
+    item: str | None = None
+    type: Literal["fork"] = field(default="fork", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RunShell:
+    """The user's own ``!command``: runs without asking, its output joins the context."""
+
+    command: str
+    type: Literal["run_shell"] = field(default="run_shell", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End the session: interrupt the turn, commit, stop jobs."""
+
+    type: Literal["close"] = field(default="close", kw_only=True)
+
+
+Command = (
+    Submit
+    | Steer
+    | EditQueue
+    | Interrupt
+    | CancelItem
+    | Background
+    | ReplyPermission
+    | Answer
+    | SetMode
+    | SetModel
+    | SetEffort
+    | Compact
+    | UndoCompaction
+    | RedoCompaction
+    | EditContext
+    | Rewind
+    | Fork
+    | RunShell
+    | Close
+)
+"""The closed union of commands, discriminated by ``type``."""

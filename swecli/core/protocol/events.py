@@ -1,0 +1,529 @@
+"""Events: everything that happens in a session, as one stream.
+
+Each event is an envelope around a body from a closed union. Bodies are of two classes:
+
+- **facts** are stored before the next model call; the session's state is a reduction of them;
+- **deltas** are shown and forgotten (a running answer is coalesced into ``ItemCheckpointed`` facts).
+
+An event of a type that this version does not know decodes to ``Unknown`` and is written back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from swecli.core.protocol.blocks import DisplayBlock, Todo
+from swecli.core.protocol.messages import Origin, Part, Stop
+from swecli.core.protocol.usage import Usage
+
+PROTOCOL_VERSION = 1
+
+Mode = Literal["default", "accept-edits", "plan", "auto"]
+"""Permission modes; they are enforced where calls are executed."""
+
+ItemKind = Literal["user", "text", "reasoning", "tool", "compaction", "subagent"]
+ItemStatus = Literal["ok", "error", "rejected", "interrupted"]
+TurnOutcome = Literal["done", "interrupted", "blocked", "limit", "error"]
+ContextLevel = Literal["ok", "warn", "compact", "block"]
+NoticeLevel = Literal["info", "warning", "error"]
+
+# --- turns -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SessionStarted:
+    """First event of a session, and again at each resume (``resumed`` set)."""
+
+    cwd: str
+    model: str
+    mode: Mode
+    swecli: str
+    """Version of swecli."""
+    resumed: bool = False
+    type: Literal["session_started"] = field(default="session_started", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """The user's message is accepted and work on it begins. ``item`` is the user item that opened it."""
+
+    item: str
+    type: Literal["turn_started"] = field(default="turn_started", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One component of the context budget. ``limit`` is its own budget in tokens, where it has one."""
+
+    name: str
+    tokens: int
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Measure of one request by component, in tokens, against the effective window.
+
+    ``effective`` = window - reserved output. ``upper`` is the upper edge of the estimate, which the gate
+    uses. ``source`` says whether the total is anchored on reported usage or estimated, ``window_source``
+    where the window size is known from.
+    """
+
+    components: tuple[Component, ...]
+    used: int
+    upper: int
+    effective: int
+    window: int
+    reserve: int
+    level: ContextLevel
+    source: Literal["measured", "estimated", "unknown"] = "estimated"
+    window_source: str = ""
+
+    @property
+    def share(self) -> float:
+        """Used share of the effective window, 0..1 and above when it overflows."""
+        return self.used / self.effective if self.effective > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """One model request and the tools that it calls. ``step`` counts from 1 within the turn."""
+
+    step: int
+    budget: Budget
+    type: Literal["step_started"] = field(default="step_started", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelResponded:
+    """The model's answer of one step is final: the named items, in order, form one assistant message.
+
+    Written before any of its tools starts. ``complete`` is False for a cut, failed or interrupted stream,
+    whose calls are never executed.
+    """
+
+    message: str
+    """Ledger id of the assistant message."""
+    items: tuple[str, ...]
+    origin: Origin
+    stop: Stop = Stop()
+    usage: Usage | None = None
+    response_id: str | None = None
+    complete: bool = True
+    first_token_ms: int | None = None
+    duration_ms: int | None = None
+    type: Literal["model_responded"] = field(default="model_responded", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    """The step's tools have ended as well. ``cost`` is US dollars as a decimal string; None = unknown."""
+
+    step: int
+    usage: Usage | None = None
+    cost: str | None = None
+    type: Literal["step_ended"] = field(default="step_ended", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryScheduled:
+    """A failed request is tried again after ``delay`` seconds; Esc cancels the wait."""
+
+    attempt: int
+    limit: int
+    delay: float
+    kind: str
+    reason: str
+    type: Literal["retry_scheduled"] = field(default="retry_scheduled", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """``reason`` is one sentence for the user; ``error_kind`` the error taxonomy's word for outcome error."""
+
+    outcome: TurnOutcome
+    reason: str = ""
+    error_kind: str = ""
+    duration: float = 0.0
+    """Seconds."""
+    usage: Usage | None = None
+    """Sum over the turn's steps."""
+    type: Literal["turn_ended"] = field(default="turn_ended", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChanged:
+    mode: Mode
+    reason: str = ""
+    type: Literal["mode_changed"] = field(default="mode_changed", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChanged:
+    model: str
+    effort: str | None = None
+    window: int | None = None
+    type: Literal["model_changed"] = field(default="model_changed", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A message that waits: ``steer`` goes in at the next tool boundary, otherwise after the turn."""
+
+    id: str
+    text: str
+    steer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChanged:
+    queue: tuple[Queued, ...]
+    type: Literal["queue_changed"] = field(default="queue_changed", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """The conversation continues from before ``item``; what came after it is no longer in the view."""
+
+    item: str
+    reason: str = ""
+    type: Literal["rewound"] = field(default="rewound", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A line for the user that belongs to no item. ``topic`` names the subsystem; ``hint`` what to do next."""
+
+    text: str
+    level: NoticeLevel = "info"
+    topic: str = ""
+    hint: str = ""
+    type: Literal["notice"] = field(default="notice", kw_only=True)
+
+
+# --- items: one lifecycle for all that is on screen ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ItemStarted:
+    """Something begins to appear. ``name`` is the tool's name for a tool call, else empty."""
+
+    item: str
+    kind: ItemKind
+    name: str = ""
+    title: str = ""
+    """Target of a tool call once it is known (a path, a command), else empty."""
+    type: Literal["item_started"] = field(default="item_started", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemDelta:
+    """A piece of text (of text and reasoning items), of arguments or of live output (of tool items)."""
+
+    item: str
+    text: str
+    channel: Literal["text", "arguments", "output"] = "text"
+    type: Literal["item_delta"] = field(default="item_delta", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemCheckpointed:
+    """What the item holds so far, whole: stored at least every 500 ms of a running answer.
+
+    For a tool call it is stored once, with the complete ``ToolCallPart``, before the tool can run. A later
+    checkpoint with ``running`` set marks that execution has begun.
+    """
+
+    item: str
+    part: Part
+    title: str = ""
+    running: bool = False
+    type: Literal["item_checkpointed"] = field(default="item_checkpointed", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemCompleted:
+    """Terminal event of an item. ``parts`` is its final content.
+
+    User items: their text and images. Text and reasoning: the one part. Tool calls: the one
+    ``ToolResultPart`` (the call itself is in the checkpoint). ``blocks`` is what a person sees, ``detail``
+    one short phrase of result ("15 matches in 4 files", "+3 -1", "exit 1").
+    """
+
+    item: str
+    status: ItemStatus
+    parts: tuple[Part, ...] = ()
+    blocks: tuple[DisplayBlock, ...] = ()
+    detail: str = ""
+    duration: float | None = None
+    type: Literal["item_completed"] = field(default="item_completed", kw_only=True)
+
+
+# --- requests to the user -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRequested:
+    """A call waits for consent. What is shown is what will run: ``binding`` is the SHA-256 of tool,
+    arguments, working directory and target, recomputed before execution."""
+
+    request: str
+    item: str
+    tool: str
+    title: str
+    blocks: tuple[DisplayBlock, ...]
+    reason: str
+    binding: str
+    rule: str | None = None
+    """The rule that "always" would add for this session; None where always is not offered."""
+    evidence: tuple[str, ...] = ()
+    type: Literal["permission_requested"] = field(default="permission_requested", kw_only=True)
+
+
+PermissionChoice = Literal["once", "always", "reject"]
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionResolved:
+    request: str
+    choice: PermissionChoice | Literal["cancelled"]
+    by: Literal["user", "headless", "engine"] = "user"
+    note: str = ""
+    """The user's word to the model on a rejection."""
+    type: Literal["permission_resolved"] = field(default="permission_resolved", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    label: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question of the model to the user; without options it asks for free text."""
+
+    text: str
+    options: tuple[Option, ...] = ()
+    multiple: bool = False
+    header: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAsked:
+    request: str
+    item: str
+    questions: tuple[Question, ...]
+    type: Literal["question_asked"] = field(default="question_asked", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswered:
+    """One tuple of chosen labels or free text for each question; empty when it was dismissed."""
+
+    request: str
+    answers: tuple[tuple[str, ...], ...]
+    by: Literal["user", "headless", "engine"] = "user"
+    type: Literal["question_answered"] = field(default="question_answered", kw_only=True)
+
+
+# --- context ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ContextMeasured:
+    """The one number that meter, gate, ``/context`` and JSON output share."""
+
+    budget: Budget
+    type: Literal["context_measured"] = field(default="context_measured", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStarted:
+    item: str
+    trigger: Literal["manual", "auto", "overflow", "model"]
+    strategy: str
+    tokens_before: int
+    type: Literal["compaction_started"] = field(default="compaction_started", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewEntry:
+    """One entry of the model's view: a live ledger item, its stub, or a summary that stands for several."""
+
+    kind: Literal["live", "stub", "summary"]
+    id: str
+    text: str = ""
+    """Replacement text of a stub or summary."""
+    sources: tuple[str, ...] = ()
+    """Ledger ids that a summary stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionCompleted:
+    """The transaction's commit: ``view`` replaces the model's view in one step."""
+
+    item: str
+    view: tuple[ViewEntry, ...]
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+    strategies: tuple[str, ...]
+    summary: str = ""
+    type: Literal["compaction_completed"] = field(default="compaction_completed", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionFailed:
+    """Nothing was changed."""
+
+    item: str
+    reason: str
+    type: Literal["compaction_failed"] = field(default="compaction_failed", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionUndone:
+    item: str
+    type: Literal["compaction_undone"] = field(default="compaction_undone", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRedone:
+    item: str
+    type: Literal["compaction_redone"] = field(default="compaction_redone", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Offloaded:
+    """One item that left the context. ``ref`` finds it again."""
+
+    item: str
+    ref: str
+    tokens: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsOffloaded:
+    items: tuple[Offloaded, ...]
+    type: Literal["items_offloaded"] = field(default="items_offloaded", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextEdited:
+    """The user pinned, dropped, restored or offloaded ledger items."""
+
+    action: Literal["pin", "unpin", "drop", "restore", "offload"]
+    items: tuple[str, ...]
+    type: Literal["context_edited"] = field(default="context_edited", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheBreak:
+    """The prompt prefix changed, so the provider's cache is missed from there on."""
+
+    cause: str
+    tokens: int
+    type: Literal["cache_break"] = field(default="cache_break", kw_only=True)
+
+
+# --- files, plans, jobs -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanged:
+    """swecli changed a file. Hashes are SHA-256 of the bytes; None = the file did or does not exist."""
+
+    path: str
+    before: str | None
+    after: str | None
+    item: str = ""
+    type: Literal["file_changed"] = field(default="file_changed", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TodosChanged:
+    todos: tuple[Todo, ...]
+    type: Literal["todos_changed"] = field(default="todos_changed", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class JobChanged:
+    """A command that runs in the background."""
+
+    job: str
+    command: str
+    status: Literal["running", "exited", "killed"]
+    exit_status: int | None = None
+    type: Literal["job_changed"] = field(default="job_changed", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A body of a later version: its type and the whole body, kept so that a replay loses nothing."""
+
+    type: str
+    data: Mapping[str, Any]
+
+
+Body = (
+    SessionStarted
+    | TurnStarted
+    | StepStarted
+    | ModelResponded
+    | StepEnded
+    | RetryScheduled
+    | TurnEnded
+    | ModeChanged
+    | ModelChanged
+    | QueueChanged
+    | Rewound
+    | Notice
+    | ItemStarted
+    | ItemDelta
+    | ItemCheckpointed
+    | ItemCompleted
+    | PermissionRequested
+    | PermissionResolved
+    | QuestionAsked
+    | QuestionAnswered
+    | ContextMeasured
+    | CompactionStarted
+    | CompactionCompleted
+    | CompactionFailed
+    | CompactionUndone
+    | CompactionRedone
+    | ItemsOffloaded
+    | ContextEdited
+    | CacheBreak
+    | FileChanged
+    | TodosChanged
+    | JobChanged
+)
+"""The closed union of known bodies, discriminated by ``type``."""
+
+DELTAS: tuple[type, ...] = (ItemDelta, RetryScheduled, ContextMeasured)
+"""Bodies that are shown but not stored."""
+
+
+def is_fact(body: Body | Unknown) -> bool:
+    """Whether the body is stored before the next model call."""
+    return not isinstance(body, DELTAS)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Envelope. ``seq`` rises by one within a session, over facts and deltas alike; ``ts`` is Unix seconds;
+    ``turn`` counts from 1 (0 outside of turns); ``agent`` is "main" or a subagent's id."""
+
+    seq: int
+    ts: float
+    session: str
+    turn: int
+    body: Body | Unknown
+    agent: str = "main"
+    v: int = PROTOCOL_VERSION

@@ -1,0 +1,1 @@
+"""Tools: one small class per file, a registry, and the bounding of results."""

@@ -1,0 +1,127 @@
+"""What a tool is: parameters, declared effects, a preview bound to what was shown, and the run itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from swecli.core.permissions.types import Effects
+from swecli.core.ports import Asker, TodoBoard
+from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.messages import ImagePart
+
+
+class Params(BaseModel):
+    """Base of all tool parameters: unknown keys are errors that the model gets to read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+P = TypeVar("P", bound=Params)
+
+
+class ToolError(Exception):
+    """The call can't be done; the message goes to the model as an error result and says what to do next."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file that a tool changed. Hashes are SHA-256 of the bytes; None = did or does not exist."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What the user is shown before consent. ``state`` describes the target as it was when shown (for
+    example the file's hash); it is recomputed before execution and a difference means to ask again."""
+
+    blocks: tuple[DisplayBlock, ...] = ()
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """Result of a run: ``text`` for the model, ``blocks`` and ``detail`` (one short phrase) for the user."""
+
+    text: str
+    blocks: tuple[DisplayBlock, ...] = ()
+    detail: str = ""
+    is_error: bool = False
+    images: tuple[ImagePart, ...] = ()
+    changed: tuple[ChangedFile, ...] = ()
+    exit_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What a tool may use. ``cwd`` is the working directory of the session, ``roots`` the workspace
+    directories (resolved). ``output`` takes live output text as it comes (any thread of the event loop)."""
+
+    item: str
+    cwd: Path
+    roots: tuple[Path, ...]
+    output: Callable[[str], None]
+    asker: Asker
+    todos: TodoBoard
+    environment: dict[str, str] = field(default_factory=lambda: {})
+    """Environment for child processes, already scrubbed."""
+
+    def resolve(self, path: str) -> Path:
+        """The absolute path of ``path`` as the model wrote it, links followed as far as they exist."""
+        expanded = Path(path).expanduser()
+        return (expanded if expanded.is_absolute() else self.cwd / expanded).resolve()
+
+    def display(self, path: Path) -> str:
+        """``path`` relative to the workspace where it is inside, else absolute."""
+        for root in (self.cwd, *self.roots):
+            if path.is_relative_to(root):
+                return str(path.relative_to(root))
+        return str(path)
+
+
+class Tool(ABC, Generic[P]):
+    """One tool. The description is the text file ``descriptions/<name>.md`` beside the tools."""
+
+    name: ClassVar[str]
+    verb: ClassVar[str]
+    """What the transcript shows: Read, Edit, Search, Run."""
+    params: ClassVar[type[Params]]
+
+    @abstractmethod
+    def effects(self, params: P, ctx: ToolContext) -> Effects:
+        """What this call would touch. Pure besides resolving paths."""
+
+    def title(self, params: P, ctx: ToolContext) -> str:
+        """The target on one line: a path, a pattern, a command."""
+        return ""
+
+    async def preview(self, params: P, ctx: ToolContext) -> Preview:
+        """What to show before consent. Raises ``ToolError`` when the call can't succeed anyway."""
+        return Preview()
+
+    @abstractmethod
+    async def run(self, params: P, ctx: ToolContext) -> ToolOutcome:
+        """Do it. Cancellation must leave no process and no half-written file behind.
+
+        Raises:
+            ToolError: it can't be done.
+        """
+
+
+AnyTool = Tool[Any]
+
+
+def binding(tool: str, params: Params, cwd: Path, state: str) -> str:
+    """The hash that an approval is bound to."""
+    shown = json.dumps([tool, params.model_dump(mode="json"), str(cwd), state], sort_keys=True)
+    return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,1 @@
+"""Front-end without a screen: text, json, stream-json."""
