@@ -1,0 +1,52 @@
+# From a bare Python >= 3.11: each target makes .venv and installs what it needs, once.
+# PYTHON=/path/to/python chooses the interpreter; ARGS="..." goes to the program.
+
+BIN := .venv/bin
+RUNTIME := .venv/.swecli-runtime
+DEV := .venv/.swecli-dev
+MINUTES ?= 10
+
+.DEFAULT_GOAL := help
+.PHONY: help demo run test check bench soak test-live docs lock clean
+
+help: ## This list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(RUNTIME): pyproject.toml scripts/setup.sh
+	@sh scripts/setup.sh runtime
+
+$(DEV): pyproject.toml requirements-dev.txt scripts/setup.sh
+	@sh scripts/setup.sh dev
+
+demo: $(RUNTIME) ## The program on a sample project with a scripted model: no key, no network
+	@$(BIN)/swecli demo $(ARGS)
+
+run: $(RUNTIME) ## The program in this folder
+	@$(BIN)/swecli $(ARGS)
+
+check: $(DEV) ## Style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+test: check ## Everything that CI runs
+	$(BIN)/pytest -n 2 $(ARGS)
+
+bench: $(DEV) ## Figures as ratios to a bare interpreter and to a minimal Textual app
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+soak: $(DEV) ## The tests again and again with new random examples, for MINUTES=10
+	@$(BIN)/python scripts/soak.py --minutes $(MINUTES) $(ARGS)
+
+test-live: $(DEV) ## Four small tasks against the provider whose key is in the environment
+	@SWECLI_LIVE=1 $(BIN)/pytest tests/live -rs $(ARGS)
+
+docs: $(DEV) ## Write what in docs/ is generated
+	@$(BIN)/python scripts/generate_docs.py
+
+lock: ## Write requirements-dev.txt anew from pyproject.toml
+	@sh scripts/lock.sh
+
+clean: ## Remove .venv and caches
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

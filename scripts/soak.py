@@ -1,0 +1,37 @@
+"""Runs the test suite again and again, each time with new random examples, until the time is over.
+
+The suite's property tests and sweeps draw their examples at random; one run sees few of them. A failure ends the
+soak and names the seed that repeats it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import time
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long to go on starting new rounds")
+    parser.add_argument("paths", nargs="*", default=["tests"], help="test files or folders")
+    options = parser.parse_args()
+    end = time.monotonic() + options.minutes * 60
+    rounds = 0
+    while rounds == 0 or time.monotonic() < end:
+        rounds += 1
+        seed = random.SystemRandom().randrange(2**31)
+        print(f"round {rounds}, seed {seed}", flush=True)
+        command = [sys.executable, "-m", "pytest", "-n", "2", f"--hypothesis-seed={seed}", *options.paths]
+        status = subprocess.run(command, check=False).returncode
+        if status != 0:
+            print(f"failed in round {rounds}; repeat it with: {' '.join(command[1:])}")
+            return 1
+    print(f"{rounds} rounds passed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
