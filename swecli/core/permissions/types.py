@@ -64,6 +64,11 @@ class Policy:
     trust: Trust = "unknown"
     sandbox: Sandbox = "off"
     yolo: bool = False
+    own_dirs: tuple[str, ...] = ()
+    """Resolved directories of swecli's own configuration, data, state and cache: no tool writes there, whatever
+    the mode and the rules."""
+    home: str = ""
+    """The user's resolved home directory; empty when unknown, and then no ``~`` rule matches."""
 
 
 @dataclass(frozen=True, slots=True)
