@@ -23,7 +23,8 @@ PROTOCOL_VERSION = 1
 Mode = Literal["default", "accept-edits", "plan", "auto"]
 """Permission modes; they are enforced where calls are executed."""
 
-ItemKind = Literal["user", "text", "reasoning", "tool", "compaction", "subagent"]
+ItemKind = Literal["user", "text", "reasoning", "tool", "opaque", "compaction", "subagent"]
+"""``opaque`` items are provider data that nobody needs to see; they are kept for the next request."""
 ItemStatus = Literal["ok", "error", "rejected", "interrupted"]
 TurnOutcome = Literal["done", "interrupted", "blocked", "limit", "error"]
 ContextLevel = Literal["ok", "warn", "compact", "block"]
@@ -42,6 +43,8 @@ class SessionStarted:
     swecli: str
     """Version of swecli."""
     resumed: bool = False
+    environment: str = ""
+    """What the model is told about date, directory and platform; it goes in front of the first user message."""
     type: Literal["session_started"] = field(default="session_started", kw_only=True)
 
 
@@ -247,7 +250,8 @@ class ItemCheckpointed:
 class ItemCompleted:
     """Terminal event of an item. ``parts`` is its final content.
 
-    User items: their text and images. Text and reasoning: the one part. Tool calls: the one
+    User items: their text and images; one named "shell" is the user's own ``!command``, with a
+    ``TerminalBlock`` to show and the text that joins the context. Text and reasoning: the one part. Tool calls: the one
     ``ToolResultPart`` (the call itself is in the checkpoint). ``blocks`` is what a person sees, ``detail``
     one short phrase of result ("15 matches in 4 files", "+3 -1", "exit 1").
     """

@@ -1,0 +1,178 @@
+"""The context ledger: an append-only list of everything said, and the model's view over it.
+
+Both are reductions of the session's events. The request that leaves is a function of the view alone, so that
+what compaction removes stays in the ledger and can be brought back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    CompactionRedone,
+    CompactionUndone,
+    Event,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemKind,
+    ItemStarted,
+    ItemStatus,
+    ModelResponded,
+    Rewound,
+    SessionStarted,
+    ViewEntry,
+)
+from swecli.core.protocol.messages import Part, ToolCallPart
+
+EntryKind = Literal["user", "text", "reasoning", "call", "result", "opaque"]
+RESULT = ".result"
+"""Suffix of the ledger id of a tool call's result; the call itself has the item's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One ledger entry. ``message`` groups the entries of one assistant message; ``source`` is the tool's
+    name; ``item`` the protocol item it came from; ``created`` is Unix seconds."""
+
+    id: str
+    kind: EntryKind
+    item: str
+    message: str
+    parts: tuple[Part, ...]
+    source: str
+    turn: int
+    created: float
+
+
+@dataclass(slots=True)
+class OpenItem:
+    """An item between its start and its terminal event."""
+
+    id: str
+    kind: ItemKind
+    name: str
+    part: Part | None = None
+    running: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRecord:
+    """A finished item."""
+
+    id: str
+    kind: ItemKind
+    name: str
+    status: ItemStatus
+    call: ToolCallPart | None
+    parts: tuple[Part, ...]
+
+
+class Ledger:
+    """Reduction of events. ``entries`` and ``items`` only grow; ``view`` is what the model sees, in order."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.items: dict[str, ItemRecord] = {}
+        self.open: dict[str, OpenItem] = {}
+        self.responses: dict[str, ModelResponded] = {}
+        self.view: tuple[ViewEntry, ...] = ()
+        self.environment: str = ""
+        self.revision: int = 0
+        """Changes with each change of the view."""
+        self._undo: list[tuple[ViewEntry, ...]] = []
+        self._redo: list[tuple[ViewEntry, ...]] = []
+        self._response_of: dict[str, str] = {}
+
+    def apply(self, event: Event) -> None:
+        """Take in one event; deltas and events that concern no message change nothing."""
+        match event.body:
+            case SessionStarted(environment=environment) if environment and not self.environment:
+                self.environment = environment
+            case ItemStarted(item=item, kind=kind, name=name):
+                self.open[item] = OpenItem(item, kind, name)
+            case ItemCheckpointed(item=item, part=part, running=running) if item in self.open:
+                self.open[item].part = part
+                self.open[item].running = running
+            case ItemCompleted() as body:
+                self._complete(body, event)
+            case ModelResponded() as body:
+                self._respond(body, event)
+            case Rewound(item=item):
+                self._rewind(item)
+            case CompactionCompleted(view=view):
+                self._undo.append(self.view)
+                self._redo.clear()
+                self._set_view(view)
+            case CompactionUndone():
+                self._swap(self._undo, self._redo)
+            case CompactionRedone():
+                self._swap(self._redo, self._undo)
+            case _:
+                pass
+
+    def _complete(self, body: ItemCompleted, event: Event) -> None:
+        opened = self.open.pop(body.item, None)
+        kind = opened.kind if opened else "user"
+        name = opened.name if opened else ""
+        call = opened.part if opened and isinstance(opened.part, ToolCallPart) else None
+        record = ItemRecord(body.item, kind, name, body.status, call, body.parts)
+        self.items[body.item] = record
+        if kind == "user" and body.parts:
+            self._add(Entry(body.item, "user", body.item, body.item, body.parts, name, event.turn, event.ts))
+        elif kind == "tool" and body.item in self._response_of:
+            self._add_result(record, self._response_of[body.item], event)
+
+    def _respond(self, body: ModelResponded, event: Event) -> None:
+        self.responses[body.message] = body
+        for item in body.items:
+            self._response_of[item] = body.message
+            record, opened = self.items.get(item), self.open.get(item)
+            kind = record.kind if record else opened.kind if opened else None
+            if kind == "tool":
+                call = record.call if record else opened.part if opened else None
+                if isinstance(call, ToolCallPart):
+                    self._add(Entry(item, "call", item, body.message, (call,), call.name, event.turn, event.ts))
+                    if record:
+                        self._add_result(record, body.message, event)
+            elif record and record.parts and kind in ("text", "reasoning", "opaque"):
+                self._add(Entry(item, kind, item, body.message, record.parts, "", event.turn, event.ts))
+
+    def _add_result(self, record: ItemRecord, message: str, event: Event) -> None:
+        if record.parts:
+            entry_id = record.id + RESULT
+            entry = Entry(entry_id, "result", record.id, message, record.parts, record.name, event.turn, event.ts)
+            self._add(entry)
+
+    def _add(self, entry: Entry) -> None:
+        if entry.id in self.entries:
+            return
+        self.entries[entry.id] = entry
+        self._set_view((*self.view, ViewEntry("live", entry.id)))
+
+    def _rewind(self, item: str) -> None:
+        cut = next((n for n, entry in enumerate(self.view) if entry.id == item), None)
+        if cut is not None:
+            self._set_view(self.view[:cut])
+
+    def _swap(self, source: list[tuple[ViewEntry, ...]], target: list[tuple[ViewEntry, ...]]) -> None:
+        """Exchange the view for an older or newer one; what was said since stays at its end."""
+        if not source:
+            return
+        restored = source.pop()
+        known = set(_covered(restored))
+        later = [entry for entry in self.view if entry.id in self.entries and entry.id not in known]
+        target.append(self.view)
+        self._set_view((*restored, *later))
+
+    def _set_view(self, view: tuple[ViewEntry, ...]) -> None:
+        self.view = view
+        self.revision += 1
+
+
+def _covered(view: Iterable[ViewEntry]) -> Iterable[str]:
+    for entry in view:
+        yield entry.id
+        yield from entry.sources

@@ -1,0 +1,89 @@
+"""The read-only view of a running session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from swecli.core.context_management.projection import project
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Services
+from swecli.core.engine.view import Totals
+from swecli.core.llm.types import ModelClient, ModelInfo
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.events import Budget, Mode, PermissionRequested, QuestionAsked, Queued
+from swecli.core.protocol.messages import Message
+from swecli.core.protocol.usage import Usage
+
+
+class LiveView:
+    """Implements ``SessionView`` over the recorder's state."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        services: Services,
+        client: Callable[[], ModelClient | None],
+        busy: Callable[[], bool],
+    ) -> None:
+        self._recorder = recorder
+        self._services = services
+        self._client = client
+        self._busy = busy
+
+    @property
+    def session_id(self) -> str:
+        return self._recorder.session
+
+    @property
+    def cwd(self) -> Path:
+        return self._services.workspace.cwd
+
+    @property
+    def mode(self) -> Mode:
+        return self._recorder.state.mode
+
+    @property
+    def model(self) -> ModelInfo | None:
+        client = self._client()
+        return client.info if client else None
+
+    @property
+    def busy(self) -> bool:
+        return self._busy()
+
+    @property
+    def budget(self) -> Budget | None:
+        return self._recorder.state.budget
+
+    @property
+    def last_usage(self) -> Usage | None:
+        return self._recorder.state.last_usage
+
+    @property
+    def totals(self) -> Totals:
+        return self._recorder.state.totals
+
+    @property
+    def queue(self) -> tuple[Queued, ...]:
+        return self._recorder.state.queue
+
+    @property
+    def todos(self) -> tuple[Todo, ...]:
+        return self._recorder.state.todos
+
+    @property
+    def permission(self) -> PermissionRequested | None:
+        return next(iter(self._recorder.state.permissions.values()), None)
+
+    @property
+    def question(self) -> QuestionAsked | None:
+        return next(iter(self._recorder.state.questions.values()), None)
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return project(self._recorder.ledger)
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        return tuple(self._services.instructions)

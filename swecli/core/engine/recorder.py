@@ -1,0 +1,104 @@
+"""The one place where events come into being: numbered, reduced into the state, stored, then published."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from swecli.core.context_management.ledger import Ledger
+from swecli.core.engine.state import SessionState
+from swecli.core.protocol.events import Body, Event, is_fact
+
+
+class EventLog(Protocol):
+    """Where facts are stored. Order is kept; what is published has been stored before."""
+
+    def append(self, event: Event) -> None: ...
+
+    async def barrier(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+LogFactory = Callable[[Callable[[Sequence[Event]], None]], EventLog]
+"""Makes the log; its argument is what the log calls, on the event loop, with stored events in order."""
+
+
+class Subscription:
+    """An iterator over events from the moment of subscription on; it ends when the session is closed."""
+
+    def __init__(self, past: Iterable[Event]) -> None:
+        self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._ended = False
+        for event in past:
+            self._queue.put_nowait(event)
+
+    def put(self, event: Event | None) -> None:
+        """Hand over an event; None ends the iteration."""
+        self._queue.put_nowait(event)
+
+    def __aiter__(self) -> Subscription:
+        return self
+
+    async def __anext__(self) -> Event:
+        event = None if self._ended else await self._queue.get()
+        if event is None:
+            self._ended = True
+            raise StopAsyncIteration
+        return event
+
+
+class Recorder:
+    """Single writer of a session's events."""
+
+    def __init__(
+        self, session: str, history: Sequence[Event], make_log: LogFactory, clock: Callable[[], float]
+    ) -> None:
+        self.session = session
+        self.state = SessionState()
+        self.ledger = Ledger()
+        self.turn = 0
+        self._clock = clock
+        self._subscribers: list[Subscription] = []
+        self._facts: list[Event] = list(history)
+        for event in history:
+            self.state.apply(event)
+            self.ledger.apply(event)
+        self.turn = self.state.turn
+        self._log = make_log(self._publish)
+
+    def emit(self, body: Body) -> Event:
+        """Record one event. The state has changed when this returns; storing and publishing follow in order."""
+        event = Event(self.state.seq + 1, self._clock(), self.session, self.turn, body)
+        self.state.apply(event)
+        self.ledger.apply(event)
+        self._log.append(event)
+        return event
+
+    def new_item(self, prefix: str) -> str:
+        """An item id that this session has not used."""
+        return f"{prefix}{self.state.items + 1}"
+
+    async def barrier(self) -> None:
+        """Returns when every fact so far is stored."""
+        await self._log.barrier()
+
+    def subscribe(self, *, replay: bool) -> Subscription:
+        """Published events; with ``replay`` the published facts of the whole session first."""
+        subscription = Subscription(self._facts if replay else ())
+        self._subscribers.append(subscription)
+        return subscription
+
+    def _publish(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if is_fact(event.body):
+                self._facts.append(event)
+            for subscription in self._subscribers:
+                subscription.put(event)
+
+    async def close(self) -> None:
+        """Store what is left and end all subscriptions."""
+        await self._log.close()
+        for subscription in self._subscribers:
+            subscription.put(None)

@@ -1,0 +1,84 @@
+"""What a session needs from outside, as one value that ``app.py`` fills."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.llm.types import ModelClient
+from swecli.core.permissions.types import Call, Decision, Policy
+from swecli.core.ports import HookOutcome, Hooks
+from swecli.core.protocol.usage import Usage
+from swecli.core.tools.registry import ToolRegistry
+
+
+class ModelFactory(Protocol):
+    """Makes a client for ``provider/name``. Raises ``ModelUnavailable`` with what to do."""
+
+    def __call__(self, model: str) -> ModelClient: ...
+
+
+class ModelUnavailable(Exception):
+    """No client can be made: no such provider, no key. The message says what to do."""
+
+
+class NoHooks:
+    """No user programs at any point."""
+
+    async def fire(self, point: str, payload: dict[str, object]) -> HookOutcome:
+        return HookOutcome()
+
+
+def no_price(model: str, usage: Usage) -> str | None:
+    """Price of a response where no price is known: what the provider itself reported, else None."""
+    return str(usage.cost) if usage.cost is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where a session works. ``environment`` is for child processes, already scrubbed."""
+
+    cwd: Path
+    roots: tuple[Path, ...]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """Caps of one run; None = no cap."""
+
+    max_steps: int | None = None
+    max_tokens: int | None = None
+    """Input and output tokens of the whole session."""
+    max_retries: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything besides the history. Time and sleep are injected for tests."""
+
+    workspace: Workspace
+    tools: ToolRegistry
+    context: ContextManager
+    make_client: ModelFactory
+    decide: Callable[[Policy, Call], Decision]
+    policy: Policy = Policy()
+    """Rules, trust and sandbox; the mode in it is the session's mode at start."""
+    limits: TurnLimits = TurnLimits()
+    hooks: Hooks = field(default_factory=NoHooks)
+    price: Callable[[str, Usage], str | None] = no_price
+    clock: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    jitter: Callable[[], float] = lambda: 0.5
+    """0..1, full jitter of retry delays."""
+    version: str = ""
+    report_defect: Callable[[BaseException], None] = lambda error: None
+    """Where an internal failure is written with its traceback."""
+    instructions: Sequence[str] = ()
+    """Paths of the instruction files in the prompt."""

@@ -1,0 +1,103 @@
+"""The session actor: takes commands, owns the running work, and lets nothing else write its events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from swecli.core.engine.connection import Connection
+from swecli.core.engine.dispatch import Dispatcher
+from swecli.core.engine.live_view import LiveView
+from swecli.core.engine.recorder import LogFactory, Recorder
+from swecli.core.engine.recovery import recover
+from swecli.core.engine.requests import Requests
+from swecli.core.engine.scheduler import Scheduler
+from swecli.core.engine.services import Services
+from swecli.core.engine.side_work import ask_model, run_tool
+from swecli.core.engine.tool_call import ToolCalls
+from swecli.core.engine.view import SessionView, ToolRun
+from swecli.core.protocol.commands import Close, Command
+from swecli.core.protocol.events import Event, NoticeLevel, SessionStarted
+
+
+class Session:
+    """One conversation in one workspace. Create it inside a running event loop; ``send`` commands; read
+    ``view`` and ``subscribe`` for what happens. Implements ``SessionPort``."""
+
+    def __init__(
+        self, session_id: str, services: Services, make_log: LogFactory, history: Sequence[Event] = ()
+    ) -> None:
+        self._services = services
+        self._recorder = Recorder(session_id, history, make_log, services.clock)
+        requests = Requests(self._recorder)
+        self._scheduler = Scheduler(ToolCalls(services, self._recorder, requests))
+        self._connection = Connection(services.make_client)
+        self._dispatcher = Dispatcher(services, self._recorder, requests, self._scheduler, self._connection)
+        self._view = LiveView(
+            self._recorder, services, lambda: self._connection.client, lambda: self._dispatcher.work.busy
+        )
+
+    @property
+    def view(self) -> SessionView:
+        return self._view
+
+    def subscribe(self, *, replay: bool = False) -> AsyncIterator[Event]:
+        """Events in order, none lost; with ``replay`` the stored facts first."""
+        return self._recorder.subscribe(replay=replay)
+
+    def start(self, model: str | None, environment: str) -> None:
+        """Begin, or continue a session with history: what a crash left open is closed first.
+
+        ``environment`` is what the model is told about date and place, once per session.
+        """
+        resumed = self._recorder.state.seq > 0
+        for body in recover(self._recorder.ledger, self._recorder.state):
+            self._recorder.emit(body)
+        name = model or self._recorder.state.model
+        cwd, mode = str(self._services.workspace.cwd), self._services.policy.mode
+        self._recorder.emit(SessionStarted(cwd, name, mode, self._services.version, resumed, environment))
+        trouble = self._connection.connect(name) if name else None
+        if trouble is not None:
+            self.notice(trouble, "error")
+
+    def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
+        """A line for the user from outside of the engine (start-up, store)."""
+        self._dispatcher.notice(text, level, hint)
+
+    def send(self, command: Command) -> None:
+        """Carry out a command, or start to. Called on the event loop; never blocks."""
+        if self._dispatcher.closed:
+            return
+        if isinstance(command, Close):
+            self._dispatcher.work.interrupt()
+        else:
+            self._dispatcher.dispatch(command)
+
+    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
+        """Run one tool through the gate on behalf of a slash command."""
+        if self._dispatcher.work.busy:
+            return ToolRun("A turn is running; try again when it has ended.", is_error=True)
+        result: list[ToolRun] = []
+
+        async def work() -> None:
+            result.append(await run_tool(self._recorder, self._scheduler, name, arguments))
+
+        task = self._dispatcher.work.begin(work())
+        await asyncio.wait([task])
+        return result[0] if result else ToolRun("interrupted", is_error=True)
+
+    async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
+        """One question outside of the conversation; None (and a Notice) when it failed."""
+        client = self._connection.client
+        if client is None:
+            return None
+        return await ask_model(self._recorder, client, system, prompt, max_output_tokens)
+
+    async def close(self) -> None:
+        """Interrupt what runs, store everything, release connections."""
+        if self._dispatcher.closed:
+            return
+        self._dispatcher.closed = True
+        await self._dispatcher.work.stop()
+        await self._connection.close()
+        await self._recorder.close()

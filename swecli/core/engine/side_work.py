@@ -1,0 +1,71 @@
+"""Work beside the conversation: a tool for a slash command, a question to the model, the user's own shell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from swecli.core.engine.answer import Call
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.scheduler import Scheduler
+from swecli.core.engine.services import Services
+from swecli.core.engine.view import ToolRun
+from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, SystemBlock
+from swecli.core.protocol.blocks import TerminalBlock
+from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted, Notice
+from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.tools.bounding import bound_result
+from swecli.core.workspace.process import run_process
+
+
+async def run_tool(recorder: Recorder, scheduler: Scheduler, name: str, arguments: Mapping[str, object]) -> ToolRun:
+    """One call that belongs to no message: it shows and asks like any other, and the model never sees it."""
+    item = recorder.new_item("t")
+    part = ToolCallPart(item, name, json.dumps(arguments))
+    recorder.emit(ItemStarted(item, "tool", name))
+    recorder.emit(ItemCheckpointed(item, part))
+    await scheduler.run([Call(item, part)])
+    record = recorder.ledger.items[item]
+    result = next((part for part in record.parts if isinstance(part, ToolResultPart)), None)
+    return ToolRun(result.text if result else "", record.status != "ok")
+
+
+async def ask_model(
+    recorder: Recorder, client: ModelClient, system: str, prompt: str, max_output_tokens: int
+) -> str | None:
+    """The answer's text, or None after a Notice that says why there is none."""
+    request = ModelRequest(
+        system=(SystemBlock(system),),
+        tools=(),
+        messages=(Message("user", (TextPart(prompt),), "question"),),
+        max_output_tokens=max_output_tokens,
+        session=recorder.session,
+    )
+    async for event in client.stream(request):
+        if isinstance(event, Finished):
+            return event.message.text or None
+        if isinstance(event, Failed):
+            recorder.emit(Notice(f"The model could not be asked: {event.error.message}", "warning", "model"))
+            return None
+    return None
+
+
+async def run_shell(recorder: Recorder, services: Services, command: str) -> None:
+    """The user's ``!command``: it needs no consent, and its output joins the conversation."""
+    item = recorder.new_item("u")
+    recorder.emit(ItemStarted(item, "user", "shell", command))
+    result = await run_process(
+        command,
+        cwd=services.workspace.cwd,
+        environment=services.workspace.environment,
+        timeout=None,
+        output=lambda text: _show(recorder, item, text),
+    )
+    text = f"I ran this command myself: {command}\nExit status: {result.exit_status}\n{bound_result(result.output)}"
+    block = TerminalBlock(command, result.output, result.exit_status, duration=result.duration)
+    recorder.emit(ItemCompleted(item, "ok", (TextPart(text),), (block,), f"exit {result.exit_status}"))
+
+
+def _show(recorder: Recorder, item: str, text: str) -> None:
+    if text:
+        recorder.emit(ItemDelta(item, text, "output"))

@@ -1,0 +1,144 @@
+"""The session's state as a reduction of its events: everything that is neither message nor ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+
+from swecli.core.engine.view import Totals
+from swecli.core.permissions.types import Rule
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.events import (
+    Budget,
+    ContextMeasured,
+    Event,
+    ItemCompleted,
+    ItemStarted,
+    Mode,
+    ModeChanged,
+    ModelChanged,
+    ModelResponded,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    Queued,
+    QueueChanged,
+    SessionStarted,
+    StepEnded,
+    StepStarted,
+    TodosChanged,
+    TurnEnded,
+    TurnStarted,
+)
+from swecli.core.protocol.usage import Usage
+
+
+@dataclass(slots=True)
+class SessionState:
+    """Current values. ``turn_open`` is True between TurnStarted and TurnEnded, ``step_open`` while a model
+    request has no final answer yet."""
+
+    seq: int = 0
+    turn: int = 0
+    items: int = 0
+    steps: int = 0
+    turn_open: bool = False
+    step_open: bool = False
+    mode: Mode = "default"
+    model: str = ""
+    effort: str | None = None
+    budget: Budget | None = None
+    last_usage: Usage | None = None
+    queue: tuple[Queued, ...] = ()
+    todos: tuple[Todo, ...] = ()
+    permissions: dict[str, PermissionRequested] = field(default_factory=dict)
+    questions: dict[str, QuestionAsked] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    """What the user answered with "always" in this session."""
+    tools: Counter[str] = field(default_factory=Counter)
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read: int = 0
+    cost: Decimal | None = Decimal(0)
+
+    def apply(self, event: Event) -> None:
+        """Take in one event."""
+        self.seq = max(self.seq, event.seq)
+        match event.body:
+            case SessionStarted(mode=mode, model=model):
+                self.mode, self.model = mode, model
+            case TurnStarted():
+                self.turn, self.turn_open = event.turn, True
+            case TurnEnded():
+                self.turn_open = self.step_open = False
+            case StepStarted(budget=budget):
+                self.steps += 1
+                self.step_open = True
+                self.budget = budget
+            case ModelResponded(usage=usage):
+                self.step_open = False
+                self._count(usage)
+            case StepEnded(cost=cost):
+                self._price(cost)
+            case ItemStarted(kind=kind, name=name):
+                self.items += 1
+                if kind == "tool":
+                    self.tools[name] += 1
+            case ModeChanged(mode=mode):
+                self.mode = mode
+            case ModelChanged(model=model, effort=effort):
+                self.model, self.effort = model, effort
+            case ContextMeasured(budget=budget):
+                self.budget = budget
+            case QueueChanged(queue=queue):
+                self.queue = queue
+            case TodosChanged(todos=todos):
+                self.todos = todos
+            case PermissionRequested() as request:
+                self.permissions[request.request] = request
+            case PermissionResolved() as resolved:
+                self._resolve(resolved, event)
+            case QuestionAsked() as asked:
+                self.questions[asked.request] = asked
+            case QuestionAnswered(request=request):
+                self.questions.pop(request, None)
+            case ItemCompleted():
+                pass
+            case _:
+                pass
+
+    def _resolve(self, resolved: PermissionResolved, event: Event) -> None:
+        request = self.permissions.pop(resolved.request, None)
+        if request and request.rule and resolved.choice == "always":
+            rule = Rule("allow", request.rule, "session", f"always, turn {event.turn}")
+            if rule.text not in {known.text for known in self.rules}:
+                self.rules = (*self.rules, rule)
+
+    def _count(self, usage: Usage | None) -> None:
+        self.last_usage = usage
+        if usage:
+            self.input_tokens += usage.input_total or 0
+            self.output_tokens += usage.output_total or 0
+            self.cache_read += usage.cache_read or 0
+
+    def _price(self, cost: str | None) -> None:
+        """One unknown price makes the sum unknown: a partial sum would look like the whole."""
+        try:
+            self.cost = None if cost is None or self.cost is None else self.cost + Decimal(cost)
+        except InvalidOperation:
+            self.cost = None
+
+    @property
+    def totals(self) -> Totals:
+        return Totals(
+            turns=self.turn,
+            steps=self.steps,
+            tools=self.tools.total(),
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            cache_read=self.cache_read,
+            cost=self.cost if self.steps else None,
+            by_tool=dict(self.tools),
+        )

@@ -1,0 +1,233 @@
+"""One tool call from raw arguments to its result: validate, decide, ask, check the approval, run, bound.
+
+Whatever happens, the call ends with exactly one terminal item that carries a result for the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from swecli.core.engine.answer import Call
+from swecli.core.engine.locks import EffectLocks
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.requests import Requests
+from swecli.core.engine.services import Services
+from swecli.core.engine.todo_board import SessionTodos
+from swecli.core.permissions.types import Call as PermissionCall
+from swecli.core.permissions.types import Decision, Effects
+from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.events import (
+    FileChanged,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStatus,
+    Notice,
+)
+from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
+from swecli.core.tools.arguments import parse_arguments
+from swecli.core.tools.base import AnyTool, Params, Preview, ToolContext, ToolError, ToolOutcome, binding
+from swecli.core.tools.bounding import bound_result
+
+INTERRUPTED = "Interrupted by the user while this ran; it may have had part of its effect."
+NOT_RUN = "Interrupted by the user before this ran; nothing was done."
+
+
+class Rejected(Exception):
+    """The call may not run. The message is for the model, ``detail`` for the screen."""
+
+    def __init__(self, message: str, detail: str) -> None:
+        super().__init__(message)
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """A call whose arguments are valid."""
+
+    item: str
+    part: ToolCallPart
+    tool: AnyTool
+    params: Params
+    ctx: ToolContext
+    effects: Effects
+    title: str
+
+
+class ToolCalls:
+    """Runs single calls for the scheduler."""
+
+    def __init__(self, services: Services, recorder: Recorder, requests: Requests) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._requests = requests
+        self._locks = EffectLocks()
+
+    def prepare(self, call: Call) -> PreparedCall | None:
+        """Validate the arguments. None when the call already ended with an error result."""
+        part = call.part
+        tool = self._services.tools.get(part.name)
+        try:
+            if tool is None:
+                raise ToolError(self._unknown(part.name))
+            params = parse_arguments(part.arguments, tool)
+            ctx = self._context(call.item)
+            effects = tool.effects(params, ctx)
+            title = tool.title(params, ctx)
+        except (ToolError, OSError, ValueError, RuntimeError) as error:
+            self._end(call.item, part, "error", ToolOutcome(str(error), is_error=True, detail=_short(str(error))))
+            return None
+        self._recorder.emit(ItemCheckpointed(call.item, part, title))
+        return PreparedCall(call.item, part, tool, params, ctx, effects, title)
+
+    def _unknown(self, name: str) -> str:
+        known = self._services.tools.names()
+        near = difflib.get_close_matches(name, known, 1, 0.5)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        return f"There is no tool named {name!r}.{hint} Available: {', '.join(known)}."
+
+    def _context(self, item: str) -> ToolContext:
+        workspace = self._services.workspace
+        return ToolContext(
+            item=item,
+            cwd=workspace.cwd,
+            roots=workspace.roots,
+            output=lambda text: self._output(item, text),
+            asker=self._requests,
+            todos=SessionTodos(self._recorder),
+            environment=dict(workspace.environment),
+        )
+
+    def _output(self, item: str, text: str) -> None:
+        if text and item in self._recorder.ledger.open:
+            self._recorder.emit(ItemDelta(item, text, "output"))
+
+    async def run(self, call: PreparedCall, earlier_writers: Sequence[asyncio.Task[None]]) -> None:
+        """Decide, ask if need be, and execute. Ends the item in every case."""
+        started = self._services.monotonic()
+        running = False
+        try:
+            if earlier_writers:  # the preview must show the file as the earlier calls leave it
+                await asyncio.wait(earlier_writers)
+            outcome: ToolOutcome | None = None
+            while outcome is None:
+                shown = await self._consent(call)
+                async with self._locks.hold(call.effects):
+                    if shown is not None and await self._binding(call) != shown:
+                        self._recorder.emit(
+                            Notice(
+                                f"{call.title or call.tool.name} changed after it was shown; asking again.",
+                                "warning",
+                                "permissions",
+                            )
+                        )
+                        continue
+                    running = True
+                    started = self._services.monotonic()
+                    self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, running=True))
+                    outcome = await self._execute(call)
+            status: ItemStatus = "error" if outcome.is_error else "ok"
+            self._end(call.item, call.part, status, outcome, self._services.monotonic() - started)
+        except Rejected as rejected:
+            outcome = ToolOutcome(str(rejected), is_error=True, detail=rejected.detail)
+            self._end(call.item, call.part, "rejected", outcome)
+        except ToolError as error:
+            outcome = ToolOutcome(str(error), is_error=True, detail=_short(str(error)))
+            self._end(call.item, call.part, "error", outcome)
+        except asyncio.CancelledError:
+            text = INTERRUPTED if running else NOT_RUN
+            self._end(call.item, call.part, "interrupted", ToolOutcome(text, is_error=True, detail="interrupted"))
+            raise
+        finally:
+            self.close(call)
+
+    def close(self, call: PreparedCall) -> None:
+        """Give a call that never came to its end a terminal item; a call that has one stays as it is."""
+        if call.item in self._recorder.ledger.open:
+            outcome = ToolOutcome(NOT_RUN, is_error=True, detail="not executed")
+            self._end(call.item, call.part, "interrupted", outcome)
+
+    async def _consent(self, call: PreparedCall) -> str | None:
+        """Returns the binding of what the user approved, or None when no question was needed.
+
+        Raises:
+            Rejected: by rule, mode or user.
+            ToolError: the call can't succeed anyway.
+        """
+        decision = self.decide(call)
+        hook = await self._services.hooks.fire("pre_tool_use", {"tool_name": call.tool.name, "item": call.item})
+        if hook.block:
+            raise Rejected(f"Blocked by a hook: {hook.reason}", "blocked by a hook")
+        if decision.outcome == "deny":
+            raise Rejected(f"Not allowed: {decision.reason}", decision.reason)
+        if decision.outcome == "allow":
+            return None
+        preview = await call.tool.preview(call.params, call.ctx)
+        decision = self.decide(call)  # the mode or the rules may have changed while the preview was made
+        if decision.outcome == "allow":
+            return None
+        shown = self._bind(call, preview)
+        reply = await self._requests.permission(
+            item=call.item,
+            tool=call.tool.name,
+            title=call.title,
+            blocks=preview.blocks or (TextBlock(call.title),),
+            reason=decision.reason,
+            binding=shown,
+            rule=decision.offer,
+            evidence=decision.evidence,
+        )
+        if reply.choice == "reject":
+            word = f" The user says: {reply.note}" if reply.note else ""
+            raise Rejected(
+                f"The user rejected this call; nothing was done.{word}",
+                f"rejected: {reply.note}" if reply.note else "rejected",
+            )
+        return shown
+
+    def decide(self, call: PreparedCall) -> Decision:
+        """The permission decision under the mode and rules of this moment."""
+        state = self._recorder.state
+        policy = replace(self._services.policy, mode=state.mode, rules=(*self._services.policy.rules, *state.rules))
+        workspace = self._services.workspace
+        return self._services.decide(
+            policy,
+            PermissionCall(
+                call.tool.name,
+                call.params.model_dump(),
+                call.effects,
+                str(workspace.cwd),
+                tuple(str(root) for root in workspace.roots),
+            ),
+        )
+
+    def _bind(self, call: PreparedCall, preview: Preview) -> str:
+        return binding(call.tool.name, call.params, self._services.workspace.cwd, preview.state)
+
+    async def _binding(self, call: PreparedCall) -> str:
+        return self._bind(call, await call.tool.preview(call.params, call.ctx))
+
+    async def _execute(self, call: PreparedCall) -> ToolOutcome:
+        outcome = await call.tool.run(call.params, call.ctx)
+        for changed in outcome.changed:
+            self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
+        return outcome
+
+    def _end(
+        self,
+        item: str,
+        part: ToolCallPart,
+        status: ItemStatus,
+        outcome: ToolOutcome,
+        duration: float | None = None,
+    ) -> None:
+        result = ToolResultPart(part.call_id, part.name, bound_result(outcome.text), outcome.is_error, outcome.images)
+        self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
+
+
+def _short(text: str) -> str:
+    line = text.split("\n", 1)[0]
+    return line if len(line) <= 100 else line[:99] + "…"

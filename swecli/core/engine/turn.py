@@ -1,0 +1,236 @@
+"""The turn loop: measure, gate, ask the model, run its tools, until it makes no call."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+
+
+from swecli.core.context_management.context_manager import PreparedRequest
+from swecli.core.context_management.projection import INTERRUPTED, project
+from swecli.core.engine.answer import Answer, Call
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.recovery import closing_bodies
+from swecli.core.engine.retry import retry_delay
+from swecli.core.engine.scheduler import Scheduler
+from swecli.core.engine.services import Services
+from swecli.core.llm.types import Failed, Finished, ModelClient, ProviderError, StreamNotice
+from swecli.core.protocol.events import (
+    ItemCompleted,
+    ItemStarted,
+    Notice,
+    QueueChanged,
+    RetryScheduled,
+    StepEnded,
+    StepStarted,
+    TurnEnded,
+    TurnOutcome,
+)
+from swecli.core.protocol.messages import Message, Origin, TextPart, ToolResultPart
+from swecli.core.protocol.usage import Usage
+
+CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
+EMPTY_LIMIT = 2
+"""So many empty answers in a row end the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Exception):
+    """The turn is over for another reason than that the model is done."""
+
+    outcome: TurnOutcome
+    reason: str
+    error_kind: str = ""
+
+
+class Turn:
+    """One turn, from the user's message to the last answer. ``run`` returns when it is over, whatever
+    happened; cancelling its task interrupts it."""
+
+    def __init__(self, services: Services, recorder: Recorder, scheduler: Scheduler, client: ModelClient) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._scheduler = scheduler
+        self._client = client
+        self._origin = Origin("", "", client.info.ref)
+        self._step = 0
+        self._empty = 0
+        self._usage: Usage | None = None
+
+    async def run(self) -> None:
+        """Loop over steps; emits TurnEnded last."""
+        started = self._services.monotonic()
+        end = Ended("error", "swecli failed internally; what was said is kept.", "internal")
+        try:
+            end = await self._loop()
+        except Ended as ended:
+            end = ended
+        except asyncio.CancelledError:
+            end = Ended("interrupted", "interrupted")
+        finally:
+            for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED):
+                self._recorder.emit(body)
+            duration = self._services.monotonic() - started
+            self._recorder.emit(TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._usage))
+
+    async def _loop(self) -> Ended:
+        while True:
+            self._absorb_steering()
+            prepared = self._prepare()
+            self._recorder.emit(StepStarted(self._step, prepared.budget))
+            self._gate(prepared)
+            await self._recorder.barrier()
+            message, calls = await self._query(prepared)
+            await self._run_tools(message, calls)
+            self._finish_step(prepared, message)
+            if not calls and not self._goes_on(message):
+                return Ended("done", self._last_word(message))
+
+    def _absorb_steering(self) -> None:
+        """Messages that the user wrote for the running turn join the conversation here."""
+        steering = [queued for queued in self._recorder.state.queue if queued.steer]
+        if not steering:
+            return
+        rest = tuple(queued for queued in self._recorder.state.queue if not queued.steer)
+        self._recorder.emit(QueueChanged(rest))
+        for queued in steering:
+            item = self._recorder.new_item("u")
+            self._recorder.emit(ItemStarted(item, "user"))
+            self._recorder.emit(ItemCompleted(item, "ok", (TextPart(queued.text),)))
+
+    def _prepare(self) -> PreparedRequest:
+        limits = self._services.limits
+        if limits.max_steps is not None and self._step >= limits.max_steps:
+            raise Ended("limit", f"stopped after {limits.max_steps} model steps, as asked", "max_turns")
+        totals = self._recorder.state
+        spent = totals.input_tokens + totals.output_tokens
+        if limits.max_tokens is not None and spent >= limits.max_tokens:
+            raise Ended("limit", f"stopped after {spent:,} tokens; the cap is {limits.max_tokens:,}", "max_tokens")
+        self._step += 1
+        return self._services.context.prepare(
+            project(self._recorder.ledger),
+            info=self._client.info,
+            mode=self._recorder.state.mode,
+            todos=self._recorder.state.todos,
+            effort=self._recorder.state.effort,
+            session=self._recorder.session,
+        )
+
+    def _gate(self, prepared: PreparedRequest) -> None:
+        if prepared.blocked:
+            raise Ended("blocked", prepared.reason, "context")
+        if prepared.warning:
+            self._recorder.emit(Notice(prepared.warning, "warning", "context"))
+
+    async def _query(self, prepared: PreparedRequest) -> tuple[Message, tuple[Call, ...]]:
+        """Ask until there is an answer. What was shown of a failed answer is kept and marked."""
+        attempt = 0
+        while True:
+            attempt += 1
+            answer = Answer(self._recorder, self._origin, self._services.monotonic)
+            try:
+                result = await self._stream(prepared, answer)
+            except asyncio.CancelledError:
+                answer.cut("interrupted", INTERRUPTED)
+                raise
+            if isinstance(result, Message):
+                return result, answer.complete(result)
+            delay = retry_delay(result.error, attempt, self._services.limits.max_retries, self._services.jitter())
+            if answer.visible or _has_content(result.message) or delay is None:
+                answer.cut("error", result.error.kind, result.message)
+                raise self._failure(result.error)
+            self._recorder.emit(
+                RetryScheduled(
+                    attempt, self._services.limits.max_retries, delay, result.error.kind, result.error.message
+                )
+            )
+            await self._services.sleep(delay)
+
+    async def _stream(self, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
+        stream = self._client.stream(prepared.request)
+        try:
+            async for event in stream:
+                match event:
+                    case Finished(message=message):
+                        return message
+                    case Failed():
+                        return event
+                    case StreamNotice(text=text):
+                        self._recorder.emit(Notice(text, "info", "model"))
+                    case _:
+                        answer.feed(event)
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+        return Failed(ProviderError("truncated", "the answer ended without its end marker"))
+
+    def _failure(self, error: ProviderError) -> Ended:
+        reason = f"{error.message} {error.hint}".strip()
+        return Ended("blocked" if error.kind == "context_overflow" else "error", reason, error.kind)
+
+    async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
+        if message.response is not None and message.response.stop.kind == "length":
+            for call in calls:
+                result = ToolResultPart(call.part.call_id, call.part.name, CUT_CALL, is_error=True)
+                self._recorder.emit(ItemCompleted(call.item, "error", (result,), detail="cut at the output limit"))
+        elif calls:
+            await self._scheduler.run(calls)
+
+    def _finish_step(self, prepared: PreparedRequest, message: Message) -> None:
+        usage = message.response.usage if message.response else None
+        cost = None
+        if usage is not None:
+            self._usage = _sum(self._usage, usage)
+            cost = self._services.price(self._client.info.ref, usage)
+            self._services.context.observe(prepared.request, usage, self._client.info)
+        self._recorder.emit(StepEnded(self._step, usage, cost))
+
+    def _goes_on(self, message: Message) -> bool:
+        """Whether the turn continues although the model made no call."""
+        if any(queued.steer for queued in self._recorder.state.queue):
+            return True
+        if message.response is not None and message.response.stop.kind == "pause":
+            return True
+        if _has_content(message):
+            self._empty = 0
+            return False
+        self._empty += 1
+        if self._empty >= EMPTY_LIMIT:
+            raise Ended("error", "the model answered with nothing, twice. Try again, or another model.", "empty")
+        self._recorder.emit(Notice("The model answered with nothing; asking once more.", "warning", "model"))
+        return True
+
+    def _last_word(self, message: Message) -> str:
+        kind = message.response.stop.kind if message.response else None
+        return _STOP_REASONS.get(kind or "end", "")
+
+
+_STOP_REASONS: dict[str, str] = {
+    "length": "the answer was cut at the output limit; say “continue” to go on",
+    "refusal": "the model refused to answer",
+    "content_filter": "the provider's content filter stopped the answer",
+    "context_full": "the context window was full; the answer may be incomplete",
+}
+
+
+def _has_content(message: Message | None) -> bool:
+    return message is not None and bool(message.text.strip() or message.tool_calls)
+
+
+def _sum(one: Usage | None, other: Usage) -> Usage:
+    if one is None:
+        return other
+
+    def add(a: int | None, b: int | None) -> int | None:
+        return None if a is None and b is None else (a or 0) + (b or 0)
+
+    return replace(
+        other,
+        input_total=add(one.input_total, other.input_total),
+        cache_read=add(one.cache_read, other.cache_read),
+        cache_write=add(one.cache_write, other.cache_write),
+        output_total=add(one.output_total, other.output_total),
+        reasoning=add(one.reasoning, other.reasoning),
+        cost=None if one.cost is None or other.cost is None else one.cost + other.cost,
+    )
