@@ -1,0 +1,182 @@
+"""The one way of events to disk and to the front-ends: first stored, then shown."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+
+from swecli.core.protocol.events import Event, is_fact
+from swecli.core.sessions.store import SessionError
+
+RETRY_SECONDS = (0.5, 30.0)
+"""First and longest pause between attempts to store what could not be stored."""
+
+
+_STORE_ERRORS = (sqlite3.Error, OSError, SessionError, ValueError, TypeError, RecursionError, MemoryError)
+"""All that storing can raise, a value that no JSON can hold included."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Barrier:
+    reached: asyncio.Future[bool]
+    last: bool = False
+    """Whether the writer ends here."""
+
+
+class Journal:
+    """Takes events in order, stores the facts among them in one transaction per batch, then publishes all.
+
+    One thread writes; it waits on its queue and does nothing in between. Whatever a front-end is shown is on
+    disk already. When the disk fails, events are kept in memory and published all the same, the user is told
+    once, and storing is tried again with growing pauses and at ``close``.
+
+    ``write`` stores facts, all or none (``SessionStore.append``). ``publish`` and ``on_trouble`` are called on
+    the event loop that was running when the journal was made.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Sequence[Event]], None],
+        publish: Callable[[Sequence[Event]], None],
+        on_trouble: Callable[[str], None],
+        *,
+        on_recovery: Callable[[str], None] | None = None,
+        retry_seconds: tuple[float, float] = RETRY_SECONDS,
+    ) -> None:
+        self._write = write
+        self._publish = publish
+        self._on_trouble = on_trouble
+        self._on_recovery = on_recovery
+        self._retry_seconds = retry_seconds
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[Event | _Barrier] = SimpleQueue()
+        self._unsaved: list[Event] = []
+        self._pause = 0.0
+        """Present pause between attempts in seconds; 0 while all is well."""
+        self._next_attempt = 0.0
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="swecli-journal", daemon=True)
+        self._thread.start()
+
+    @property
+    def degraded(self) -> bool:
+        """Whether facts wait in memory because the disk failed."""
+        return self._pause > 0
+
+    def append(self, event: Event) -> None:
+        """Hand over an event. Returns at once; events after ``close`` are dropped."""
+        if not self._closed:
+            self._queue.put(event)
+
+    async def barrier(self) -> bool:
+        """Wait until everything handed over before is published and stored.
+
+        Returns False where storing failed and the events are in memory only.
+        """
+        if self._closed:
+            return not self.degraded
+        return await self._mark(last=False)
+
+    async def close(self) -> bool:
+        """Store and publish the rest and end the thread. Returns whether everything is stored."""
+        if self._closed:
+            return not self.degraded
+        self._closed = True
+        saved = await self._mark(last=True)
+        self._thread.join()
+        return saved
+
+    def close_now(self, timeout: float) -> bool:
+        """The same without an event loop that runs, for a process that is told to die.
+
+        Waits at most ``timeout`` seconds; nothing more is published.
+        """
+        if not self._closed:
+            self._closed = True
+            self._queue.put(_Barrier(self._loop.create_future(), last=True))
+        self._thread.join(timeout)
+        return not self._thread.is_alive() and not self.degraded
+
+    async def _mark(self, *, last: bool) -> bool:
+        reached: asyncio.Future[bool] = self._loop.create_future()
+        self._queue.put(_Barrier(reached, last))
+        return await reached
+
+    # --- on the writer's thread --------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        ended = False
+        while not ended:
+            batch = self._take()
+            events = [entry for entry in batch if isinstance(entry, Event)]
+            barriers = [entry for entry in batch if isinstance(entry, _Barrier)]
+            ended = any(barrier.last for barrier in barriers)
+            self._unsaved.extend(event for event in events if is_fact(event.body))
+            self._save(at_once=ended)
+            if events:
+                self._on_loop(self._publish, events)
+            for barrier in barriers:
+                self._on_loop(_resolve, barrier.reached, not self._unsaved)
+
+    def _take(self) -> list[Event | _Barrier]:
+        """What the queue holds; waits for something, or until it is time to try again."""
+        timeout = max(0.0, self._next_attempt - time.monotonic()) if self._unsaved else None
+        batch: list[Event | _Barrier] = []
+        try:
+            batch.append(self._queue.get(timeout=timeout))
+            while True:
+                batch.append(self._queue.get_nowait())
+        except Empty:
+            return batch
+
+    def _save(self, *, at_once: bool) -> None:
+        if not self._unsaved or (self._pause and not at_once and time.monotonic() < self._next_attempt):
+            return
+        try:
+            self._write(self._unsaved)
+        except _STORE_ERRORS as error:
+            self._failed(error)
+            return
+        self._unsaved.clear()
+        if self._pause:
+            self._pause = 0.0
+            if self._on_recovery is not None:
+                self._on_loop(self._on_recovery, "The session is stored again; nothing is missing.")
+
+    def _failed(self, error: Exception) -> None:
+        first, longest = self._retry_seconds
+        told = self._pause > 0
+        self._pause = min(longest, self._pause * 2) if told else first
+        self._next_attempt = time.monotonic() + self._pause
+        if not told:
+            self._on_loop(self._on_trouble, _sentence(error))
+
+    def _on_loop(self, callback: Callable[..., object], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:
+            # The loop was closed: nobody is left to be shown anything, storing goes on.
+            return
+
+
+def _resolve(reached: asyncio.Future[bool], saved: bool) -> None:
+    if not reached.done():
+        reached.set_result(saved)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, SessionError):
+        advice = "Start a new session to go on safely"
+    elif "full" in str(error):
+        advice = "Free some space on the disk"
+    else:
+        advice = "Check the disk and the swecli data folder"
+    return (
+        f"The session can't be stored at the moment ({error}). Everything is kept in memory and storing is tried "
+        f"again. {advice}; until then don't end swecli."
+    )

@@ -1,0 +1,69 @@
+"""The schema of a workspace's database, as the steps that lead from one version to the next."""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x5357_4543
+"""Marks a SQLite file as ours: the bytes "SWEC" in its header."""
+
+Migration = tuple[str, ...]
+"""Statements that lead from one version to the next; they run in one transaction."""
+
+_VERSION_1: Migration = (
+    """
+    CREATE TABLE sessions (
+        id      TEXT PRIMARY KEY,
+        title   TEXT NOT NULL DEFAULT '',
+        cwd     TEXT NOT NULL,
+        model   TEXT NOT NULL,
+        created REAL NOT NULL,
+        updated REAL NOT NULL,
+        swecli  TEXT NOT NULL,
+        parent  TEXT REFERENCES sessions(id) ON DELETE SET NULL
+    )
+    """,
+    "CREATE INDEX idx_sessions_updated ON sessions(updated)",
+    """
+    CREATE TABLE events (
+        session_id TEXT    NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+        seq        INTEGER NOT NULL,
+        ts         REAL    NOT NULL,
+        turn       INTEGER NOT NULL,
+        agent      TEXT    NOT NULL,
+        v          INTEGER NOT NULL,
+        type       TEXT    NOT NULL,
+        body       TEXT    NOT NULL,
+        PRIMARY KEY (session_id, seq)
+    )
+    """,
+    "CREATE INDEX idx_events_turns ON events(session_id) WHERE type = 'turn_started'",
+    """
+    CREATE TABLE tool_result_blobs (
+        id         TEXT PRIMARY KEY,
+        session_id TEXT    NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+        tool_name  TEXT    NOT NULL,
+        content    BLOB    NOT NULL,
+        byte_size  INTEGER NOT NULL,
+        created_at REAL    NOT NULL
+    )
+    """,
+    "CREATE INDEX idx_blobs_session ON tool_result_blobs(session_id)",
+    """
+    CREATE TABLE session_snapshots (
+        session_id  TEXT PRIMARY KEY REFERENCES sessions(id) ON DELETE CASCADE,
+        messages    TEXT    NOT NULL,
+        token_count INTEGER NOT NULL,
+        created_at  REAL    NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE leases (
+        session_id      TEXT PRIMARY KEY REFERENCES sessions(id) ON DELETE CASCADE,
+        pid             INTEGER NOT NULL,
+        process_started TEXT    NOT NULL,
+        acquired        REAL    NOT NULL
+    )
+    """,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1,)
+"""Step i leads from version i to version i + 1. Steps that were released never change."""

@@ -1,0 +1,272 @@
+"""The sessions of one workspace: their list, their events, and who has them open."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from random import Random, SystemRandom
+from typing import Any
+
+from swecli.core.protocol.codec import CodecError, decode_body, encode_body
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    Event,
+    ItemCompleted,
+    ItemStarted,
+    ModelChanged,
+    PermissionResolved,
+    SessionStarted,
+)
+from swecli.core.protocol.messages import TextPart
+from swecli.core.sessions.database import Database
+from swecli.core.sessions.ids import new_session_id
+from swecli.core.sessions.process import Process
+
+TITLE_LENGTH = 80
+
+_POWER_SAFE = (PermissionResolved, CompactionCompleted)
+"""Facts that have to survive a power cut too: what the user allowed, and what left the context."""
+
+_INSERT = """
+    INSERT INTO events(session_id, seq, ts, turn, agent, v, type, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO NOTHING
+"""
+_COLUMNS = """
+    s.id, s.title, s.cwd, s.model, s.created, s.updated, s.swecli, s.parent,
+    (SELECT count(*) FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started')
+"""
+
+
+class SessionError(Exception):
+    """A session can't be found, opened or written; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """One session as a list shows it. Times are Unix seconds; ``turns`` counts the user's messages."""
+
+    id: str
+    title: str
+    cwd: str
+    model: str
+    created: float
+    updated: float
+    swecli: str
+    parent: str | None
+    turns: int
+
+
+class SessionStore:
+    """Sessions over a ``Database``. Every method may wait for another process that writes (see
+    ``database.BUSY_SECONDS``) and may raise ``sqlite3.Error`` when the disk fails; ``append`` is meant for the
+    writer thread of a ``Journal``."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        clock: Callable[[], float] = time.time,
+        random: Random | None = None,
+        process: Process | None = None,
+    ) -> None:
+        self.database = database
+        self._clock = clock
+        self._random = random or SystemRandom()
+        self._process = process or Process.current()
+        self._user_items: set[tuple[str, str]] = set()
+        """User items that began: the text of the first becomes the title."""
+
+    # --- sessions --------------------------------------------------------------------------------------------
+
+    def create(self, cwd: str, model: str, swecli: str, *, parent: str | None = None) -> SessionInfo:
+        """A new session, leased by this process."""
+        now = self._clock()
+        with self.database.write() as connection:
+            while True:
+                identifier = new_session_id(datetime.fromtimestamp(now), self._random)
+                added = connection.execute(
+                    "INSERT INTO sessions(id, cwd, model, created, updated, swecli, parent) VALUES (?,?,?,?,?,?,?)"
+                    " ON CONFLICT DO NOTHING",
+                    (identifier, _text(cwd), _text(model), now, now, swecli, parent),
+                ).rowcount
+                if added:
+                    break
+            self._take(connection, identifier)
+        return SessionInfo(identifier, "", cwd, model, now, now, swecli, parent, 0)
+
+    def latest(self) -> SessionInfo | None:
+        """The newest session that has a message of the user and that no other live process holds."""
+        for session in self.list():
+            if self.holder(session.id) is None:
+                return session
+        return None
+
+    def get(self, name: str) -> SessionInfo:
+        """The session of that id, or the one whose id begins with ``name``.
+
+        Raises:
+            SessionError: none or several.
+        """
+        query = f"""
+            SELECT {_COLUMNS} FROM sessions s WHERE substr(s.id, 1, ?) = ?
+            ORDER BY s.id = ? DESC, s.updated DESC LIMIT 6
+        """
+        name = _text(name)
+        with self.database.read() as connection:
+            rows = connection.execute(query, (len(name), name, name)).fetchall() if name else []
+        found = [SessionInfo(*row) for row in rows]
+        if not found:
+            raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists those there are.")
+        if len(found) > 1 and found[0].id != name:
+            more = ", ".join(session.id for session in found[:5])
+            raise SessionError(f"Several sessions begin with {name!r}: {more}. Give more of the id.")
+        return found[0]
+
+    # --- events ----------------------------------------------------------------------------------------------
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Store facts, all or none. Events that are stored already (same place, same content) are passed over.
+
+        Raises:
+            SessionError: a place is taken by another event, so two writers are at one session.
+            sqlite3.Error: nothing was stored.
+        """
+        rows = [_row(event) for event in events]
+        with self.database.write(power_safe=any(isinstance(e.body, _POWER_SAFE) for e in events)) as connection:
+            for row in rows:
+                if not connection.execute(_INSERT, row).rowcount:
+                    _require_same(connection, row)
+            for event in events:
+                self._project(connection, event)
+            for session in {event.session for event in events}:
+                newest = max(event.ts for event in events if event.session == session)
+                connection.execute("UPDATE sessions SET updated = max(updated, ?) WHERE id = ?", (newest, session))
+
+    def load(self, session_id: str, report: Callable[[str], None] | None = None) -> list[Event]:
+        """The stored events in order. What can't be read is left out and named to ``report``, in one sentence."""
+        events: list[Event] = []
+        lost: list[str] = []
+        try:
+            for seq, ts, turn, agent, v, body in self._rows(session_id):
+                try:
+                    text = bytes(body).decode("utf-8", "replace")
+                    events.append(Event(int(seq), float(ts), session_id, int(turn), decode_body(text), str(agent), v))
+                except (CodecError, TypeError, ValueError) as error:
+                    lost.append(f"event {seq}: {error}")
+        except sqlite3.DatabaseError as error:
+            lost.append(f"everything after event {events[-1].seq if events else 0}: {error}")
+        if lost and report is not None:
+            more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+            report(f"Parts of session {session_id} can't be read and were left out ({'; '.join(lost[:3])}{more}).")
+        return events
+
+    def last_seq(self, session_id: str) -> int:
+        """Place of the newest stored event; 0 when there is none."""
+        with self.database.read() as connection:
+            row = connection.execute("SELECT max(seq) FROM events WHERE session_id = ?", (session_id,)).fetchone()
+        return int(row[0] or 0)
+
+    # --- leases ----------------------------------------------------------------------------------------------
+
+    def lease(self, session_id: str) -> None:
+        """Claim the session for this process, until ``release`` or the end of the process.
+
+        Raises:
+            SessionError: no such session, or another live process holds it.
+        """
+        with self.database.write() as connection:
+            if connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is None:
+                raise SessionError(f"No session {session_id!r} in this folder.")
+            holder = self._holder(connection, session_id)
+            if holder is not None:
+                raise SessionError(
+                    f"Session {session_id} is open in another swecli (process {holder.pid}). "
+                    "Close it there, or start a new session here."
+                )
+            self._take(connection, session_id)
+
+    def release(self, session_id: str) -> None:
+        """Give the session back; nothing happens where this process doesn't hold it."""
+        with self.database.write() as connection:
+            connection.execute(
+                "DELETE FROM leases WHERE session_id = ? AND pid = ? AND process_started = ?",
+                (session_id, self._process.pid, self._process.started),
+            )
+
+    def holder(self, session_id: str) -> Process | None:
+        """The other live process that has the session open, if any."""
+        with self.database.read() as connection:
+            return self._holder(connection, session_id)
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()
+
+    # Last, because inside of the class the name hides the type from here on.
+    def list(self, *, limit: int = 200, empty: bool = False) -> list[SessionInfo]:
+        """Sessions, newest first; those without any message of the user only if ``empty``."""
+        where = "" if empty else "WHERE EXISTS (SELECT 1 FROM events e WHERE e.session_id = s.id AND e.type = ?)"
+        arguments: tuple[object, ...] = (limit,) if empty else ("turn_started", limit)
+        query = f"SELECT {_COLUMNS} FROM sessions s {where} ORDER BY s.updated DESC, s.id DESC LIMIT ?"
+        with self.database.read() as connection:
+            rows = connection.execute(query, arguments).fetchall()
+        return [SessionInfo(*row) for row in rows]
+
+    # --- inside ----------------------------------------------------------------------------------------------
+
+    def _holder(self, connection: sqlite3.Connection, session_id: str) -> Process | None:
+        query = "SELECT pid, process_started FROM leases WHERE session_id = ?"
+        row = connection.execute(query, (session_id,)).fetchone()
+        if row is None:
+            return None
+        process = Process(int(row[0]), str(row[1]))
+        return process if process != self._process and process.alive else None
+
+    def _take(self, connection: sqlite3.Connection, session_id: str) -> None:
+        connection.execute(
+            "INSERT OR REPLACE INTO leases(session_id, pid, process_started, acquired) VALUES (?, ?, ?, ?)",
+            (session_id, self._process.pid, self._process.started, self._clock()),
+        )
+
+    def _project(self, connection: sqlite3.Connection, event: Event) -> None:
+        """Keep the session's row in step with what its events say."""
+        body = event.body
+        if isinstance(body, ItemStarted) and body.kind == "user":
+            self._user_items.add((event.session, body.item))
+        elif isinstance(body, ItemCompleted) and (event.session, body.item) in self._user_items:
+            title = _title(body)
+            connection.execute("UPDATE sessions SET title = ? WHERE id = ? AND title = ''", (title, event.session))
+        elif isinstance(body, (SessionStarted, ModelChanged)):
+            connection.execute("UPDATE sessions SET model = ? WHERE id = ?", (_text(body.model), event.session))
+
+    def _rows(self, session_id: str) -> Sequence[tuple[Any, ...]]:
+        # As bytes: a text that is no UTF-8 any more must not end the whole query.
+        query = "SELECT seq, ts, turn, agent, v, CAST(body AS BLOB) FROM events WHERE session_id = ? ORDER BY seq"
+        with self.database.read() as connection:
+            return connection.execute(query, (session_id,)).fetchall()
+
+
+def _row(event: Event) -> tuple[object, ...]:
+    body = encode_body(event.body)
+    return (event.session, event.seq, event.ts, event.turn, _text(event.agent), event.v, event.body.type, body)
+
+
+def _require_same(connection: sqlite3.Connection, row: tuple[object, ...]) -> None:
+    query = "SELECT body FROM events WHERE session_id = ? AND seq = ?"
+    stored = connection.execute(query, row[:2]).fetchone()
+    if stored is None or stored[0] != row[-1]:
+        raise SessionError(f"Event {row[1]} of session {row[0]} exists with another content: two writers.")
+
+
+def _title(body: ItemCompleted) -> str:
+    text = " ".join(part.text for part in body.parts if isinstance(part, TextPart))
+    line = " ".join(text.split())
+    return _text(line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1]}…")
+
+
+def _text(value: str) -> str:
+    """``value`` as UTF-8 can hold it: names of files may have lone surrogates."""
+    return value.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from swecli.core.protocol.events import Event, is_fact
+from swecli.core.sessions.journal import Journal
+from tests.core.sessions.support import delta, fact, open_store
+
+
+class Disk:
+    """A store that can fail, or hold its writer up."""
+
+    def __init__(self) -> None:
+        self.stored: list[Event] = []
+        self.calls: list[int] = []
+        self.error: Exception | None = None
+        self.open = threading.Event()
+        self.open.set()
+
+    def write(self, events: Sequence[Event]) -> None:
+        self.open.wait(10)
+        self.calls.append(len(events))
+        if self.error is not None:
+            raise self.error
+        self.stored.extend(events)
+
+
+class Screen:
+    """What was published and told, and what was on disk at that moment."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self.events: list[Event] = []
+        self.unstored: list[int] = []
+        self.troubles: list[str] = []
+        self.recoveries: list[str] = []
+
+    def publish(self, events: Sequence[Event]) -> None:
+        self.events.extend(events)
+        stored = {event.seq for event in self.disk.stored}
+        self.unstored.extend(event.seq for event in events if is_fact(event.body) and event.seq not in stored)
+
+    def journal(self, **options: tuple[float, float]) -> Journal:
+        return Journal(
+            self.disk.write, self.publish, self.troubles.append, on_recovery=self.recoveries.append, **options
+        )
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  the conditions are about another thread
+            await asyncio.sleep(0.001)
+
+
+def mixed(count: int, first: int = 1) -> list[Event]:
+    return [fact("s", seq) if seq % 3 else delta("s", seq) for seq in range(first, first + count)]
+
+
+async def test_facts_are_stored_before_anything_is_published_in_order() -> None:
+    disk = Disk()
+    screen = Screen(disk)
+    journal = screen.journal()
+    events = mixed(300)
+    for number, event in enumerate(events):
+        journal.append(event)
+        if number % 40 == 0:
+            await asyncio.sleep(0)
+    assert await journal.barrier()
+    assert screen.events == events
+    assert screen.unstored == []
+    assert disk.stored == [event for event in events if is_fact(event.body)]
+    assert await journal.close()
+    assert screen.troubles == []
+
+
+async def test_what_waits_is_stored_in_one_transaction() -> None:
+    disk = Disk()
+    disk.open.clear()
+    screen = Screen(disk)
+    journal = screen.journal()
+    journal.append(fact("s", 1))
+    for event in mixed(99, first=2):
+        journal.append(event)
+    disk.open.set()
+    await journal.close()
+    assert len(disk.calls) <= 3
+    assert len(screen.events) == 100
+
+
+async def test_a_slow_disk_does_not_hold_up_the_event_loop() -> None:
+    disk = Disk()
+    disk.open.clear()
+    screen = Screen(disk)
+    journal = screen.journal()
+    journal.append(fact("s", 1))
+    barrier = asyncio.ensure_future(journal.barrier())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not barrier.done()
+    assert screen.events == []
+    disk.open.set()
+    assert await barrier
+    assert len(screen.events) == 1
+    await journal.close()
+
+
+async def test_a_full_disk_is_told_once_and_nothing_is_lost() -> None:
+    disk = Disk()
+    disk.error = sqlite3.OperationalError("database or disk is full")
+    screen = Screen(disk)
+    journal = screen.journal(retry_seconds=(0.001, 0.004))
+    events = mixed(30)
+    for event in events[:20]:
+        journal.append(event)
+        await asyncio.sleep(0)
+    assert await journal.barrier() is False
+    assert journal.degraded
+    await until(lambda: len(disk.calls) > 4)
+    assert screen.events == events[:20]
+    assert len(screen.troubles) == 1
+    assert "disk is full" in screen.troubles[0]
+    assert "Free some space" in screen.troubles[0]
+    disk.error = None
+    await until(lambda: bool(screen.recoveries))
+    for event in events[20:]:
+        journal.append(event)
+    assert await journal.barrier()
+    assert not journal.degraded
+    assert disk.stored == [event for event in events if is_fact(event.body)]
+    disk.error = OSError("gone again")
+    journal.append(fact("s", 31))
+    await journal.barrier()
+    assert len(screen.troubles) == 2
+    disk.error = None
+    assert await journal.close()
+    assert disk.stored[-1].seq == 31
+
+
+async def test_closing_tries_once_more_and_says_whether_all_is_stored() -> None:
+    disk = Disk()
+    disk.error = OSError("no")
+    screen = Screen(disk)
+    journal = screen.journal(retry_seconds=(60, 60))
+    journal.append(fact("s", 1))
+    assert await journal.barrier() is False
+    assert await journal.close() is False
+    assert await journal.close() is False
+    assert await journal.barrier() is False
+    journal.append(fact("s", 2))
+    assert len(disk.calls) == 2
+    assert [event.seq for event in screen.events] == [1]
+
+
+async def test_closing_in_a_hurry_stores_what_was_appended() -> None:
+    disk = Disk()
+    journal = Screen(disk).journal()
+    for event in mixed(10):
+        journal.append(event)
+    assert journal.close_now(5)
+    assert len(disk.stored) == 7
+
+
+def test_it_stores_although_the_event_loop_is_gone() -> None:
+    disk = Disk()
+    disk.open.clear()
+    screen = Screen(disk)
+
+    async def begin() -> Journal:
+        journal = screen.journal()
+        journal.append(fact("s", 1))
+        return journal
+
+    journal = asyncio.run(begin())
+    disk.open.set()
+    assert journal.close_now(5)
+    assert len(disk.stored) == 1
+
+
+async def test_a_real_database_that_is_full_and_then_is_not(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "sessions.db")
+    session = store.create("/w", "m", "1").id
+    with store.database.write() as connection:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count={pages + 4}")
+    troubles: list[str] = []
+    shown: list[Event] = []
+    journal = Journal(store.append, shown.extend, troubles.append, retry_seconds=(0.001, 0.01))
+    for seq in range(1, 41):
+        journal.append(fact(session, seq, "x" * 1000))
+        await asyncio.sleep(0)
+    assert await journal.barrier() is False
+    assert len(shown) == 40
+    assert len(troubles) == 1
+    seqs = [event.seq for event in store.load(session)]
+    assert seqs == list(range(1, len(seqs) + 1))
+    with store.database.write() as connection:
+        connection.execute("PRAGMA max_page_count=1000000")
+    assert await journal.close()
+    assert [event.seq for event in store.load(session)] == list(range(1, 41))
+    store.close()
+
+
+async def test_two_writers_at_one_session_are_told_so(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "sessions.db")
+    session = store.create("/w", "m", "1").id
+    store.append([fact(session, 1, "theirs")])
+    troubles: list[str] = []
+    journal = Journal(store.append, lambda events: None, troubles.append)
+    journal.append(fact(session, 1, "mine"))
+    assert await journal.barrier() is False
+    assert "two writers" in troubles[0]
+    assert "new session" in troubles[0]
+    await journal.close()
+    store.close()
+
+
+async def test_a_value_that_no_json_can_hold_is_told(tmp_path: Path) -> None:
+    from swecli.core.protocol.events import Unknown
+
+    store = open_store(tmp_path / "sessions.db")
+    session = store.create("/w", "m", "1").id
+    troubles: list[str] = []
+    journal = Journal(store.append, lambda events: None, troubles.append)
+    journal.append(Event(1, 1.0, session, 1, Unknown("odd", {"type": "odd", "value": object()})))
+    assert await journal.barrier() is False
+    assert len(troubles) == 1
+    await journal.close()
+    store.close()
