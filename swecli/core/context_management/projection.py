@@ -141,7 +141,9 @@ def repair(messages: Iterable[Message]) -> tuple[Message, ...]:
         if message.role == "tool":
             continue  # results are placed by their call
         if message.role == "user":
-            parts = tuple(part for part in message.parts if not _is_blank(part))
+            parts = tuple(
+                part for part in message.parts if isinstance(part, TextPart | ImagePart) and not _is_blank(part)
+            )
             if parts:
                 repaired.append(_replaced(message, parts))
         else:

@@ -1,0 +1,109 @@
+"""Every event and command survives its JSON form, also those of a later version."""
+
+import json
+from decimal import Decimal
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swecli.core.protocol import codec
+from swecli.core.protocol.commands import Command
+from swecli.core.protocol.events import Body, Event, ItemCompleted, Notice, Unknown, is_fact
+from swecli.core.protocol.messages import Message, Opaque, Origin, TextPart, ToolCallPart, ToolResultPart
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+st.register_type_strategy(Opaque, st.builds(Opaque, st.builds(Origin), json_values))
+st.register_type_strategy(
+    Decimal, st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=0, max_value=1000)
+)
+st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
+
+bodies = st.one_of(*(st.from_type(body) for body in get_args(Body)))
+commands = st.one_of(*(st.from_type(command) for command in get_args(Command)))
+events = st.builds(
+    Event,
+    seq=st.integers(1, 10**9),
+    ts=st.floats(0, 4e9),
+    session=st.text(max_size=10),
+    turn=st.integers(0, 1000),
+    body=bodies,
+    agent=st.just("main"),
+    v=st.just(1),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(events)
+def test_an_event_survives_its_json(event: Event) -> None:
+    line = codec.encode_event(event)
+    assert "\n" not in line
+    assert codec.decode_event(line) == event
+
+
+@settings(max_examples=200, deadline=None)
+@given(commands)
+def test_a_command_survives_its_json(command: Command) -> None:
+    assert codec.decode_command(codec.encode_command(command)) == command
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dictionaries(st.text(max_size=6), json_values, max_size=4), st.text(min_size=1, max_size=12))
+def test_an_event_of_a_later_version_is_written_back_as_it_was(data: dict[str, object], kind: str) -> None:
+    data = {**data, "type": f"future_{kind}"}
+    line = json.dumps({"v": 9, "seq": 3, "ts": 1.5, "session": "s", "turn": 2, "agent": "main", "body": data})
+    event = codec.decode_event(line)
+    assert isinstance(event.body, Unknown)
+    assert is_fact(event.body)
+    assert json.loads(codec.encode_event(event)) == json.loads(line)
+
+
+def test_a_lone_surrogate_becomes_a_replacement_character() -> None:
+    event = Event(1, 0.0, "s", 0, Notice("a\ud800b"))
+    decoded = codec.decode_event(codec.encode_event(event)).body
+    assert isinstance(decoded, Notice)
+    assert decoded.text == "a�b"
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("{", "no JSON"),
+        ("[1]", "no JSON object"),
+        ('{"v":1}', "seq"),
+        ('{"v":1,"seq":1,"ts":0,"session":"s","turn":0,"agent":"main","body":{}}', "type"),
+        ('{"v":1,"seq":1,"ts":0,"session":"s","turn":0,"agent":"main","body":{"type":"notice"}}', "text"),
+        ("[" * 100_000, "no JSON"),
+    ],
+)
+def test_what_is_no_event_is_refused_with_the_place(line: str, named: str) -> None:
+    with pytest.raises(codec.CodecError, match=named):
+        codec.decode_event(line)
+
+
+def test_an_unknown_command_is_refused() -> None:
+    with pytest.raises(codec.CodecError):
+        codec.decode_command('{"type":"explode"}')
+
+
+def test_the_schema_names_every_event_and_command() -> None:
+    definitions = codec.json_schema()["$defs"]
+    for cls in (*get_args(Body), *get_args(Command)):
+        assert cls.__name__ in definitions
+
+
+def test_a_message_gives_its_text_calls_and_results() -> None:
+    call = ToolCallPart("c", "search", "{}")
+    result = ToolResultPart("c", "search", "found")
+    message = Message("assistant", (TextPart("a"), call, TextPart("b"), result))
+    assert (message.text, message.tool_calls, message.tool_results) == ("ab", (call,), (result,))
+
+
+def test_parts_of_a_completed_item_keep_their_types() -> None:
+    body = ItemCompleted("t1", "ok", (ToolResultPart("c", "run", "out"), TextPart("x")))
+    assert codec.decode_body(codec.encode_body(body)) == body
