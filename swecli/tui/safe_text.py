@@ -1,0 +1,114 @@
+"""The one door to the screen.
+
+Textual writes control characters of a string to the terminal as they are, and a string from outside (a model,
+a file, a program, the name of a file) may hold any of them. Whatever is shown goes through ``sanitise`` once;
+what comes out is a ``SafeText``, the only kind of text that strips and widgets of this package take.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+MAX_MARKS: Final = 8
+"""Combining marks that may follow one character; scripts in use need fewer."""
+
+TAB_SIZE: Final = 4
+
+
+class SafeText(str):
+    """Text that can go to a terminal: every character is printable, or a newline."""
+
+    __slots__ = ()
+
+
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
+)
+"""Characters without a glyph of their own: fillers, joiners, selectors, marks of direction, tags."""
+
+_UNSAFE = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_INVISIBLE}]")
+_UNSAFE_ASCII = re.compile("[\x00-\x09\x0b-\x1f\x7f]")
+_NOT_WORDS = re.compile(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}")
+"""Where a run of marks can be: marks are neither letters, digits, space nor ASCII."""
+
+_EMOJI = (
+    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u25fe\u2600-\u27bf"
+    "\u2934\u2935\u2b05-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+)
+_TONE = "\U0001f3fb-\U0001f3ff"
+_EMOJI_JOIN = re.compile(
+    rf"(?<=[{_EMOJI}{_TONE}])\u200d(?=[{_EMOJI}])"
+    rf"|(?<=[{_EMOJI}{_TONE}]\ufe0f)\u200d(?=[{_EMOJI}])"
+    rf"|(?<=[{_EMOJI}0-9#*])\ufe0f"
+)
+"""A joiner between two pictures and a selector after one: parts of a picture that is one glyph."""
+
+
+def sanitise(text: str, *, keep_newlines: bool = True, tabs: int = TAB_SIZE) -> SafeText:
+    """The text as it can be shown: what would act on the terminal, or hide, becomes a visible stand-in.
+
+    Control characters become their pictures (ESC is ``␛``), other invisible characters, marks of direction,
+    line separators and lone surrogates their number (``⟨U+202E⟩``). CRLF becomes a newline; newlines become
+    ``␊`` without ``keep_newlines``. Tabs are filled up to the next multiple of ``tabs`` characters, or become
+    ``␉`` when ``tabs`` is 0. A run of more than ``MAX_MARKS`` combining marks is cut and the rest counted.
+    Letters, wide characters and joined emoji stay. Time is linear in the length of the text.
+    """
+    if isinstance(text, SafeText) and (keep_newlines or "\n" not in text):
+        return text
+    if text.isascii():
+        if keep_newlines and not _UNSAFE_ASCII.search(text):
+            return SafeText(text)
+    else:
+        text = _NOT_WORDS.sub(_bound_marks, text)
+    if "\r\n" in text:
+        text = text.replace("\r\n", "\n")
+    if tabs and "\t" in text:
+        text = text.expandtabs(tabs)
+    if not _UNSAFE.search(text):
+        return SafeText(text)
+    joins = {match.start() for match in _EMOJI_JOIN.finditer(text)} if not text.isascii() else ()
+
+    def stand_in(match: re.Match[str]) -> str:
+        character = match[0]
+        if (character == "\n" and keep_newlines) or match.start() in joins:
+            return character
+        return _stand_in(character)
+
+    return SafeText(_UNSAFE.sub(stand_in, text))
+
+
+def safe_line(text: str) -> SafeText:
+    """``sanitise`` for a place that has one line only."""
+    return sanitise(text, keep_newlines=False, tabs=1)
+
+
+def _stand_in(character: str) -> str:
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    return f"⟨U+{code:04X}⟩"
+
+
+def _bound_marks(match: re.Match[str]) -> str:
+    kept: list[str] = []
+    run = dropped = 0
+    for character in match[0]:
+        if unicodedata.category(character) in ("Mn", "Me", "Mc"):
+            run += 1
+            if run > MAX_MARKS:
+                dropped += 1
+                continue
+        else:
+            if dropped:
+                kept.append(f"⟨{dropped} more marks⟩")
+            run = dropped = 0
+        kept.append(character)
+    if dropped:
+        kept.append(f"⟨{dropped} more marks⟩")
+    return "".join(kept)

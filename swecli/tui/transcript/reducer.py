@@ -1,0 +1,379 @@
+"""From events to operations on blocks. Pure: the same events give the same operations, and the stored facts
+of a finished turn give the same blocks as its live stream did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from swecli.core.protocol.blocks import ImageBlock, TextBlock
+from swecli.core.protocol.events import (
+    Body,
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionRedone,
+    CompactionStarted,
+    CompactionUndone,
+    Event,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    ModelResponded,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    RetryScheduled,
+    Rewound,
+    SessionStarted,
+    TurnEnded,
+)
+from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.tui.transcript.blocks import (
+    AnswerBlock,
+    Block,
+    CompactionBlock,
+    NoticeBlock,
+    Operation,
+    Put,
+    ReasoningBlock,
+    Remove,
+    RewoundBlock,
+    SessionBlock,
+    SubagentBlock,
+    ToolBlock,
+    TurnEndBlock,
+    UserBlock,
+    is_live,
+)
+from swecli.tui.transcript.notices import NOTICES, RETRY, notice_of
+from swecli.tui.transcript.verbs import call_title
+
+OUTPUT_TAIL: Final = 16_000
+"""Characters of live output that are kept; the whole of it is in the result."""
+
+
+class Reducer:
+    """State of the reduction: the blocks by id, in the order in which they are shown."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[str, Block] = {}
+        self.requests: dict[str, str] = {}
+        """Item of each open question or request for consent."""
+        self._pieces: dict[tuple[str, str], list[str]] = {}
+        """Text by item and channel that is not in its block yet."""
+        self._operations: list[Operation] = []
+        self._places: dict[str, int] = {}
+        """Where in the operations the block of an id was put last."""
+        self.open: dict[str, None] = {}
+        """Ids of the blocks that more is to come for."""
+
+    def reduce(self, events: Iterable[Event]) -> list[Operation]:
+        """Take events in and return what they change, at most one ``Put`` for each block that stays."""
+        self._operations, self._places = [], {}
+        for event in events:
+            self._feed(event)
+        self._flush()
+        return self._operations
+
+    def _feed(self, event: Event) -> None:
+        body = event.body
+        if event.agent != "main":
+            _agent(self, event.agent, body)
+            return
+        if isinstance(body, ItemDelta):
+            self._pieces.setdefault((body.item, body.channel), []).append(body.text)
+            return
+        handler = _HANDLERS.get(type(body))
+        if handler is None:
+            return
+        self._flush()
+        if RETRY in self.blocks and not isinstance(body, RetryScheduled):
+            self.remove(RETRY)
+        handler(self, event, body)
+
+    # --- operations ---
+
+    def put(self, block: Block) -> None:
+        self.blocks[block.id] = block
+        if is_live(block):
+            self.open[block.id] = None
+        else:
+            self.open.pop(block.id, None)
+        place = self._places.get(block.id)
+        if place is None:
+            self._places[block.id] = len(self._operations)
+            self._operations.append(Put(block))
+        else:
+            self._operations[place] = Put(block)
+
+    def remove(self, block_id: str) -> None:
+        del self.blocks[block_id]
+        self.open.pop(block_id, None)
+        self._places.pop(block_id, None)
+        self._operations.append(Remove(block_id))
+
+    def _flush(self) -> None:
+        for (item, channel), pieces in self._pieces.items():
+            block = self.blocks.get(item)
+            text = "".join(pieces)
+            match block:
+                case UserBlock() | AnswerBlock() | ReasoningBlock() if channel == "text":
+                    self.put(replace(block, text=block.text + text))
+                case ToolBlock() if channel == "arguments":
+                    self.put(replace(block, arguments=block.arguments + text))
+                case ToolBlock() if channel == "output":
+                    self.put(_with_output(block, text))
+                case _:
+                    pass
+        if RETRY in self.blocks and self._pieces:
+            self.remove(RETRY)
+        self._pieces.clear()
+
+
+def _close_open_items(board: Reducer) -> None:
+    for block_id in [*board.open]:
+        block = board.blocks[block_id]
+        match block:
+            case AnswerBlock() | ReasoningBlock() | SubagentBlock():
+                board.put(replace(block, status="interrupted"))
+            case ToolBlock():
+                board.put(replace(block, status="interrupted", output="", output_cut=False))
+            case CompactionBlock():
+                board.put(replace(block, status="failed", reason="interrupted"))
+            case _:
+                pass
+
+
+# --- one function for each kind of event ---
+
+
+def _session(board: Reducer, event: Event, body: SessionStarted) -> None:
+    _close_open_items(board)
+    board.put(SessionBlock(f"session-{event.seq}", body.model, body.cwd, body.mode, body.swecli, resumed=body.resumed))
+
+
+def _started(board: Reducer, event: Event, body: ItemStarted) -> None:
+    match body.kind:
+        case "user":
+            board.put(UserBlock(body.item))
+        case "text":
+            board.put(AnswerBlock(body.item))
+        case "reasoning":
+            board.put(ReasoningBlock(body.item))
+        case "tool":
+            board.put(ToolBlock(body.item, body.name, body.title))
+        case "compaction":
+            if body.item not in board.blocks:
+                board.put(CompactionBlock(body.item))
+        case "subagent":
+            board.put(SubagentBlock(body.item, body.name, body.title))
+
+
+def _checkpoint(board: Reducer, event: Event, body: ItemCheckpointed) -> None:
+    block = _with_part(board.blocks.get(body.item), body.part)
+    if isinstance(block, ToolBlock):
+        title = body.title or block.title
+        block = replace(block, title=title, status="running" if body.running else block.status)
+    elif isinstance(block, SubagentBlock) and body.title:
+        block = replace(block, title=body.title)
+    if block is not None and block != board.blocks.get(body.item):
+        board.put(block)
+
+
+def _completed(board: Reducer, event: Event, body: ItemCompleted) -> None:
+    block = board.blocks.get(body.item)
+    for part in body.parts:
+        block = _with_part(block, part)
+    match block:
+        case UserBlock():
+            images = tuple(_image(part) for part in body.parts if isinstance(part, ImagePart))
+            board.put(replace(block, images=images))
+        case AnswerBlock():
+            board.put(replace(block, status=body.status))
+        case ReasoningBlock():
+            board.put(replace(block, status=body.status, duration=body.duration))
+        case ToolBlock():
+            board.put(
+                replace(
+                    block,
+                    status=body.status,
+                    blocks=body.blocks or (block.preview if body.status == "rejected" else ()),
+                    preview=(),
+                    detail=body.detail,
+                    duration=body.duration,
+                    output="",
+                    output_cut=False,
+                    note=block.note if body.status == "rejected" else "",
+                )
+            )
+        case SubagentBlock():
+            board.put(
+                replace(block, status=body.status, blocks=body.blocks, detail=body.detail, duration=body.duration)
+            )
+        case CompactionBlock() if block.status == "running" and body.status != "ok":
+            board.put(replace(block, status="failed", reason=body.detail or body.status))
+        case _:
+            pass
+
+
+def _with_part(block: Block | None, part: Part) -> Block | None:
+    match block, part:
+        case UserBlock(), TextPart():
+            return replace(block, text=part.text)
+        case (AnswerBlock(), TextPart()) | (ReasoningBlock(), ReasoningPart()):
+            if part.text == block.text:
+                return block
+            grown = part.text.startswith(block.text)
+            return replace(block, text=part.text, revision=block.revision + (0 if grown else 1))
+        case ToolBlock(), ToolCallPart():
+            return replace(block, name=part.name or block.name, arguments=part.arguments)
+        case ((ToolBlock() | SubagentBlock()), ToolResultPart()):
+            return replace(block, result=part.text)
+        case SubagentBlock(), TextPart():
+            return replace(block, result=part.text)
+        case _:
+            return block
+
+
+def _permission_requested(board: Reducer, event: Event, body: PermissionRequested) -> None:
+    board.requests[body.request] = body.item
+    block = board.blocks.get(body.item)
+    if isinstance(block, ToolBlock):
+        title = block.title or body.title
+        board.put(replace(block, status="waiting", preview=body.blocks, note=body.reason, title=title))
+
+
+def _permission_resolved(board: Reducer, event: Event, body: PermissionResolved) -> None:
+    block = board.blocks.get(board.requests.pop(body.request, ""))
+    if isinstance(block, ToolBlock) and block.status == "waiting":
+        if body.choice in ("once", "always"):
+            board.put(replace(block, status="pending", preview=(), note=""))
+        else:
+            board.put(replace(block, status="pending", note=body.note))
+
+
+def _question_asked(board: Reducer, event: Event, body: QuestionAsked) -> None:
+    board.requests[body.request] = body.item
+    block = board.blocks.get(body.item)
+    if isinstance(block, ToolBlock):
+        asked = tuple(TextBlock(question.text) for question in body.questions)
+        board.put(replace(block, status="waiting", preview=asked))
+
+
+def _question_answered(board: Reducer, event: Event, body: QuestionAnswered) -> None:
+    block = board.blocks.get(board.requests.pop(body.request, ""))
+    if isinstance(block, ToolBlock) and block.status == "waiting":
+        board.put(replace(block, status="running", preview=()))
+
+
+def _turn_ended(board: Reducer, event: Event, body: TurnEnded) -> None:
+    _close_open_items(board)
+    board.requests.clear()
+    board.put(TurnEndBlock(f"turn-{event.seq}", body.outcome, body.reason, body.duration))
+
+
+def _compaction(
+    board: Reducer,
+    event: Event,
+    body: CompactionStarted | CompactionCompleted | CompactionFailed | CompactionUndone | CompactionRedone,
+) -> None:
+    block = board.blocks.get(body.item)
+    if not isinstance(block, CompactionBlock):
+        block = CompactionBlock(body.item)
+    match body:
+        case CompactionStarted():
+            block = replace(block, status="running", tokens_before=body.tokens_before, strategies=(body.strategy,))
+        case CompactionCompleted():
+            block = CompactionBlock(
+                body.item,
+                "done",
+                body.tokens_before,
+                body.tokens_after,
+                body.messages_before,
+                body.messages_after,
+                body.strategies,
+                body.summary,
+            )
+        case CompactionFailed():
+            block = replace(block, status="failed", reason=body.reason)
+        case CompactionUndone():
+            block = replace(block, status="undone")
+        case CompactionRedone():
+            block = replace(block, status="redone")
+    board.put(block)
+
+
+def _rewound(board: Reducer, event: Event, body: Rewound) -> None:
+    ids = list(board.blocks)
+    if body.item not in board.blocks:
+        board.put(NoticeBlock(f"notice-{event.seq}", f"Rewound. {body.reason}".strip()))
+        return
+    gone = ids[ids.index(body.item) :]
+    taken = tuple(board.blocks[block_id] for block_id in gone)
+    for block_id in gone:
+        board.remove(block_id)
+    board.put(RewoundBlock(f"rewound-{event.seq}", taken, body.reason))
+
+
+def _notice(board: Reducer, event: Event, body: Body) -> None:
+    notice = notice_of(event)
+    if notice is not None:
+        if notice.id in board.blocks:
+            board.remove(notice.id)
+        board.put(notice)
+
+
+def _responded(board: Reducer, event: Event, body: ModelResponded) -> None:
+    """Ends the line about a retry; the items say the rest."""
+
+
+def _agent(board: Reducer, agent: str, body: object) -> None:
+    block = board.blocks.get(agent)
+    if not isinstance(block, SubagentBlock):
+        live = [board.blocks[block_id] for block_id in board.open]
+        running = [b for b in live if isinstance(b, SubagentBlock)]
+        if len(running) != 1:
+            return
+        block = running[0]
+    if isinstance(body, ItemStarted) and body.kind == "tool":
+        board.put(replace(block, calls=block.calls + 1, activity=call_title(body.name, body.title)))
+    elif isinstance(body, ItemCheckpointed) and isinstance(body.part, ToolCallPart) and body.title:
+        board.put(replace(block, activity=call_title(body.part.name, body.title)))
+
+
+def _with_output(block: ToolBlock, text: str) -> ToolBlock:
+    output = block.output + text
+    if len(output) > 2 * OUTPUT_TAIL:
+        begin = output.find("\n", len(output) - OUTPUT_TAIL)
+        begin = begin + 1 if begin >= 0 else len(output) - OUTPUT_TAIL
+        return replace(block, output=output[begin:], output_cut=True)
+    return replace(block, output=output)
+
+
+def _image(part: ImagePart) -> ImageBlock:
+    size = len(part.data) * 3 // 4 - part.data[-2:].count("=")
+    return ImageBlock(part.name or "image", part.media_type, max(0, size))
+
+
+_HANDLERS: Final[dict[type, Callable[[Reducer, Event, Any], None]]] = {
+    SessionStarted: _session,
+    ItemStarted: _started,
+    ItemCheckpointed: _checkpoint,
+    ItemCompleted: _completed,
+    PermissionRequested: _permission_requested,
+    PermissionResolved: _permission_resolved,
+    QuestionAsked: _question_asked,
+    QuestionAnswered: _question_answered,
+    TurnEnded: _turn_ended,
+    CompactionStarted: _compaction,
+    CompactionCompleted: _compaction,
+    CompactionFailed: _compaction,
+    CompactionUndone: _compaction,
+    CompactionRedone: _compaction,
+    Rewound: _rewound,
+    **{kind: _notice for kind in NOTICES},
+    ModelResponded: _responded,
+}
