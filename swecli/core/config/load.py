@@ -1,0 +1,289 @@
+"""Layered loading: flags, environment, the project's local and shared files, the user's file, defaults.
+
+Files of the project count only in a trusted workspace and can only tighten: what they say about programs,
+addresses, environment, modes and allow rules is left out with a notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from swecli.core.config.lines import key_lines, line_of
+from swecli.core.config.paths import Paths, project_folder
+from swecli.core.config.read_toml import ConfigError, ConfigProblem, read_toml
+from swecli.core.config.settings import ProviderSettings, Settings
+
+Scope = Literal["user", "project", "flag"]
+RuleList = Literal["allow", "ask", "deny"]
+
+_ENVIRONMENT = {"SWECLI_MODEL": ("model", "name")}
+_RULE_LISTS: tuple[RuleList, ...] = get_args(RuleList)
+_SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "user": "user"}
+_SECRET_SHAPED = ("api_key", "apikey", "key", "token", "secret", "password")
+
+Path_ = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value comes from. ``line`` counts from 1 and is set for files only."""
+
+    layer: Literal["default", "user", "project", "local", "environment", "flag"]
+    source: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        return place or self.layer
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredRule:
+    """A permission rule from the settings, with the list it stands in and where it comes from."""
+
+    effect: RuleList
+    text: str
+    scope: Scope
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in force, where each set value comes from, and what the user should be told once."""
+
+    settings: Settings
+    origins: Mapping[Path_, Origin]
+    rules: tuple[ConfiguredRule, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    value: Any
+    origin: Origin
+
+
+def load(
+    paths: Paths,
+    workspace: Path,
+    *,
+    environment: Mapping[str, str],
+    trusted: bool = False,
+    flags: Mapping[str, object] | None = None,
+) -> Loaded:
+    """Read and merge all layers. ``flags`` are dotted keys such as ``model.name``.
+
+    Raises:
+        ConfigError: a file can't be read, is no TOML, or holds a value that is not allowed. Nothing is loaded
+            then; the message names every bad place.
+    """
+    notices: list[str] = []
+    problems: list[ConfigProblem] = []
+    layers: list[dict[Path_, _Value]] = []
+    named = environment.get("SWECLI_CONFIG", "")
+    user = Path(named).expanduser().absolute() if named else paths.config / "config.toml"
+    files: list[tuple[Literal["user", "project", "local"], Path]] = [("user", user)]
+    folder = project_folder(workspace)
+    project_files: list[tuple[Literal["project", "local"], Path]] = [
+        ("project", folder / "config.toml"),
+        ("local", folder / "config.local.toml"),
+    ]
+    if trusted:
+        files.extend(project_files)
+    else:
+        ignored = [str(path) for _, path in project_files if path.is_file()]
+        if ignored:
+            notices.append(f"{' and '.join(ignored)} not read: this workspace is not trusted.")
+    for layer, path in files:
+        try:
+            layers.append(_file(layer, path, notices, required=bool(named) and layer == "user"))
+        except ConfigError as error:
+            problems.extend(error.problems)
+    layers.append(
+        {
+            key: _Value(environment[name], Origin("environment", name))
+            for name, key in _ENVIRONMENT.items()
+            if environment.get(name)
+        }
+    )
+    layers.append({tuple(key.split(".")): _Value(value, Origin("flag")) for key, value in (flags or {}).items()})
+    if problems:
+        raise ConfigError(problems)
+    return _merge(layers, notices)
+
+
+def origins(loaded: Loaded) -> list[tuple[str, str, str]]:
+    """Key, value and origin of every setting as text. Header values may be keys, so only names are shown."""
+    rows: list[tuple[str, str, str]] = []
+    for section, model in loaded.settings:
+        if isinstance(model, BaseModel):
+            rows.extend(_rows(loaded, (section,), model))
+        else:
+            for name, provider in cast("dict[str, ProviderSettings]", model).items():
+                rows.extend(_rows(loaded, (section, name), provider))
+    return rows
+
+
+def _rows(loaded: Loaded, path: Path_, model: BaseModel) -> list[tuple[str, str, str]]:
+    rows: list[tuple[str, str, str]] = []
+    for name, value in model:
+        shown = ", ".join(f"{key}: …" for key in value) if isinstance(value, dict) else _shown(value)  # pyright: ignore[reportUnknownVariableType]
+        rows.append((".".join((*path, name)), shown, str(loaded.origins.get((*path, name), Origin("default")))))
+    return rows
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "(unset)"
+    if isinstance(value, tuple):
+        return ", ".join(str(item) for item in cast("tuple[object, ...]", value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# --- one file ------------------------------------------------------------------------------------------------------
+
+
+def _file(
+    layer: Literal["user", "project", "local"], path: Path, notices: list[str], *, required: bool
+) -> dict[Path_, _Value]:
+    read = read_toml(path, required=required)
+    if read is None:
+        return {}
+    data, text = read
+    lines = key_lines(text)
+    found: dict[Path_, _Value] = {}
+    for key, value in _leaves(data, path, lines):
+        origin = Origin(layer, str(path), line_of(lines, key))
+        if not _known(key):
+            notices.append(f"{origin}: {_unknown(key)}")
+        elif layer != "user" and _loosens(key):
+            notices.append(
+                f"{origin}: {'.'.join(key)} is ignored here: files of a project can only tighten. "
+                "Set it in your own settings."
+            )
+        else:
+            found[key] = _Value(value, origin)
+    return found
+
+
+def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> list[tuple[Path_, Any]]:
+    """Keys with their values, at the depth where the schema has values."""
+    leaves: list[tuple[Path_, Any]] = []
+    problems: list[ConfigProblem] = []
+    for section, content in data.items():
+        if not _known((section,)):
+            leaves.append(((section,), content))
+            continue
+        tables = [((section,), content)]
+        if section == "providers" and isinstance(content, dict):
+            named = cast("dict[str, Any]", content)
+            tables = [((section, name), table) for name, table in named.items()]
+        for table_path, table in tables:
+            if not isinstance(table, dict):
+                line = line_of(lines, table_path)
+                problems.append(ConfigProblem(str(path), line, f"{'.'.join(table_path)} must be a table"))
+                continue
+            items = cast("dict[str, Any]", table).items()
+            leaves.extend(((*table_path, key), value) for key, value in items)
+            if not items:
+                leaves.extend([(table_path, {})] if section == "providers" else [])
+    if problems:
+        raise ConfigError(problems)
+    return leaves
+
+
+def _fields(section: str) -> tuple[str, ...]:
+    if section == "providers":
+        return tuple(ProviderSettings.model_fields)
+    annotation = Settings.model_fields[section].annotation
+    assert isinstance(annotation, type)
+    assert issubclass(annotation, BaseModel)
+    return tuple(annotation.model_fields)
+
+
+def _known(key: Path_) -> bool:
+    if key[0] not in Settings.model_fields:
+        return False
+    depth = 2 if key[0] == "providers" else 1
+    return len(key) <= depth or key[-1] in _fields(key[0])
+
+
+def _loosens(key: Path_) -> bool:
+    return key[0] == "providers" or key in (("approval", "mode"), ("approval", "allow"))
+
+
+def _unknown(key: Path_) -> str:
+    name = ".".join(key)
+    if key[-1].lower() in _SECRET_SHAPED:
+        return f"{name} is not a setting. Keys are never kept in settings: name the variable with api_key_env."
+    choices = list(Settings.model_fields) if len(key) == 1 else list(_fields(key[0]))
+    near = get_close_matches(key[-1], choices, 1)
+    hint = f" Did you mean {near[0]}?" if near else f" Known here: {', '.join(choices)}."
+    return f"{name} is not a setting and was ignored.{hint}"
+
+
+# --- merging -------------------------------------------------------------------------------------------------------
+
+
+def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
+    tree: dict[str, Any] = {}
+    origin_of: dict[Path_, Origin] = {}
+    rules: list[ConfiguredRule] = []
+    problems: list[ConfigProblem] = []
+    for layer in layers:
+        for key, found in layer.items():
+            value = tuple(cast("list[Any]", found.value)) if isinstance(found.value, list) else found.value
+            if key[0] == "approval" and key[1] in _RULE_LISTS:
+                problem = _add_rules(rules, key[1], value, found.origin)
+                if problem:
+                    problems.append(problem)
+                    continue
+                value = tuple(rule.text for rule in rules if rule.effect == key[1])
+            if key[0] == "providers" and len(key) == 2:
+                tree.setdefault("providers", {}).setdefault(key[1], {})
+                continue
+            _put(tree, key, value)
+            origin_of[key] = found.origin
+    if problems:
+        raise ConfigError(problems)
+    try:
+        settings = Settings.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(_problems(error, origin_of)) from None
+    return Loaded(settings, origin_of, tuple(rules), tuple(notices))
+
+
+def _add_rules(rules: list[ConfiguredRule], effect: RuleList, value: object, origin: Origin) -> ConfigProblem | None:
+    items = cast("tuple[object, ...]", value) if isinstance(value, tuple) else None
+    if items is None or not all(isinstance(item, str) for item in items):
+        return ConfigProblem(origin.source or origin.layer, origin.line, f"approval.{effect} must be a list of texts")
+    scope = _SCOPES.get(origin.layer, "project")
+    rules.extend(ConfiguredRule(effect, str(item), scope, str(origin)) for item in items)
+    return None
+
+
+def _put(tree: dict[str, Any], key: Path_, value: object) -> None:
+    for part in key[:-1]:
+        tree = tree.setdefault(part, {})
+    tree[key[-1]] = value
+
+
+def _problems(error: ValidationError, origin_of: Mapping[Path_, Origin]) -> list[ConfigProblem]:
+    problems: list[ConfigProblem] = []
+    for detail in error.errors():
+        key = tuple(str(part) for part in detail["loc"])
+        origin = next((origin_of[key[:end]] for end in range(len(key), 0, -1) if key[:end] in origin_of), None)
+        if origin is None:
+            # The check of a whole section: every key of it that was set may be the cause.
+            origin = next((found for path, found in origin_of.items() if path[:1] == key[:1]), Origin("default"))
+        message = detail["msg"].removeprefix("Value error, ")
+        message = message.removeprefix("Input should be ") if message.startswith("Input should be ") else message
+        text = message if " " in message and message.startswith(("must", "warn")) else f"must be {message}"
+        problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {text}"))
+    return problems

@@ -1,0 +1,60 @@
+"""Where swecli keeps its files. Nothing is created here; an unwritable directory shows when it is first used."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT_FOLDER = ".swecli"
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Directories of the user, absolute. With ``SWECLI_HOME`` all of them are inside it."""
+
+    config: Path
+    data: Path
+    cache: Path
+    state: Path
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Every directory once, resolved: no tool may write below any of them."""
+        return tuple(dict.fromkeys(Path(os.path.realpath(path)) for path in self._fields()))
+
+    def _fields(self) -> tuple[Path, ...]:
+        return (self.config, self.data, self.cache, self.state)
+
+    def workspace_data(self, workspace: Path) -> Path:
+        """The data directory of one workspace."""
+        return self.data / "workspaces" / workspace_key(workspace)
+
+
+def user_paths(environment: Mapping[str, str]) -> Paths:
+    """The directories by the rules of the platform, or all inside ``SWECLI_HOME``."""
+    home = environment.get("SWECLI_HOME", "")
+    if home:
+        base = Path(home).expanduser().absolute()
+        return Paths(base, base / "data", base / "cache", base / "state")
+    from platformdirs import PlatformDirs
+
+    dirs = PlatformDirs("swecli", appauthor=False)
+    return Paths(
+        Path(dirs.user_config_dir).absolute(),
+        Path(dirs.user_data_dir).absolute(),
+        Path(dirs.user_cache_dir).absolute(),
+        Path(dirs.user_state_dir).absolute(),
+    )
+
+
+def workspace_key(workspace: Path) -> str:
+    """A short name for a workspace that stays the same through symbolic links: hex of a hash of its real path."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(workspace))).hexdigest()[:20]
+
+
+def project_folder(workspace: Path) -> Path:
+    """The project's own settings folder."""
+    return workspace / PROJECT_FOLDER
