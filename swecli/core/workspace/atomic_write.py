@@ -1,0 +1,280 @@
+"""Writing a file so that it is whole at every moment: the old bytes or the new ones.
+
+A temporary file in the same directory is written, synced and renamed over the target. Where a rename would lose
+something (other hard links, an owner that can't be kept) or is impossible (directory not writable, the file is a
+mount point), the file is written in place, with its space reserved first and the old bytes put back on failure.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+import sys
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from swecli.core.workspace.folder import Folder
+from swecli.core.workspace.regular_file import READ_FLAGS, read_all, require_regular
+
+PREFIX = ".swecli-tmp-"
+_WRITE_FLAGS = os.O_WRONLY | (READ_FLAGS & ~os.O_RDONLY)
+_SWEEP_AGE = 60.0
+"""Seconds. A younger temporary file may belong to a process that is not visible from here."""
+_SWEEP_ENTRIES = 5_000
+_RENAME_REFUSED = frozenset((errno.EBUSY, errno.EPERM, errno.EACCES, errno.EXDEV))
+_IN_PLACE_INSTEAD = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
+
+
+class StaleFileError(Exception):
+    """The file is not what the caller expects it to be. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was done. ``sha256`` is that of the bytes now in the file; ``in_place`` tells the weaker way."""
+
+    path: Path
+    sha256: str
+    in_place: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Old:
+    """The target as it was found."""
+
+    data: bytes
+    status: os.stat_result
+
+
+def atomic_write(path: Path, data: bytes, expected: str | None) -> Written:
+    """Make ``data`` the content of ``path``, following symbolic links. The directory must exist.
+
+    ``expected`` is the SHA-256 (hex) of the bytes that the file has now, None when there must be no file.
+    Mode, owner and extended attributes are kept. Blocks for the time of the disk's sync.
+
+    Raises:
+        StaleFileError: the file is not as expected, or changed while this ran.
+        NotRegularError: the path is a directory, a pipe, a socket or a device.
+        OSError: it can't be written; the file is as it was.
+    """
+    target = path.resolve()
+    with Folder(target.parent) as folder:
+        old = _read_old(folder, target, expected)
+        if old is None:
+            _sweep_beside(folder)
+            _create(folder, target, data)
+            return Written(target, sha256(data).hexdigest(), False)
+        if not folder.access(target.name, os.W_OK):
+            raise PermissionError(errno.EACCES, "is read-only", str(target))
+        in_place = old.status.st_nlink > 1 or not folder.writable
+        if not in_place:
+            _sweep_beside(folder)
+            in_place = not _replace(folder, target, data, old)
+        if in_place:
+            _overwrite(folder, target, data, old)
+        return Written(target, sha256(data).hexdigest(), in_place)
+
+
+def sweep_temporary(directory: Path) -> tuple[Path, ...]:
+    """Remove the temporary files that writers which no longer run left in ``directory``; returns them."""
+    try:
+        with Folder(directory) as folder:
+            return tuple(directory / name for name in _sweep_beside(folder))
+    except OSError:
+        return ()
+
+
+def _read_old(folder: Folder, target: Path, expected: str | None) -> _Old | None:
+    try:
+        require_regular(target, folder.status(target.name))
+        descriptor = folder.open(target.name, READ_FLAGS)
+    except FileNotFoundError:
+        if expected is not None:
+            raise StaleFileError(f"{target} no longer exists") from None
+        return None
+    try:
+        status = os.fstat(descriptor)
+        require_regular(target, status)
+        data = read_all(descriptor, status.st_size)
+    finally:
+        os.close(descriptor)
+    if expected is None:
+        raise StaleFileError(f"{target} exists by now")
+    if sha256(data).hexdigest() != expected:
+        raise StaleFileError(f"{target} changed on disk")
+    return _Old(data, status)
+
+
+def _require_unchanged(folder: Folder, target: Path, old: _Old) -> None:
+    try:
+        now = folder.status(target.name)
+    except FileNotFoundError:
+        raise StaleFileError(f"{target} no longer exists") from None
+    before = old.status
+    same = (now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_mode, now.st_nlink) == (
+        (before.st_dev, before.st_ino, before.st_size, before.st_mtime_ns, before.st_mode, before.st_nlink)
+    )
+    if not same:
+        raise StaleFileError(f"{target} changed on disk")
+
+
+def _create(folder: Folder, target: Path, data: bytes) -> None:
+    # The kernel applies umask and default ACL to 0666; a file that does not exist yet has no mode to protect.
+    name, descriptor = _temporary(folder, 0o666)
+    try:
+        try:
+            _write_all(descriptor, data)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        try:
+            folder.link(name, target.name)
+        except FileExistsError:
+            raise StaleFileError(f"{target} exists by now") from None
+        except OSError:
+            # A file system without hard links: look, then rename.
+            if folder.exists(target.name):
+                raise StaleFileError(f"{target} exists by now") from None
+            folder.rename(name, target.name)
+            name = ""
+    finally:
+        if name:
+            folder.remove(name)
+    folder.sync()
+
+
+def _replace(folder: Folder, target: Path, data: bytes, old: _Old) -> bool:
+    """Rename a finished copy over the target. False: the copy can't be made the same but for its bytes."""
+    try:
+        name, descriptor = _temporary(folder, 0o600)
+    except OSError as error:
+        if error.errno in _IN_PLACE_INSTEAD:
+            return False
+        raise
+    try:
+        try:
+            if not _copy_owner(descriptor, old.status):
+                return False
+            _write_all(descriptor, data)
+            _copy_attributes(folder, target.name, descriptor)
+            if hasattr(os, "fchmod"):
+                os.fchmod(descriptor, stat.S_IMODE(old.status.st_mode))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        _require_unchanged(folder, target, old)
+        try:
+            folder.rename(name, target.name)
+        except OSError as error:
+            if error.errno in _RENAME_REFUSED:
+                return False
+            raise
+        name = ""
+    finally:
+        if name:
+            folder.remove(name)
+    folder.sync()
+    return True
+
+
+def _overwrite(folder: Folder, target: Path, data: bytes, old: _Old) -> None:
+    _require_unchanged(folder, target, old)
+    descriptor = folder.open(target.name, _WRITE_FLAGS)
+    try:
+        status = os.fstat(descriptor)
+        if (status.st_dev, status.st_ino) != (old.status.st_dev, old.status.st_ino):
+            raise StaleFileError(f"{target} changed on disk")
+        try:
+            if len(data) > len(old.data) and hasattr(os, "posix_fallocate"):
+                _reserve(descriptor, len(data))
+            _write_all(descriptor, data)
+            os.ftruncate(descriptor, len(data))
+            os.fsync(descriptor)
+        except OSError:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            _write_all(descriptor, old.data)
+            os.ftruncate(descriptor, len(old.data))
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+
+
+def _temporary(folder: Folder, mode: int) -> tuple[str, int]:
+    while True:
+        name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+        with contextlib.suppress(FileExistsError):
+            return name, folder.open(name, _WRITE_FLAGS | os.O_CREAT | os.O_EXCL, mode)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _copy_owner(descriptor: int, status: os.stat_result) -> bool:
+    if not hasattr(os, "fchown"):
+        return True
+    made = os.fstat(descriptor)
+    if (made.st_uid, made.st_gid) == (status.st_uid, status.st_gid):
+        return True
+    try:
+        os.fchown(descriptor, status.st_uid, status.st_gid)
+    except OSError:
+        return False
+    return True
+
+
+def _copy_attributes(folder: Folder, name: str, descriptor: int) -> None:
+    """Extended attributes, access lists among them. What the file system or the kernel refuses stays behind."""
+    if sys.platform != "linux":
+        return
+    source = folder.open(name, READ_FLAGS)
+    try:
+        for attribute in os.listxattr(source):
+            with contextlib.suppress(OSError):
+                os.setxattr(descriptor, attribute, os.getxattr(source, attribute))
+    except OSError as error:
+        if error.errno not in (errno.ENOTSUP, errno.EPERM, errno.EACCES):
+            raise
+    finally:
+        os.close(source)
+
+
+def _sweep_beside(folder: Folder) -> list[str]:
+    removed: list[str] = []
+    for name in folder.names(_SWEEP_ENTRIES):
+        owner = name.removeprefix(PREFIX).partition("-")[0] if name.startswith(PREFIX) else ""
+        if not owner.isdecimal() or _runs(int(owner)):
+            continue
+        with contextlib.suppress(OSError):
+            status = folder.status(name)
+            if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _SWEEP_AGE:
+                folder.remove(name)
+                removed.append(name)
+    return removed
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    except OverflowError:
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""Replacing a string in a file so that only the matched bytes change.
+
+Matching is exact but for one thing: LF in the searched string also matches CRLF in the file, because that is
+how a file is shown to a model. The new string then takes the line ends of the place where it goes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from swecli.core.workspace.nearest import explain_miss
+from swecli.core.workspace.text_file import TextFile
+
+MAX_COUNTED = 1_000
+"""Matches are counted up to here; more are reported as "more than"."""
+_SHOWN_LINES = 12
+
+
+class EditError(Exception):
+    """The edit can't be made; the message says why and what to do next. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """The bytes after the edit. ``lines`` are the lines (from 1) of the old text where a match begins."""
+
+    data: bytes
+    count: int
+    lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A match, in characters of the text."""
+
+    start: int
+    end: int
+
+
+def replace_string(file: TextFile, old: str, new: str, *, replace_all: bool = False) -> Edited:
+    """Replace ``old`` by ``new``: the one match, or every match with ``replace_all``.
+
+    An empty ``old`` is accepted for an empty file only, whose content then becomes ``new``.
+
+    Raises:
+        EditError: no match, more than one, nothing to change, or text that the encoding can't hold.
+    """
+    if old == new:
+        raise EditError("old_string and new_string are the same: there is nothing to change.")
+    if not old:
+        if file.text or file.tail:
+            raise EditError(
+                "old_string is empty but the file is not. Quote the text that the new text goes next to and "
+                "repeat it in new_string, or use write_file to replace the whole file."
+            )
+        return Edited(file.bom + _encode(file, new), 1, (1,))
+    spans = _find(file.text, old, overlapping=not replace_all)
+    if not spans:
+        raise EditError(explain_miss(file.text, old))
+    if not replace_all and len(spans) > 1:
+        raise EditError(_ambiguous(file.text, spans))
+    data = _splice(file, spans, old, new)
+    if data == file.raw:
+        raise EditError("The edit would leave the file as it is: line ends are kept as the file has them.")
+    return Edited(data, len(spans), tuple(_line_of(file.text, spans)))
+
+
+def _find(text: str, old: str, *, overlapping: bool) -> list[_Span]:
+    """Matches of ``old``, LF matching CRLF; overlapping ones are counted up to a limit."""
+    folded, wanted = text.replace("\r\n", "\n"), old.replace("\r\n", "\n")
+    pairs = _pair_positions(text)
+    spans = [
+        _Span(start + bisect_left(pairs, start), end + bisect_left(pairs, end))
+        for start, end in _occurrences(folded, wanted, overlapping)
+    ]
+    return spans or [_Span(start, end) for start, end in _occurrences(text, old, overlapping)]
+
+
+def _pair_positions(text: str) -> list[int]:
+    """Positions, in the text with CRLF folded to LF, of the line ends that were CRLF."""
+    positions: list[int] = []
+    at = text.find("\r\n")
+    while at >= 0:
+        positions.append(at - len(positions))
+        at = text.find("\r\n", at + 2)
+    return positions
+
+
+def _occurrences(text: str, wanted: str, overlapping: bool) -> Iterator[tuple[int, int]]:
+    step, found = 1 if overlapping else len(wanted), 0
+    at = text.find(wanted)
+    while at >= 0 and (not overlapping or found <= MAX_COUNTED):
+        yield at, at + len(wanted)
+        found += 1
+        at = text.find(wanted, at + step)
+
+
+def _splice(file: TextFile, spans: list[_Span], old: str, new: str) -> bytes:
+    """The file's bytes with each span replaced; all other bytes are slices of the original."""
+    pieces: list[bytes] = []
+    char = 0
+    byte = kept = len(file.bom)
+    for span in spans:
+        byte += len(file.encode(file.text[char : span.start]))
+        pieces.append(file.raw[kept:byte])
+        pieces.append(_encode(file, _with_line_ends(file.text, span, old, new)))
+        byte += len(file.encode(file.text[span.start : span.end]))
+        char, kept = span.end, byte
+    return file.bom + b"".join(pieces) + file.raw[kept:]
+
+
+def _with_line_ends(text: str, span: _Span, old: str, new: str) -> str:
+    """``new`` with the line ends of its place, unless ``old`` spelled CRLF out and so asked for exact text."""
+    matched = text[span.start : span.end]
+    if "\r\n" in old and matched == old:
+        return new
+    if "\n" in matched:
+        crlf = "\r\n" in matched
+    else:
+        after = text.find("\n", span.end)
+        near = after if after >= 0 else text.rfind("\n", 0, span.start)
+        crlf = near > 0 and text[near - 1] == "\r"
+    if crlf:
+        return new.replace("\r\n", "\n").replace("\n", "\r\n")
+    return new if matched == old else new.replace("\r\n", "\n")
+
+
+def _encode(file: TextFile, new: str) -> bytes:
+    try:
+        return file.encode_new(new)
+    except UnicodeEncodeError as error:
+        char = error.object[error.start]
+        raise EditError(
+            f"new_string has the character {char!a} (U+{ord(char):04X}), which {file.label} can't hold. "
+            "Use a character that it has, or convert the file's encoding first."
+        ) from error
+
+
+def _line_of(text: str, spans: list[_Span]) -> Iterator[int]:
+    line, at = 1, 0
+    for span in spans:
+        line += text.count("\n", at, span.start)
+        at = span.start
+        yield line
+
+
+def _ambiguous(text: str, spans: list[_Span]) -> str:
+    lines = [str(line) for line in _line_of(text, spans[: _SHOWN_LINES + 1])]
+    many = len(spans) > MAX_COUNTED
+    count = f"more than {MAX_COUNTED:,}" if many else str(len(spans))
+    shown = ", ".join(lines[:_SHOWN_LINES]) + (", …" if len(spans) > _SHOWN_LINES else "")
+    return (
+        f"old_string matches {count} places, at lines {shown}. Add lines around the one you mean until it is "
+        "unique, or set replace_all to change all of them."
+    )
