@@ -1,0 +1,325 @@
+"""A server on 127.0.0.1 that speaks OpenAI Chat Completions and Anthropic Messages from a script.
+
+    with LoopbackServer(parse_script(...)) as server:
+        ... OPENAI_BASE_URL = f"{server.url}/v1", ANTHROPIC_BASE_URL = server.url ...
+        assert server.requests[0].body["model"] == "x"
+
+It is as strict with requests as the real ones (unpaired tool results and the like are a 400) and, where asked, as
+unkind in its answers: single bytes, keep-alives, CRLF, cuts, stalls, HTML. A request that the script does not expect
+fails the test when the ``with`` block ends. On the command line:
+
+    python -m tests.support.loopback --protocol openai --script FILE --port 0
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from swecli.core.llm.script_format import load_script
+from swecli.core.llm.scripted_player import (
+    Piece,
+    ScriptMismatch,
+    ScriptPlayer,
+    UsageEstimate,
+    pieces,
+    stop_of,
+    until_fault,
+)
+from swecli.core.llm.scripted_steps import STATUS, Fault, Script, Step
+from tests.support.wire import Answering, Refusal, Wire
+from tests.support.wire_anthropic import AnthropicMessages
+from tests.support.wire_openai import OpenAIChat
+
+PROTOCOLS: Mapping[str, type[Wire]] = {"openai": OpenAIChat, "anthropic": AnthropicMessages}
+_HTML = b"<!DOCTYPE html><html><head><title>502</title></head><body><h1>Bad gateway</h1></body></html>\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How unkind the server is. ``delay`` is seconds between two writes; ``play_delays`` keeps the script's own.
+
+    ``clean_cut``: a cut stream ends as if it were whole, instead of with a broken connection.
+    """
+
+    chunk_bytes: int = 0
+    """Bytes for each write; 0 = one event."""
+    keep_alives: bool = False
+    crlf: bool = False
+    delay: float = 0.0
+    play_delays: bool = False
+    clean_cut: bool = False
+    key: str = ""
+    """The only key that is accepted; empty = any."""
+    strict: bool = True
+
+
+@dataclass(slots=True)
+class Received:
+    """A request that the server got. ``whole`` is set once the client has been sent all of the answer."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    status: int = 0
+    whole: bool = False
+
+
+class _Cut(Exception):
+    """The connection breaks here."""
+
+
+@dataclass
+class LoopbackServer:
+    """The server, in a thread of its own while the ``with`` block runs."""
+
+    script: Script
+    protocol: Literal["openai", "anthropic", "any"] = "any"
+    manners: Manners = field(default_factory=Manners)
+    port: int = 0
+    requests: list[Received] = field(default_factory=list, init=False)
+    failures: list[str] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self._player = ScriptPlayer(self.script)
+        self._usage = UsageEstimate()
+        self._changed = threading.Condition()
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="loopback", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(10), "the loopback server did not start"
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        if kind is None and self.failures:
+            raise AssertionError("; ".join(self.failures))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def environment(self) -> dict[str, str]:
+        """The variables that lead a program here."""
+        key = self.manners.key or "test-key"
+        return {
+            "OPENAI_BASE_URL": f"{self.url}/v1",
+            "OPENAI_API_KEY": key,
+            "ANTHROPIC_BASE_URL": self.url,
+            "ANTHROPIC_API_KEY": key,
+        }
+
+    @property
+    def asked(self) -> list[Received]:
+        """The requests for an answer of the model, without look-ups such as the list of models."""
+        return [request for request in self.requests if request.method == "POST"]
+
+    def wait_for(self, count: int, seconds: float = 20) -> None:
+        """Wait until so many answers have been asked for."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while len(self.asked) < count:
+                left = deadline - time.monotonic()
+                assert left > 0, f"{len(self.asked)} requests after {seconds} s, not {count}"
+                self._changed.wait(left)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", self.port))
+        self.port = server.sockets[0].getsockname()[1]
+        self._ready.set()
+        try:
+            self._loop.run_forever()
+        finally:
+            server.close()
+            tasks = asyncio.all_tasks(self._loop)
+            for task in tasks:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self._loop.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while (received := await _read(reader)) is not None:
+                with self._changed:
+                    self.requests.append(received)
+                    self._changed.notify_all()
+                await self._answer(received, reader, writer)
+                received.whole = True
+        except (_Cut, ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, received: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if received.method == "GET" and received.path.endswith("/models"):
+            models = {"object": "list", "data": [{"id": self.script.name, "object": "model"}]}
+            await _send(received, writer, Refusal(200, json.dumps(models).encode()))
+            return
+        wire = next((made for made in self._wires() if received.path == made.path), None)
+        if wire is None:
+            await _send(received, writer, Refusal(404, b'{"error":{"message":"Not Found"}}'))
+            return
+        refused = self._refused(wire, received)
+        if refused is not None:
+            await _send(received, writer, wire.refusal(refused))
+            return
+        try:
+            facts = wire.facts(received.body)
+            step = self._player.take(facts)
+        except ScriptMismatch as error:
+            self.failures.append(str(error))
+            await _send(received, writer, wire.refusal(Fault("bad_request", message=str(error))))
+            return
+        ids = (f"{wire.id_prefix}{facts.calls + number}" for number in range(1, len(step.calls) + 1))
+        usage = self._usage.measure(wire.prefix(received.body), "", step)
+        answering = Answering(received.body, str(received.body.get("model", "")), len(self.requests), usage)
+        await asyncio.sleep(step.wait if self.manners.play_delays else 0)
+        fault = step.fault
+        if fault is not None and fault.after is None and fault.kind in STATUS:
+            await _send(received, writer, wire.refusal(fault))
+        elif fault is not None and fault.after is None and fault.kind == "garbage":
+            await _send(received, writer, Refusal(200, _HTML, {"content-type": "text/html"}))
+        elif fault is not None and fault.after is None and fault.kind == "network":
+            raise _Cut
+        else:
+            answer = pieces(step, ids) if fault is None else until_fault(pieces(step, ids), fault)
+            stream = _Stream(received, reader, writer, wire, self.manners)
+            await stream.run(step, iter(()) if fault and fault.kind == "empty" else answer, answering)
+
+    def _wires(self) -> Iterator[Wire]:
+        return (made() for name, made in PROTOCOLS.items() if self.protocol in ("any", name))
+
+    def _refused(self, wire: Wire, received: Received) -> Fault | None:
+        if self.manners.key and wire.key(received.headers) != self.manners.key:
+            return Fault("auth", message="invalid x-api-key")
+        if not received.body.get("stream"):
+            return Fault("bad_request", message="this server only streams")
+        objection = wire.objection(received.body) if self.manners.strict else ""
+        if objection:
+            self.failures.append(f"request {len(self.requests)}: {objection}")
+        return Fault("bad_request", message=objection) if objection else None
+
+
+@dataclass
+class _Stream:
+    """One streamed answer on its way to the client."""
+
+    received: Received
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    wire: Wire
+    manners: Manners
+
+    async def run(self, step: Step, answer: Iterator[Piece], answering: Answering) -> None:
+        """Send the answer as far as its fault lets it go.
+
+        Raises:
+            _Cut: the connection has to break now.
+        """
+        self._head()
+        for event in self.wire.opening(answering):
+            await self._write(event)
+        for piece in answer:
+            await asyncio.sleep(step.delay if self.manners.play_delays else 0)
+            for event in self.wire.piece(piece, answering):
+                await self._write(event)
+        fault = step.fault
+        if fault is None or fault.kind == "empty":
+            for event in self.wire.closing(stop_of(step), answering):
+                await self._write(event)
+        elif fault.kind == "stall":
+            await self._stall(fault)
+        elif fault.kind == "garbage":
+            await self._write(b"data: {broken\n\n\xff\xfe\n\n")
+        elif fault.kind == "network" or (fault.kind == "cut" and not self.manners.clean_cut):
+            await self.writer.drain()
+            raise _Cut
+        elif fault.kind != "cut":
+            await self._write(self.wire.error_event(fault))
+        self.writer.write(b"0\r\n\r\n")
+        await self.writer.drain()
+
+    async def _stall(self, fault: Fault) -> None:
+        await self.writer.drain()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.reader.read(1), fault.seconds)
+        raise _Cut
+
+    def _head(self) -> None:
+        self.received.status = 200
+        head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
+        self.writer.write(head.encode())
+
+    async def _write(self, event: bytes) -> None:
+        data = (self.wire.keep_alive() if self.manners.keep_alives else b"") + event
+        data = data.replace(b"\n", b"\r\n") if self.manners.crlf else data
+        size = self.manners.chunk_bytes or len(data)
+        for start in range(0, len(data), size):
+            part = data[start : start + size]
+            self.writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+            await self.writer.drain()
+            await asyncio.sleep(self.manners.delay)
+
+
+async def _read(reader: asyncio.StreamReader) -> Received | None:
+    """The next request of a connection; None when it has ended."""
+    first = await reader.readline()
+    if not first.strip():
+        return None
+    method, path, _ = first.decode("latin-1").split(" ", 2)
+    headers: dict[str, str] = {}
+    while line := (await reader.readline()).decode("latin-1").strip():
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    raw = await reader.readexactly(int(headers.get("content-length", "0")))
+    try:
+        body = json.loads(raw) if raw else {}
+    except ValueError:
+        body = {}
+    return Received(method, path.partition("?")[0], headers, body if isinstance(body, dict) else {})
+
+
+async def _send(received: Received, writer: asyncio.StreamWriter, refusal: Refusal) -> None:
+    received.status = refusal.status
+    lines = [f"HTTP/1.1 {refusal.status} Status", *(f"{name}: {value}" for name, value in refusal.headers.items())]
+    lines.append(f"content-length: {len(refusal.payload)}")
+    writer.write("\r\n".join([*lines, "", ""]).encode() + refusal.payload)
+    await writer.drain()
+
+
+def main() -> int:
+    """Serve until the process is stopped; prints the port first."""
+    parser = argparse.ArgumentParser(prog="loopback", description="A scripted provider on 127.0.0.1.")
+    parser.add_argument("--protocol", choices=[*PROTOCOLS, "any"], default="any")
+    parser.add_argument("--script", type=Path, required=True)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--chunk-bytes", type=int, default=0)
+    parser.add_argument("--play-delays", action="store_true")
+    arguments = parser.parse_args()
+    manners = Manners(chunk_bytes=arguments.chunk_bytes, play_delays=arguments.play_delays)
+    script = load_script(arguments.script, python=sys.executable)
+    with LoopbackServer(script, arguments.protocol, manners, arguments.port) as server:
+        sys.stdout.write(f"{server.port}\n")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            threading.Event().wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
