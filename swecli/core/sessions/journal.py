@@ -23,7 +23,7 @@ _STORE_ERRORS = (sqlite3.Error, OSError, SessionError, ValueError, TypeError, Re
 
 @dataclass(frozen=True, slots=True)
 class _Barrier:
-    reached: asyncio.Future[bool]
+    reached: asyncio.Future[None]
     last: bool = False
     """Whether the writer ends here."""
 
@@ -73,23 +73,17 @@ class Journal:
         if not self._closed:
             self._queue.put(event)
 
-    async def barrier(self) -> bool:
-        """Wait until everything handed over before is published and stored.
+    async def barrier(self) -> None:
+        """Wait until everything handed over before is published, and stored unless ``degraded``."""
+        if not self._closed:
+            await self._mark(last=False)
 
-        Returns False where storing failed and the events are in memory only.
-        """
-        if self._closed:
-            return not self.degraded
-        return await self._mark(last=False)
-
-    async def close(self) -> bool:
-        """Store and publish the rest and end the thread. Returns whether everything is stored."""
-        if self._closed:
-            return not self.degraded
-        self._closed = True
-        saved = await self._mark(last=True)
-        self._thread.join()
-        return saved
+    async def close(self) -> None:
+        """Store and publish the rest, trying once more where storing failed, and end the thread."""
+        if not self._closed:
+            self._closed = True
+            await self._mark(last=True)
+            self._thread.join()
 
     def close_now(self, timeout: float) -> bool:
         """The same without an event loop that runs, for a process that is told to die.
@@ -102,10 +96,10 @@ class Journal:
         self._thread.join(timeout)
         return not self._thread.is_alive() and not self.degraded
 
-    async def _mark(self, *, last: bool) -> bool:
-        reached: asyncio.Future[bool] = self._loop.create_future()
+    async def _mark(self, *, last: bool) -> None:
+        reached: asyncio.Future[None] = self._loop.create_future()
         self._queue.put(_Barrier(reached, last))
-        return await reached
+        await reached
 
     # --- on the writer's thread --------------------------------------------------------------------------------
 
@@ -121,7 +115,7 @@ class Journal:
             if events:
                 self._on_loop(self._publish, events)
             for barrier in barriers:
-                self._on_loop(_resolve, barrier.reached, not self._unsaved)
+                self._on_loop(_resolve, barrier.reached)
 
     def _take(self) -> list[Event | _Barrier]:
         """What the queue holds; waits for something, or until it is time to try again."""
@@ -164,9 +158,9 @@ class Journal:
             return
 
 
-def _resolve(reached: asyncio.Future[bool], saved: bool) -> None:
+def _resolve(reached: asyncio.Future[None]) -> None:
     if not reached.done():
-        reached.set_result(saved)
+        reached.set_result(None)
 
 
 def _sentence(error: Exception) -> str:
