@@ -1,0 +1,238 @@
+"""A session with a scripted model, controllable tools and a log in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from swecli.core.tools.registry import ToolRegistry
+
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.engine.services import Services, Workspace
+from swecli.core.engine.session import Session
+from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.permissions.decide import decide
+from swecli.core.permissions.types import Effects, Policy
+from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.commands import Command, ReplyPermission, Submit
+from swecli.core.protocol.events import Body, Event, PermissionRequested, TurnEnded, is_fact
+from swecli.core.tools.base import AnyTool, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
+
+DEADLINE = 10.0
+
+
+async def until(condition: Callable[[], bool], what: str = "condition") -> None:
+    """Wait for a condition without guessing a time."""
+    end = asyncio.get_running_loop().time() + DEADLINE
+    while not condition():
+        assert asyncio.get_running_loop().time() < end, f"{what} was not reached"
+        await asyncio.sleep(0.001)
+
+
+@dataclass
+class Gates:
+    """Lets a test hold tools and see what runs. ``log`` has (event, target) in order."""
+
+    held: set[str] = field(default_factory=set)
+    log: list[tuple[str, str]] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def started(self) -> list[str]:
+        return [target for event, target in self.log if event == "start"]
+
+    @property
+    def ended(self) -> list[str]:
+        return [target for event, target in self.log if event == "end"]
+
+    def release(self, target: str) -> None:
+        self.held.discard(target)
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    async def through(self, target: str) -> None:
+        self.log.append(("start", target))
+        try:
+            while target in self.held:
+                await self.changed.wait()
+        except asyncio.CancelledError:
+            self.log.append(("cancel", target))
+            raise
+        self.log.append(("end", target))
+
+
+class Target(Params):
+    target: str
+
+
+class _Gated(Tool[Target]):
+    params: ClassVar[type[Params]] = Target
+
+    def __init__(self, gates: Gates) -> None:
+        self.gates = gates
+
+    def title(self, params: Target, ctx: ToolContext) -> str:
+        return params.target
+
+    async def run(self, params: Target, ctx: ToolContext) -> ToolOutcome:
+        await self.gates.through(params.target)
+        if params.target == "broken":
+            raise ToolError("it is broken")
+        if params.target == "defect":
+            raise KeyError("a defect of the tool")
+        return ToolOutcome(f"{self.name} {params.target} done", (TextBlock(params.target),), "done")
+
+
+class Peek(_Gated):
+    """Reads a path."""
+
+    name = "read_file"
+    verb = "Read"
+
+    def effects(self, params: Target, ctx: ToolContext) -> Effects:
+        return Effects(reads=(str(ctx.cwd / params.target),))
+
+
+class Poke(_Gated):
+    """Writes a path; its preview is bound to the content of ``gates.files``."""
+
+    name = "write_file"
+    verb = "Write"
+
+    def effects(self, params: Target, ctx: ToolContext) -> Effects:
+        return Effects(writes=(str(ctx.cwd / params.target),))
+
+    async def preview(self, params: Target, ctx: ToolContext) -> Preview:
+        content = self.gates.files.get(params.target, "")
+        return Preview((TextBlock(f"was: {content}"),), content)
+
+
+class Shell(_Gated):
+    name = "run_command"
+    verb = "Run"
+
+    def effects(self, params: Target, ctx: ToolContext) -> Effects:
+        return Effects(command=params.target)
+
+
+class MemoryLog:
+    """An event log that keeps facts in a list and publishes at once, on the next turn of the event loop."""
+
+    def __init__(self, facts: list[Event], publish: Callable[[Sequence[Event]], None]) -> None:
+        self.facts = facts
+        self._publish = publish
+
+    def append(self, event: Event) -> None:
+        if is_fact(event.body):
+            self.facts.append(event)
+        asyncio.get_running_loop().call_soon(self._publish, (event,))
+
+    async def barrier(self) -> None:
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        await asyncio.sleep(0)
+
+
+def call(tool: str, target: str) -> str:
+    """A scripted call in the script format."""
+    return f'{{ tool = "{tool}", arguments = {{ target = "{target}" }} }}'
+
+
+@dataclass
+class Bench:
+    """What a test holds."""
+
+    session: Session
+    model: ScriptedModel
+    gates: Gates
+    facts: list[Event]
+    events: list[Event] = field(default_factory=list)
+    allow_all: bool = False
+    """Answer every permission request with yes as it comes."""
+
+    def bodies(self, kind: type[Any]) -> list[Any]:
+        return [event.body for event in self.events if isinstance(event.body, kind)]
+
+    def send(self, command: Command) -> None:
+        self.session.send(command)
+
+    async def say(self, text: str) -> TurnEnded:
+        """Submit and wait for the end of the turn."""
+        before = len(self.bodies(TurnEnded))
+        self.send(Submit(text))
+        await until(lambda: len(self.bodies(TurnEnded)) > before and not self.session.view.busy, "end of turn")
+        return self.bodies(TurnEnded)[-1]
+
+    async def asked(self, number: int = 1) -> PermissionRequested:
+        """Wait for the n-th permission request."""
+        await until(lambda: len(self.bodies(PermissionRequested)) >= number, f"request {number}")
+        return self.bodies(PermissionRequested)[number - 1]
+
+    def allow(self, request: PermissionRequested, choice: Any = "once", note: str = "") -> None:
+        self.send(ReplyPermission(request.request, choice, note))
+
+    def tool_texts(self) -> dict[str, str]:
+        """Result texts of the newest request, by call id."""
+        return {
+            result.call_id: result.text for message in self.session.view.messages for result in message.tool_results
+        }
+
+
+def make_services(model: ScriptedModel, tools: Sequence[AnyTool], cwd: Path, **changes: Any) -> Services:
+    registry = ToolRegistry(tools)
+    services = Services(
+        workspace=Workspace(cwd, (cwd,), {"PATH": "/usr/bin:/bin"}),
+        tools=registry,
+        context=ContextManager(registry.schemas()),
+        make_client=lambda _name: model,
+        decide=decide,
+        policy=Policy(mode="default"),
+        sleep=lambda _seconds: asyncio.sleep(0),
+        version="test",
+    )
+    return replace(services, **changes)
+
+
+@asynccontextmanager
+async def bench(
+    script: str, cwd: Path, *, history: Sequence[Event] = (), tools: Sequence[AnyTool] = (), **changes: Any
+) -> AsyncIterator[Bench]:
+    """A running session over the script's steps."""
+    gates = Gates()
+    model = ScriptedModel(parse_script(script))
+    everything = [Peek(gates), Poke(gates), Shell(gates), *tools]
+    facts = list(history)
+    services = make_services(model, everything, cwd, **changes)
+    session = Session("s", services, lambda publish: MemoryLog(facts, publish), history)
+    made = Bench(session, model, gates, facts)
+    subscription = session.subscribe()
+
+    async def follow() -> None:
+        async for event in subscription:
+            made.events.append(event)
+            if made.allow_all and isinstance(event.body, PermissionRequested):
+                made.allow(event.body)
+
+    follower = asyncio.create_task(follow())
+    session.start("scripted/test", "Date: 2026-01-01")
+    try:
+        yield made
+    finally:
+        await session.close()
+        await asyncio.wait_for(follower, DEADLINE)
+
+
+def kinds(events: Sequence[Event]) -> list[str]:
+    """Types of bodies, for short assertions."""
+    return [type(event.body).__name__ for event in events]
+
+
+def bodies_of(events: Sequence[Event], kind: type[Body]) -> list[Body]:
+    return [event.body for event in events if isinstance(event.body, kind)]
