@@ -36,6 +36,10 @@ class LiveView:
         return self._recorder.session
 
     @property
+    def started_seq(self) -> int:
+        return self._recorder.state.started_seq
+
+    @property
     def cwd(self) -> Path:
         return self._services.workspace.cwd
 

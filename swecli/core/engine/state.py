@@ -23,8 +23,8 @@ from swecli.core.protocol.events import (
     PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
-    Queued,
     QueueChanged,
+    Queued,
     SessionStarted,
     StepEnded,
     StepStarted,
@@ -41,6 +41,7 @@ class SessionState:
     request has no final answer yet."""
 
     seq: int = 0
+    started_seq: int = 0
     turn: int = 0
     items: int = 0
     steps: int = 0
@@ -68,7 +69,7 @@ class SessionState:
         self.seq = max(self.seq, event.seq)
         match event.body:
             case SessionStarted(mode=mode, model=model):
-                self.mode, self.model = mode, model
+                self.mode, self.model, self.started_seq = mode, model, event.seq
             case TurnStarted():
                 self.turn, self.turn_open = event.turn, True
             case TurnEnded():
