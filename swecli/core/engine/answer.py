@@ -146,7 +146,6 @@ class Answer:
             self._respond(items, Response(response.origin, stop, usage, response.response_id, complete=False))
 
     def _respond(self, items: list[str], response: Response) -> None:
-        milliseconds = (lambda at: round((at - self._started) * 1000)) if self._started is not None else (lambda at: 0)
         self._recorder.emit(
             ModelResponded(
                 message=f"m{self._recorder.state.seq + 1}",
@@ -156,10 +155,13 @@ class Answer:
                 usage=response.usage or self._usage,
                 response_id=response.response_id,
                 complete=response.complete,
-                first_token_ms=milliseconds(self._first) if self._first is not None else None,
-                duration_ms=milliseconds(self._monotonic()),
+                first_token_ms=self._since_start(self._first) if self._first is not None else None,
+                duration_ms=self._since_start(self._monotonic()),
             )
         )
+
+    def _since_start(self, moment: float) -> int:
+        return round((moment - self._started) * 1000)
 
     def _part(self, index: int, kind: ItemKind, name: str = "") -> _Running:
         running = self._parts.get(index)

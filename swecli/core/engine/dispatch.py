@@ -21,8 +21,8 @@ from swecli.core.protocol.events import (
     ModelChanged,
     Notice,
     NoticeLevel,
-    Queued,
     QueueChanged,
+    Queued,
     Rewound,
     TurnStarted,
 )

@@ -4,7 +4,7 @@ shell commands alone."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import PurePath
 
@@ -39,7 +39,7 @@ class EffectLocks:
         self._holders: list[tuple[Effects, asyncio.Event]] = []
 
     @asynccontextmanager
-    async def hold(self, effects: Effects) -> AsyncIterator[None]:
+    async def hold(self, effects: Effects) -> AsyncGenerator[None, None]:
         """Wait for the turn of these effects, and keep others off until left."""
         released = asyncio.Event()
         earlier = [done for known, done in self._holders if conflict(effects, known)]

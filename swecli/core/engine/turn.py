@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
-
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import INTERRUPTED, project
 from swecli.core.engine.answer import Answer, Call
