@@ -1,0 +1,61 @@
+"""The environment that commands get: the user's, without secrets and without what changes how programs start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_SECRET = re.compile(r".*(_KEY|_TOKEN|_SECRET)|.*(PASSWORD|PASSWD|CREDENTIAL).*", re.IGNORECASE)
+_PROVIDER_KEYS = frozenset(("APIKEY", "API_KEY", "TOKEN", "SECRET", "AWS_ACCESS_KEY_ID"))
+_NAMES = frozenset(
+    (
+        "BASH_ENV",
+        "ENV",
+        "NODE_OPTIONS",
+        "RUBYOPT",
+        "RUBYLIB",
+        "RIPGREP_CONFIG_PATH",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "PS4",
+        "PROMPT_COMMAND",
+        "SHELLOPTS",
+        "BASHOPTS",
+        "FORCE_COLOR",
+        "CLICOLOR_FORCE",
+        "SWECLI_JOB",
+    )
+)
+_PREFIXES = ("LD_", "DYLD_", "PYTHON", "PERL5", "GIT_", "BASH_FUNC_", "TEXTUAL_")
+_SET = {
+    "SWECLI": "1",
+    "AGENT": "swecli",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+}
+
+
+def scrubbed_environment(environment: Mapping[str, str], *, no_color: str | None = None) -> dict[str, str]:
+    """``environment`` for child processes.
+
+    Dropped are names of secrets (``*_KEY``, ``*_TOKEN``, ``*_SECRET``, ``*PASSWORD*``, ``*CREDENTIAL*``) and
+    variables by which a start-up file, a library or an option gets into every program. ``no_color`` is the value
+    that ``NO_COLOR`` had when swecli started: a terminal interface may have taken it out since.
+    """
+    kept = {name: value for name, value in environment.items() if not is_withheld(name)}
+    if no_color is not None:
+        kept["NO_COLOR"] = no_color
+    return {**kept, **_SET}
+
+
+def is_withheld(name: str) -> bool:
+    """Whether commands do not get the variable."""
+    upper = name.upper()
+    return (
+        upper in _NAMES
+        or upper in _PROVIDER_KEYS
+        or upper.startswith(_PREFIXES)
+        or _SECRET.fullmatch(upper) is not None
+    )

@@ -1,0 +1,168 @@
+"""Which processes a command started, and ending all of them.
+
+A child that opened a session of its own leaves the command's process group but keeps its environment. Every
+command carries a mark there (``SWECLI_JOB``), so that on Linux such children are found as long as they live, by
+this process and by a later one. Elsewhere only the process group is known.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "SWECLI_JOB"
+_PROC = Path("/proc")
+_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER of prctl(2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A live process. ``started`` tells it from a later one with the same id (clock ticks since boot)."""
+
+    pid: int
+    parent: int
+    group: int
+    session: int
+    started: int
+    name: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether this very process still runs (a zombie does not)."""
+        now = inspect(self.pid)
+        return now is not None and now.started == self.started
+
+
+def inspect(pid: int) -> Running | None:
+    """The process with this id; None when there is none, when it is a zombie, or outside of Linux."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stream:
+            before, _, after = stream.read().rpartition(b")")
+    except OSError:
+        return None
+    fields = after.split()
+    if len(fields) < 20 or fields[0] in (b"Z", b"X"):
+        return None
+    name = before.partition(b"(")[2].decode("utf-8", "replace")
+    parent, group, session = (int(field) for field in fields[1:4])
+    return Running(pid, parent, group, session, int(fields[19]), name)
+
+
+def new_mark() -> str:
+    """A value of ``SWECLI_JOB`` that no other command has: this process's id and start, and a random part."""
+    me = inspect(os.getpid())
+    return f"{os.getpid()}-{me.started if me else 0}-{os.urandom(4).hex()}"
+
+
+def members(leader: int, mark: str) -> list[Running]:
+    """Live processes of the command besides its leader: by session, by mark, and all their descendants."""
+    if sys.platform != "linux":
+        return []
+    everyone = [process for pid in _pids() if (process := inspect(pid)) is not None]
+    wanted = f"{MARK}={mark}".encode()
+    found = {
+        process.pid: process
+        for process in everyone
+        if process.session == leader or process.group == leader or wanted in _environment(process.pid)
+    }
+    grew = True
+    while grew:
+        below = [p for p in everyone if p.pid not in found and (p.parent in found or p.parent == leader)]
+        found.update((process.pid, process) for process in below)
+        grew = bool(below)
+    found.pop(leader, None)
+    found.pop(os.getpid(), None)
+    return list(found.values())
+
+
+def leftovers() -> list[Running]:
+    """Live processes of commands whose swecli is gone: it was killed before it could end them."""
+    if sys.platform != "linux":
+        return []
+    found: list[Running] = []
+    for pid in _pids():
+        mark = next(
+            (item[len(MARK) + 1 :] for item in _environment(pid).split(b"\0") if item.startswith(b"SWECLI_JOB=")), b""
+        )
+        owner, _, rest = mark.partition(b"-")
+        started = rest.partition(b"-")[0]
+        if owner.isdigit() and started.isdigit():
+            now = inspect(int(owner))
+            process = inspect(pid)
+            if process is not None and (now is None or now.started != int(started)):
+                found.append(process)
+    return found
+
+
+def owned() -> list[Running]:
+    """Live processes of commands that this process started, background ones included."""
+    if sys.platform != "linux":
+        return []
+    me = inspect(os.getpid())
+    wanted = f"{MARK}={os.getpid()}-{me.started if me else 0}-".encode()
+    return [
+        process
+        for pid in _pids()
+        if pid != os.getpid() and wanted in _environment(pid) and (process := inspect(pid)) is not None
+    ]
+
+
+def end_owned() -> list[Running]:
+    """Kill what commands of this process left running; for the exit of swecli. Returns what was killed."""
+    processes = owned()
+    signal_each(processes, signal.SIGKILL)
+    return processes
+
+
+def adopt_orphans(on: bool) -> None:
+    """Make orphaned descendants children of this process (Linux), so that they can be waited for.
+
+    Only switched on while a tree is being ended: whoever adopts must also collect every orphan that ends.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, int(on), 0, 0, 0)
+
+
+def signal_group(group: int, number: signal.Signals) -> None:
+    """Signal a process group, if it is still there and ours."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def signal_each(processes: list[Running], number: signal.Signals) -> None:
+    """Signal those that still run as the process they were."""
+    for process in processes:
+        if process.alive:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process.pid, number)
+
+
+def collect(processes: list[Running]) -> None:
+    """Take the exit status of those that ended as our children, so that no zombie stays."""
+    for process in processes:
+        with contextlib.suppress(ChildProcessError, OSError):
+            os.waitpid(process.pid, os.WNOHANG)
+
+
+def _pids() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(_PROC) if name.isdigit()]
+    except OSError:
+        return []
+
+
+def _environment(pid: int) -> bytes:
+    """The environment a process was started with; empty where it may not be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as stream:
+            return stream.read(1 << 20)
+    except OSError:
+        return b""
