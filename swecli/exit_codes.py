@@ -1,0 +1,26 @@
+"""What the process exit status means."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit status of every form of the program."""
+
+    OK = 0
+    FAILURE = 1
+    USAGE = 2
+    AUTH = 41
+    BAD_INPUT = 42
+    CONFIG = 52
+    TURN_LIMIT = 53
+    BUDGET = 60
+    """A cap on tokens was reached."""
+    CONTEXT_BLOCKED = 61
+    APPROVAL_NEEDED = 62
+    """Something was not done because nobody could be asked."""
+    RETRYABLE = 75
+    """Rate limit, overload or network: the same run may work later."""
+    INTERRUPTED = 130
+    TERMINATED = 143

@@ -1,0 +1,76 @@
+"""What the command line asks for, as one value; and the error that a start can end in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from swecli.exit_codes import ExitCode
+
+OutputFormat = Literal["text", "json", "stream-json", "transcript"]
+InputFormat = Literal["text", "stream-json"]
+PermissionMode = Literal["default", "accept-edits", "plan", "auto"]
+
+
+class StartError(Exception):
+    """The program can't start. The message is one line for the user: what happened and what to do."""
+
+    def __init__(self, message: str, exit_code: ExitCode = ExitCode.FAILURE) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchOptions:
+    """Options of a run with a session. None and empty values mean: what the settings say.
+
+    ``cwd`` and ``add_dirs`` are absolute and exist. ``prompt`` is the first message, empty for none.
+    """
+
+    cwd: Path
+    add_dirs: tuple[Path, ...] = ()
+    prompt: str = ""
+
+    headless: bool = False
+    """No screen: nobody can be asked unless ``input_format`` brings answers."""
+    output_format: OutputFormat = "text"
+    input_format: InputFormat = "text"
+
+    model: str | None = None
+    """``provider/name``."""
+    base_url: str | None = None
+    effort: str | None = None
+
+    mode: PermissionMode | None = None
+    yolo: bool = False
+    allowed_tools: tuple[str, ...] = ()
+    """Permission rules that allow."""
+    disallowed_tools: tuple[str, ...] = ()
+    """Permission rules that deny."""
+
+    continue_newest: bool = False
+    """Continue the newest session of this workspace."""
+    resume: str | None = None
+    """Session to continue: its id or the beginning of it."""
+    store: bool = True
+    """False: nothing of the session is stored."""
+
+    max_steps: int | None = None
+    """Model steps of a turn."""
+    max_tokens: int | None = None
+    """Input and output tokens of the session."""
+
+    system_prompt: str | None = None
+    """Replaces the system prompt."""
+    append_system_prompt: str | None = None
+    """Is added to the system prompt."""
+
+    debug: bool = False
+    """Internal failures are shown with their traceback."""
+    script: Path | None = None
+    """Script for the scripted model, which then answers instead of a provider."""
+    banner: str = field(default="", compare=False)
+    """Shown once at the start."""
+    approve_all: bool = False
+    """Headless only: answer each permission question with yes (the demonstration, on its own copy)."""
