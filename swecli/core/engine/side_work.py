@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 
@@ -11,11 +12,11 @@ from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
 from swecli.core.engine.view import ToolRun
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, SystemBlock
-from swecli.core.protocol.blocks import TerminalBlock
+from swecli.core.protocol.blocks import TerminalBlock, TextBlock
 from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted, Notice
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.bounding import bound_result
-from swecli.core.workspace.process import run_process
+from swecli.core.workspace.process import LaunchError, run_process
 
 
 async def run_tool(recorder: Recorder, scheduler: Scheduler, name: str, arguments: Mapping[str, object]) -> ToolRun:
@@ -54,13 +55,20 @@ async def run_shell(recorder: Recorder, services: Services, command: str) -> Non
     """The user's ``!command``: it needs no consent, and its output joins the conversation."""
     item = recorder.new_item("u")
     recorder.emit(ItemStarted(item, "user", "shell", command))
-    result = await run_process(
-        command,
-        cwd=services.workspace.cwd,
-        environment=services.workspace.environment,
-        timeout=None,
-        output=lambda text: _show(recorder, item, text),
-    )
+    try:
+        result = await run_process(
+            command,
+            cwd=services.workspace.cwd,
+            environment=services.workspace.environment,
+            timeout=None,
+            output=lambda text: _show(recorder, item, text),
+        )
+    except LaunchError as error:
+        recorder.emit(ItemCompleted(item, "error", (), (TextBlock(str(error), "error"),), "not started"))
+        return
+    except asyncio.CancelledError:
+        recorder.emit(ItemCompleted(item, "interrupted", (), (), "interrupted"))
+        raise
     text = f"I ran this command myself: {command}\nExit status: {result.exit_status}\n{bound_result(result.output)}"
     block = TerminalBlock(command, result.output, result.exit_status, duration=result.duration)
     recorder.emit(ItemCompleted(item, "ok", (TextPart(text),), (block,), f"exit {result.exit_status}"))

@@ -6,7 +6,6 @@ Whatever happens, the call ends with exactly one terminal item that carries a re
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -72,7 +71,7 @@ class ToolCalls:
         tool = self._services.tools.get(part.name)
         try:
             if tool is None:
-                raise ToolError(self._unknown(part.name))
+                raise ToolError(self._services.tools.unknown(part.name))
             params = parse_arguments(part.arguments, tool)
             ctx = self._context(call.item)
             effects = tool.effects(params, ctx)
@@ -82,12 +81,6 @@ class ToolCalls:
             return None
         self._recorder.emit(ItemCheckpointed(call.item, part, title))
         return PreparedCall(call.item, part, tool, params, ctx, effects, title)
-
-    def _unknown(self, name: str) -> str:
-        known = self._services.tools.names()
-        near = difflib.get_close_matches(name, known, 1, 0.5)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        return f"There is no tool named {name!r}.{hint} Available: {', '.join(known)}."
 
     def _context(self, item: str) -> ToolContext:
         workspace = self._services.workspace
