@@ -1,0 +1,108 @@
+"""Which instruction files get into the prompt, and in what form."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from swecli.core.context_management.instructions import LONG_TOKENS, MAX_BYTES, load_instructions
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    (root / ".git").mkdir(parents=True)
+    (root / "src" / "api").mkdir(parents=True)
+    return root
+
+
+def test_the_first_name_of_each_directory_counts_and_the_root_comes_first(project: Path) -> None:
+    (project / "AGENTS.md").write_text("root agents")
+    (project / "CLAUDE.md").write_text("root claude")
+    (project / "src" / "OPENCLI.md").write_text("src opencli")
+    (project / "src" / "AGENTS.md").write_text("src agents")
+    (project / "src" / "api" / "GEMINI.md").write_text("api gemini")
+    found = load_instructions(project / "src" / "api")
+    assert [file.name for file in found.files] == ["AGENTS.md", "src/OPENCLI.md", "src/api/GEMINI.md"]
+    text = found.render()
+    assert text.index("root agents") < text.index("src opencli") < text.index("api gemini")
+    assert '<instructions path="src/OPENCLI.md">' in text
+    assert "root claude" not in text
+    assert found.notices == ()
+
+
+def test_nothing_above_the_work_tree_is_read_and_no_work_tree_means_this_directory_only(project: Path) -> None:
+    (project.parent / "AGENTS.md").write_text("somebody else's")
+    assert load_instructions(project / "src").files == ()
+    outside = project.parent / "plain" / "sub"
+    outside.mkdir(parents=True)
+    (outside.parent / "AGENTS.md").write_text("parent")
+    (outside / "AGENTS.md").write_text("here")
+    assert [file.text for file in load_instructions(outside).files] == ["here"]
+
+
+def test_the_users_own_file_comes_first_and_equal_files_only_once(project: Path, tmp_path: Path) -> None:
+    user = tmp_path / "config"
+    user.mkdir()
+    (user / "AGENTS.md").write_text("mine")
+    (project / "AGENTS.md").write_text("shared")
+    (project / "src" / "CLAUDE.md").symlink_to(project / "AGENTS.md")
+    found = load_instructions(project / "src", user_directory=user)
+    assert [file.text for file in found.files] == ["mine", "shared"]
+    assert found.paths == (str(user / "AGENTS.md"), str(project / "AGENTS.md"))
+
+
+def test_an_empty_file_leaves_its_place_to_the_next_name(project: Path) -> None:
+    (project / "OPENCLI.md").write_text(" \n")
+    (project / "CLAUDE.md").write_text("used")
+    assert [file.name for file in load_instructions(project).files] == ["CLAUDE.md"]
+
+
+def test_what_is_no_file_of_the_project_is_skipped_with_a_reason(project: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("private key")
+    (project / "OPENCLI.md").symlink_to(secret)
+    (project / "AGENTS.md").mkdir()
+    os.mkfifo(project / "CLAUDE.md")
+    (project / "GEMINI.md").write_text("used")
+    found = load_instructions(project)
+    assert [file.text for file in found.files] == ["used"]
+    assert "private key" not in found.render()
+    assert len(found.notices) == 3
+    assert "outside of the project" in found.notices[0]
+    assert "a directory" in found.notices[1]
+    assert "a named pipe" in found.notices[2]
+
+
+def test_odd_bytes_and_line_ends_are_no_obstacle(project: Path) -> None:
+    (project / "AGENTS.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo \xff\rthree")
+    assert load_instructions(project).files[0].text == "one\ntwo \ufffd\nthree"
+
+
+def test_a_long_file_is_named_with_its_cost_and_a_huge_one_is_cut_at_a_line(project: Path) -> None:
+    path = project / "AGENTS.md"
+    path.write_text("one rule of many\n" * LONG_TOKENS)
+    line = 17 * LONG_TOKENS
+    assert line > MAX_BYTES
+    found = load_instructions(project)
+    assert not found.files[0].whole
+    assert found.files[0].text.endswith("one rule of many\n")
+    assert f"{line:,} bytes" in found.notices[0]
+    assert f"{found.files[0].tokens:,} tokens" in found.notices[0]
+    assert "read it with `read_file`" in found.render()
+    path.write_text("word " * (LONG_TOKENS + 500))
+    found = load_instructions(project)
+    assert found.files[0].whole
+    assert "tokens in each request" in found.notices[0]
+
+
+def test_the_section_is_the_same_bytes_for_the_same_files(project: Path) -> None:
+    assert load_instructions(project).render() == ""
+    (project / "AGENTS.md").write_text("use tabs")
+    first, second = load_instructions(project), load_instructions(project)
+    assert first.render() == second.render()
+    assert first.digest == second.digest
+    (project / "AGENTS.md").write_text("use blanks")
+    assert load_instructions(project).digest != first.digest

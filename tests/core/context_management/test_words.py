@@ -1,0 +1,55 @@
+"""The words for the model: their size, and that they only speak of what there is."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+
+from swecli.core.context_management.prompts import LEAN_WINDOW, PromptName, mode_note, note, read_prompt, system_prompt
+from swecli.core.context_management.tokens import PieceEstimator
+
+TOOLS = {
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_files",
+    "search",
+    "run_command",
+    "update_todos",
+    "ask_user",
+}
+COUNT = PieceEstimator().count
+
+
+@pytest.mark.parametrize("name", get_args(PromptName))
+def test_every_prompt_is_calm_plain_text(name: PromptName) -> None:
+    text = read_prompt(name)
+    assert text
+    assert text == text.strip()
+    assert not re.findall(r"\b(?:IMPORTANT|CRITICAL|NEVER|ALWAYS|MUST|WARNING)\b|!!", text)
+
+
+@pytest.mark.parametrize(("name", "limit"), [("base", 1_100), ("lean", 350), ("mode_plan", 80), ("mode_auto", 60)])
+def test_prompts_stay_within_their_budget(name: PromptName, limit: int) -> None:
+    assert COUNT(read_prompt(name)) <= limit
+
+
+def test_prompts_name_only_tools_that_exist() -> None:
+    for name in ("base", "lean", "instructions"):
+        mentioned = {word for word in re.findall(r"`([a-z]+(?:_[a-z]+)*)`", read_prompt(name)) if "_" in word}
+        assert mentioned <= TOOLS
+    assert all(tool in read_prompt("base") for tool in TOOLS)
+
+
+def test_a_small_window_gets_the_lean_prompt() -> None:
+    assert system_prompt(8_192) == system_prompt(LEAN_WINDOW) == read_prompt("lean")
+    assert system_prompt(LEAN_WINDOW + 1) == read_prompt("base")
+
+
+def test_only_modes_that_change_the_work_are_told() -> None:
+    assert mode_note("default") == mode_note("accept-edits") == ""
+    assert "refused" in mode_note("plan")
+    assert mode_note("auto")
+    assert note("x") == "<swecli-note>\nx\n</swecli-note>"
