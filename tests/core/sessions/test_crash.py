@@ -49,6 +49,7 @@ def test_no_published_fact_is_lost_by_a_kill(tmp_path: Path, forks: ForkServerCo
         process, descriptor = start(forks, crash_child.write_until_killed, path)
         answers = lines(descriptor)
         session = next(answers)
+        last = 0
         for _ in range(source.randrange(150)):
             last = int(next(answers))
         process.kill()

@@ -1,0 +1,110 @@
+"""Limits of the context window, and what follows from them for one request. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.events import Budget, ContextLevel
+
+ASSUMED_WINDOW = 32_768
+"""Window of a model about which nothing is known, in tokens."""
+
+RESERVE_SHARE = 0.20
+"""At most this share of the window is kept free for the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings of the context. Thresholds are shares of the effective window; sizes are tokens.
+
+    ``context_budget`` takes the place of the model's window, ``max_output_tokens`` that of its longest answer;
+    None leaves the decision to what is known of the model.
+
+    Raises:
+        ValueError: thresholds out of order or range, sizes below 1; the message names the setting.
+    """
+
+    warn: float = 0.80
+    compact: float = 0.95
+    block: float = 0.98
+    context_budget: int | None = None
+    max_output_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.warn <= self.compact <= self.block <= 1:
+            raise ValueError(
+                "context thresholds must be 0 < warn <= compact <= block <= 1, "
+                f"not warn={self.warn}, compact={self.compact}, block={self.block}"
+            )
+        for name, value in (("context_budget", self.context_budget), ("max_output_tokens", self.max_output_tokens)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1 token, not {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The context window as one request may use it, in tokens. ``effective`` = ``total`` - ``reserve``."""
+
+    total: int
+    reserve: int
+    source: str
+    """Where the total is known from."""
+
+    @property
+    def effective(self) -> int:
+        return self.total - self.reserve
+
+
+def window_of(info: ModelInfo, limits: Limits) -> Window:
+    """Window, reserve for the answer, and where the size of the window is known from."""
+    if limits.context_budget is not None:
+        total, source = limits.context_budget, "settings"
+    elif info.window is not None and info.window > 0:
+        total, source = info.window, info.window_source
+    else:
+        total, source = ASSUMED_WINDOW, "assumed"
+    longest = [size for size in (info.max_output, limits.max_output_tokens) if size is not None and size > 0]
+    return Window(total, min(*longest, int(total * RESERVE_SHARE), total), source)
+
+
+def level_of(upper: int, effective: int, limits: Limits) -> ContextLevel:
+    """The gate's level for a request of at most ``upper`` tokens: a threshold that is just reached counts."""
+    if effective <= 0 or upper >= edge(limits.block, effective):
+        return "block"
+    if upper >= edge(limits.compact, effective):
+        return "compact"
+    return "warn" if upper >= edge(limits.warn, effective) else "ok"
+
+
+def edge(share: float, effective: int) -> int:
+    """The smallest number of tokens that reaches ``share`` of the effective window."""
+    # Rounded first: 0.95 * 9500 is a hair off as a float and must not move the edge by a token.
+    return math.ceil(round(share * effective, 6))
+
+
+def clamp_output(info: ModelInfo, limits: Limits, upper: int) -> int | None:
+    """The answer's token limit for a request of at most ``upper`` tokens; None leaves it to the provider.
+
+    Never more than the model can write, than was asked for, or than the window has left after the request.
+    """
+    known = [size for size in (info.max_output, limits.max_output_tokens) if size is not None and size > 0]
+    if not known:
+        return None
+    return max(1, min(*known, window_of(info, limits).total - upper))
+
+
+def tokens_of(budget: Budget, component: str) -> int:
+    """Tokens of one component; 0 where the request has none."""
+    return sum(part.tokens for part in budget.components if part.name == component)
+
+
+def remaining(budget: Budget) -> int:
+    """Tokens that are left of the effective window, counted from the upper edge of the estimate; never below 0."""
+    return max(0, budget.effective - budget.upper)
+
+
+def overflows(budget: Budget) -> bool:
+    """Whether the request is larger than the effective window."""
+    return budget.upper > budget.effective

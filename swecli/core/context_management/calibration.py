@@ -1,0 +1,193 @@
+"""What the usage that one model reports teaches about the size of what was sent to it.
+
+Estimates are in tokens of another encoding than the model's. Each response tells the true size of a whole prompt,
+hence of what was added since the one before. From that every message gets its own factor (true tokens per
+estimated one), and the messages to come get the average of what was seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swecli.core.context_management.message_size import REASONING, MessageSize
+from swecli.core.protocol.usage import Usage
+
+PRIOR_TOKENS = 2_000
+"""Weight of the family's ratio against what was observed, in estimated tokens."""
+
+LOWEST_RATIO, HIGHEST_RATIO = 0.5, 2.0
+
+LEAST_PLAUSIBLE = 0.3
+"""A report below this share of the estimate is not of the whole prompt: some local servers leave out what they had
+in their cache."""
+
+
+def family_ratio(model: str) -> float:
+    """Tokens of a model per token of o200k_base before anything was observed, by its name."""
+    name = model.rpartition("/")[2].lower()
+    if "claude" in name:
+        return 1.3
+    if "deepseek" in name:
+        return 1.13
+    if name.startswith(("gpt", "o1", "o3", "o4", "chatgpt", "codex")):
+        return 1.0
+    return 1.15
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Estimates of one request: its fixed part (system prompt and tools), its messages and its tail."""
+
+    fixed: object
+    """Identifies the fixed part: equal values mean equal bytes."""
+    fixed_tokens: int
+    messages: tuple[MessageSize, ...]
+    tail_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Tokens of a request by part; ``messages`` are true tokens per estimated one, in order.
+
+    ``estimated`` is how much of ``total`` rests on no report at all; ``anchored`` is False while the model has
+    reported nothing.
+    """
+
+    total: float
+    estimated: float
+    anchored: bool
+    fixed: float
+    messages: tuple[float, ...]
+    tail: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """The newest request whose size was reported, and the answer to it.
+
+    ``offset`` is the part of the size that the sizes of its parts don't explain.
+    """
+
+    messages: tuple[MessageSize, ...]
+    offset: float
+    output: int | None
+    reasoning: int
+
+
+class Calibration:
+    """What was learned of one model in one session. Every prediction rests on all reports so far."""
+
+    def __init__(self, ratio: float) -> None:
+        self._prior = ratio
+        self._seen_estimated = 0.0
+        self._seen_reported = 0.0
+        self._fixed: object = None
+        self._fixed_tokens: float | None = None
+        self._factors: dict[MessageSize, float] = {}
+        self._anchor: _Anchor | None = None
+        self._sends_reasoning_back = True
+
+    @property
+    def ratio(self) -> float:
+        """Tokens of this model per estimated token, for parts that no report covers."""
+        return _clamp((self._prior * PRIOR_TOKENS + self._seen_reported) / (PRIOR_TOKENS + self._seen_estimated))
+
+    def predict(self, sent: Sent) -> Prediction:
+        """The size of a request that was not sent yet."""
+        ratio = self.ratio
+        fixed_known = self._fixed_tokens is not None and sent.fixed == self._fixed
+        fixed = self._fixed_tokens if fixed_known and self._fixed_tokens is not None else ratio * sent.fixed_tokens
+        anchor = self._anchor if self._extends_anchor(sent) else None
+        factors = [self._factors.get(size, 0.0) for size in sent.messages]
+        if anchor is not None:
+            self._add_answer(factors, sent.messages, anchor)
+        tail = ratio * sent.tail_tokens
+        estimated = tail if fixed_known else tail + fixed
+        total = fixed + tail + (anchor.offset if anchor is not None and fixed_known else 0.0)
+        for index, size in enumerate(sent.messages):
+            if not factors[index]:
+                factors[index] = ratio
+                estimated += ratio * size.total
+            total += factors[index] * size.total
+        return Prediction(max(0.0, total), estimated, self._anchor is not None, fixed, tuple(factors), tail)
+
+    def observe(self, sent: Sent, usage: Usage) -> None:
+        """Take in what the model reported for a request. Reports that can't be true are passed over."""
+        reported = usage.input_total
+        everything = sent.fixed_tokens + sent.tail_tokens + sum(size.total for size in sent.messages)
+        if reported is None or reported <= LEAST_PLAUSIBLE * everything:
+            return
+        prompt = reported - self.ratio * sent.tail_tokens
+        if self._fixed_tokens is None or sent.fixed != self._fixed:
+            self._begin(sent, prompt)
+        else:
+            self._continue(sent, prompt, self._fixed_tokens)
+        explained = (self._fixed_tokens or 0.0) + sum(self._factors[size] * size.total for size in sent.messages)
+        self._anchor = _Anchor(sent.messages, prompt - explained, usage.output_total, usage.reasoning or 0)
+
+    def _begin(self, sent: Sent, prompt: float) -> None:
+        """First report with this fixed part: spread it over the fixed part and all messages not known yet."""
+        new = [size for size in sent.messages if size not in self._factors]
+        rest = prompt - sum(self._factors.get(size, 0.0) * size.total for size in sent.messages)
+        estimated = sent.fixed_tokens + sum(size.total for size in new)
+        factor = _clamp(rest / estimated) if estimated else self.ratio
+        for size in new:
+            self._factors[size] = factor
+        self._fixed = sent.fixed
+        # Whatever the provider adds on its own (a preamble for tools, for example) is in here as well.
+        self._fixed_tokens = max(0.0, rest - factor * sum(size.total for size in new))
+
+    def _continue(self, sent: Sent, prompt: float, fixed: float) -> None:
+        """A further report: what the known parts don't explain belongs to the messages that are new."""
+        anchor = self._anchor if self._extends_anchor(sent) else None
+        factors = [self._factors.get(size, 0.0) for size in sent.messages]
+        answer = self._add_answer(factors, sent.messages, anchor) if anchor is not None else None
+        new = [size for size, factor in zip(sent.messages, factors, strict=True) if not factor]
+        known = sum(factor * size.total for size, factor in zip(sent.messages, factors, strict=True))
+        rest = prompt - fixed - known - (anchor.offset if anchor is not None else 0.0)
+        estimated = sum(size.total for size in new)
+        if anchor is not None and answer is not None:
+            rest = self._settle_reasoning(answer, anchor, rest, self.ratio * estimated)
+        if estimated:
+            observed = rest / estimated
+            if anchor is not None and LOWEST_RATIO / 2 <= observed <= HIGHEST_RATIO * 2:
+                self._seen_estimated += estimated
+                self._seen_reported += _clamp(observed) * estimated
+            for size in new:
+                self._factors[size] = _clamp(observed)
+
+    def _add_answer(
+        self, factors: list[float], messages: tuple[MessageSize, ...], anchor: _Anchor
+    ) -> MessageSize | None:
+        """Put in the size of the answer that followed the anchor, as far as the model reported it."""
+        place = len(anchor.messages)
+        if place >= len(messages) or factors[place]:
+            return None
+        answer = messages[place]
+        if answer.role != "assistant" or anchor.output is None or not answer.total:
+            return None
+        has_reasoning = any(component == REASONING for component, _ in answer.counts)
+        kept = has_reasoning and self._sends_reasoning_back
+        factors[place] = max(1, anchor.output - (0 if kept else anchor.reasoning)) / answer.total
+        return answer
+
+    def _settle_reasoning(self, answer: MessageSize, anchor: _Anchor, rest: float, expected: float) -> float:
+        """Find out whether reasoning is part of the next prompt: providers differ. Returns the corrected rest."""
+        has_reasoning = any(component == REASONING for component, _ in answer.counts)
+        if has_reasoning and anchor.reasoning:
+            other = rest + (anchor.reasoning if self._sends_reasoning_back else -anchor.reasoning)
+            if abs(other - expected) < abs(rest - expected):
+                self._sends_reasoning_back = not self._sends_reasoning_back
+                rest = other
+        kept = has_reasoning and self._sends_reasoning_back
+        output = anchor.output or 0
+        self._factors[answer] = max(1, output - (0 if kept else anchor.reasoning)) / answer.total
+        return rest
+
+    def _extends_anchor(self, sent: Sent) -> bool:
+        anchor = self._anchor
+        return anchor is not None and sent.messages[: len(anchor.messages)] == anchor.messages
+
+
+def _clamp(ratio: float) -> float:
+    return min(HIGHEST_RATIO, max(LOWEST_RATIO, ratio))

@@ -1,0 +1,127 @@
+"""Estimated size of messages by component, counted once per content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from swecli.core.context_management.tokens import IMAGE_TOKENS, PieceEstimator, TokenCounter
+from swecli.core.llm.types import ToolSchema
+from swecli.core.protocol.messages import (
+    ImagePart,
+    Message,
+    OpaquePart,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+USER = "user messages"
+ASSISTANT = "assistant messages"
+REASONING = "reasoning"
+CALLS = "tool calls"
+RESULTS = "tool results"
+TOOLS = "tool descriptions"
+
+MESSAGE_OVERHEAD = 4
+"""Tokens that a provider's chat template spends on role and borders of one message, about."""
+
+CALL_OVERHEAD = 8
+"""The same for one tool call, one result or one tool description."""
+
+_VARIANTS = 4
+"""Contents that are remembered per message id: live, stub, and what an undo brings back."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MessageSize:
+    """Estimate of one content of one message. Compared by identity: one object stands for one content."""
+
+    role: Role
+    parts: tuple[Part, ...]
+    counts: tuple[tuple[str, int], ...]
+    """Component and tokens."""
+    total: int
+
+
+class SizeCache:
+    """Estimates of messages and tool schemas. Memory is that of one small tuple per message."""
+
+    def __init__(self, counter: TokenCounter | None = None) -> None:
+        self.counter: TokenCounter = counter or PieceEstimator()
+        self._messages: dict[str, list[MessageSize]] = {}
+        self._schemas: dict[str, tuple[ToolSchema, int]] = {}
+        self._texts: dict[str, int] = {}
+
+    def message(self, message: Message) -> MessageSize:
+        """The estimate of one message: the same object as long as its parts are the same."""
+        variants = self._messages.get(message.id)
+        if variants is None:
+            variants = self._messages[message.id] = []
+        for size in variants:
+            if size.parts == message.parts and size.role == message.role:
+                return size
+        size = self._measure(message)
+        variants.insert(0, size)
+        del variants[_VARIANTS:]
+        return size
+
+    def schema(self, schema: ToolSchema) -> int:
+        """Tokens of one tool description."""
+        known = self._schemas.get(schema.name)
+        if known is not None and (known[0] is schema or known[0] == schema):
+            return known[1]
+        text = f"{schema.name}\n{schema.description}\n{_compact(schema.parameters)}"
+        tokens = self.counter.count(text) + CALL_OVERHEAD
+        self._schemas[schema.name] = (schema, tokens)
+        return tokens
+
+    def stable_text(self, text: str) -> int:
+        """Tokens of a text that comes again in every request, such as a section of the system prompt."""
+        tokens = self._texts.get(text)
+        if tokens is None:
+            if len(self._texts) >= 64:
+                self._texts.clear()
+            tokens = self._texts[text] = self.counter.count(text)
+        return tokens
+
+    def _measure(self, message: Message) -> MessageSize:
+        counts: dict[str, int] = {}
+        for component, tokens in self._parts(message):
+            counts[component] = counts.get(component, 0) + tokens
+        first = next(iter(counts), USER if message.role == "user" else ASSISTANT)
+        counts[first] = counts.get(first, 0) + MESSAGE_OVERHEAD
+        return MessageSize(message.role, message.parts, tuple(counts.items()), sum(counts.values()))
+
+    def _parts(self, message: Message) -> Iterable[tuple[str, int]]:
+        spoken = USER if message.role == "user" else ASSISTANT
+        for part in message.parts:
+            match part:
+                case TextPart(text=text):
+                    yield spoken, self.counter.count(text)
+                case ReasoningPart(text=text, opaque=opaque):
+                    yield REASONING, max(self.counter.count(text), self._opaque(opaque.data) if opaque else 0)
+                case ToolCallPart(name=name, arguments=arguments):
+                    yield CALLS, self.counter.count(arguments) + self.counter.count(name) + CALL_OVERHEAD
+                case ToolResultPart(text=text, images=images):
+                    yield RESULTS, self.counter.count(text) + CALL_OVERHEAD + IMAGE_TOKENS * len(images)
+                case ImagePart():
+                    yield spoken, IMAGE_TOKENS
+                case OpaquePart(opaque=opaque):
+                    yield ASSISTANT, self._opaque(opaque.data)
+
+    def _opaque(self, data: Any) -> int:
+        # Encrypted reasoning and signatures: the provider counts what is inside, which its length tells roughly.
+        return len(_compact(data)) // 5
+
+
+def _compact(value: Mapping[str, Any] | Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    except (ValueError, RecursionError):
+        return str(value)

@@ -1,0 +1,125 @@
+"""The one measure of a request: what meter, gate, ``/context`` and the log all show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from swecli.core.context_management.budget import Limits, level_of, window_of
+from swecli.core.context_management.calibration import Calibration, Prediction, Sent, family_ratio
+from swecli.core.context_management.message_size import TOOLS, MessageSize, SizeCache
+from swecli.core.context_management.tokens import TokenCounter
+from swecli.core.llm.types import ModelInfo, ModelRequest
+from swecli.core.protocol.events import Budget, Component
+from swecli.core.protocol.messages import Message
+from swecli.core.protocol.usage import Usage
+
+SYSTEM = "system prompt"
+TAIL = "tail"
+
+GUARD_TOKENS = 1_500
+GUARD_WINDOW_SHARE = 0.02
+"""Guard band of an anchored measure: the smaller of the two. The largest underestimate in 17,000 recorded calls
+was 1,009 tokens."""
+
+GUARD_ESTIMATE_SHARE = 0.10
+"""Guard band of what rests on no report, as a share of it."""
+
+
+class TokenMonitor:
+    """Measures requests of one session. After each response the sizes are anchored on the reported usage; text is
+    counted once and never again. Not for use by several threads."""
+
+    def __init__(self, counter: TokenCounter | None = None) -> None:
+        self._sizes = SizeCache(counter)
+        self._calibrations: dict[str, Calibration] = {}
+
+    def count_tokens(self, text: str) -> int:
+        """Estimated tokens of a text, in the counter's own unit."""
+        return self._sizes.counter.count(text)
+
+    def count_message_tokens(self, message: Message) -> int:
+        """Estimated tokens of a message with its calls and results, in the counter's own unit."""
+        return self._sizes.message(message).total
+
+    def ratio(self, info: ModelInfo) -> float:
+        """Tokens of this model per token of the counter, as far as it is known."""
+        return self._calibration(info).ratio
+
+    def measure(
+        self, request: ModelRequest, limits: Limits, info: ModelInfo, names: Mapping[str, str] | None = None
+    ) -> Budget:
+        """The request by component against the effective window.
+
+        ``names`` gives the component of a system block by its text; others count as the system prompt. The
+        components add up to ``used``.
+        """
+        fixed = self._fixed_components(request, names or {})
+        sent = self._sent(request, sum(fixed.values()))
+        prediction = self._calibration(info).predict(sent)
+        window = window_of(info, limits)
+        used = round(prediction.total)
+        upper = used + round(_guard(prediction, window.total))
+        return Budget(
+            components=_components(fixed, sent.messages, prediction, used),
+            used=used,
+            upper=upper,
+            effective=window.effective,
+            window=window.total,
+            reserve=window.reserve,
+            level=level_of(upper, window.effective, limits),
+            source="measured" if prediction.anchored else "estimated",
+            window_source=window.source,
+        )
+
+    def observe(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> None:
+        """Take in what the model reported for ``request``; without a prompt size nothing changes."""
+        self._calibration(info).observe(self._sent(request, sum(self._fixed_components(request, {}).values())), usage)
+
+    def _calibration(self, info: ModelInfo) -> Calibration:
+        calibration = self._calibrations.get(info.ref)
+        if calibration is None:
+            calibration = self._calibrations[info.ref] = Calibration(family_ratio(info.ref))
+        return calibration
+
+    def _sent(self, request: ModelRequest, fixed_tokens: int) -> Sent:
+        return Sent(
+            fixed=(tuple(block.text for block in request.system), request.tools),
+            fixed_tokens=fixed_tokens,
+            messages=tuple([self._sizes.message(message) for message in request.messages]),
+            tail_tokens=self._sizes.counter.count(request.tail),
+        )
+
+    def _fixed_components(self, request: ModelRequest, names: Mapping[str, str]) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for block in request.system:
+            name = names.get(block.text, SYSTEM)
+            counts[name] = counts.get(name, 0) + self._sizes.stable_text(block.text)
+        if request.tools:
+            counts[TOOLS] = sum(self._sizes.schema(schema) for schema in request.tools)
+        return counts
+
+
+def _guard(prediction: Prediction, window: int) -> float:
+    anchored = min(float(GUARD_TOKENS), GUARD_WINDOW_SHARE * window) if prediction.anchored else 0.0
+    return max(anchored, GUARD_ESTIMATE_SHARE * prediction.estimated)
+
+
+def _components(
+    fixed: Mapping[str, int], messages: tuple[MessageSize, ...], prediction: Prediction, used: int
+) -> tuple[Component, ...]:
+    """Exact shares as whole tokens that add up to ``used``."""
+    estimate = sum(fixed.values())
+    shares = {name: prediction.fixed * count / estimate for name, count in fixed.items()} if estimate else {}
+    if not estimate and prediction.fixed:
+        shares[SYSTEM] = prediction.fixed
+    for size, factor in zip(messages, prediction.messages, strict=True):
+        for name, count in size.counts:
+            shares[name] = shares.get(name, 0.0) + factor * count
+    if prediction.tail:
+        shares[TAIL] = prediction.tail
+    total = sum(shares.values())
+    if total <= 0:
+        return ()
+    whole = {name: int(share * used / total) for name, share in shares.items()}
+    whole[max(whole, key=whole.__getitem__)] += used - sum(whole.values())
+    return tuple(Component(name, tokens) for name, tokens in whole.items())
