@@ -115,6 +115,11 @@ def open_database(
     return database
 
 
+def open_in_memory() -> Database:
+    """A database that ends with the process, for a run that shall leave nothing behind."""
+    return _open_memory(MIGRATIONS)
+
+
 class _Unusable(Exception):
     """The file is sound but not for this program to write."""
 
