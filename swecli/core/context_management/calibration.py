@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swecli.core.context_management.message_size import REASONING, MessageSize
+from swecli.core.context_management.components import REASONING
+from swecli.core.context_management.message_size import MessageSize
 from swecli.core.protocol.usage import Usage
 
 PRIOR_TOKENS = 2_000

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from swecli.core.context_management.components import ASSISTANT, CALLS, REASONING, RESULTS, USER
 from swecli.core.context_management.tokens import IMAGE_TOKENS, PieceEstimator, TokenCounter
 from swecli.core.llm.types import ToolSchema
 from swecli.core.protocol.messages import (
@@ -20,13 +21,6 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-
-USER = "user messages"
-ASSISTANT = "assistant messages"
-REASONING = "reasoning"
-CALLS = "tool calls"
-RESULTS = "tool results"
-TOOLS = "tool descriptions"
 
 MESSAGE_OVERHEAD = 4
 """Tokens that a provider's chat template spends on role and borders of one message, about."""

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 
 from swecli.core.context_management.budget import Limits, level_of, window_of
 from swecli.core.context_management.calibration import Calibration, Prediction, Sent, family_ratio
-from swecli.core.context_management.message_size import TOOLS, MessageSize, SizeCache
+from swecli.core.context_management.components import SYSTEM, TAIL, TOOLS
+from swecli.core.context_management.message_size import MessageSize, SizeCache
 from swecli.core.context_management.tokens import TokenCounter
 from swecli.core.llm.types import ModelInfo, ModelRequest
 from swecli.core.protocol.events import Budget, Component
 from swecli.core.protocol.messages import Message
 from swecli.core.protocol.usage import Usage
-
-SYSTEM = "system prompt"
-TAIL = "tail"
 
 GUARD_TOKENS = 1_500
 GUARD_WINDOW_SHARE = 0.02

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from swecli.core.context_management.budget import Limits, tokens_of
 from swecli.core.context_management.calibration import family_ratio
-from swecli.core.context_management.message_size import CALLS, REASONING, RESULTS, TOOLS, USER
-from swecli.core.context_management.monitor import GUARD_TOKENS, SYSTEM, TAIL, TokenMonitor
+from swecli.core.context_management.components import CALLS, REASONING, RESULTS, SYSTEM, TAIL, TOOLS, USER
+from swecli.core.context_management.monitor import GUARD_TOKENS, TokenMonitor
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.messages import (
     ImagePart,
