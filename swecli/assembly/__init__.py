@@ -1,0 +1,1 @@
+"""The parts of the composition root: start-up facts, storage, model, services."""

@@ -1,0 +1,141 @@
+"""The context manager: from the conversation to the next request, measured and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swecli.core.context_management.budget import Limits, window_of
+from swecli.core.context_management.components import PROJECT_INSTRUCTIONS
+from swecli.core.context_management.gate import decide
+from swecli.core.context_management.monitor import TokenMonitor
+from swecli.core.context_management.prompt_builder import BASE, Prompt, PromptBuilder, PromptSection
+from swecli.core.context_management.prompts import read_prompt, system_prompt
+from swecli.core.context_management.requests import build_request, fit_output
+from swecli.core.context_management.tail import tail_text
+from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.events import Budget, Mode
+from swecli.core.protocol.messages import Message
+from swecli.core.protocol.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTexts:
+    """What goes into the system prompt besides swecli's own words. ``base`` replaces these; None keeps them.
+    ``headless`` tells the model that nobody watches."""
+
+    base: str | None = None
+    append: str = ""
+    instructions: str = ""
+    headless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRequest:
+    """One request with its measure and the gate's verdict.
+
+    ``reason`` says why it is blocked; ``warning`` is set once when the context passes the warning level, and
+    again after it has fallen below it.
+    """
+
+    request: ModelRequest
+    budget: Budget
+    reason: str = ""
+    warning: str = ""
+
+    @property
+    def blocked(self) -> bool:
+        return self.budget.level == "block"
+
+
+class ContextManager:
+    """Owns the measure of one session's context. The tools are frozen for the session."""
+
+    def __init__(
+        self,
+        tools: Sequence[ToolSchema],
+        texts: PromptTexts | None = None,
+        limits: Limits | None = None,
+        monitor: TokenMonitor | None = None,
+    ) -> None:
+        self._tools = tuple(tools)
+        self._texts = texts or PromptTexts()
+        self.limits = limits or Limits()
+        self.monitor = monitor or TokenMonitor()
+        self._prompts: dict[str, Prompt] = {}
+        self._warned = False
+
+    def prepare(
+        self,
+        messages: Sequence[Message],
+        *,
+        info: ModelInfo,
+        mode: Mode = "default",
+        todos: Sequence[Todo] = (),
+        effort: str | None = None,
+        session: str = "",
+    ) -> PreparedRequest:
+        """Build the next request and measure it: the same number serves gate, meter and ``/context``.
+
+        The tail tells the model about a filling context, so a request at the warning level is measured with
+        that note in it.
+        """
+        request, budget = self._measured(messages, info, mode, todos, effort, session, None)
+        if budget.level != "ok":
+            request, budget = self._measured(messages, info, mode, todos, effort, session, budget)
+        decision = decide(budget)
+        warning = ""
+        if budget.level == "ok":
+            self._warned = False
+        elif not self._warned and budget.level != "block":
+            self._warned = True
+            warning = decision.reason
+        fitted = fit_output(request, budget, info, self.limits)
+        return PreparedRequest(fitted, budget, decision.reason if budget.level == "block" else "", warning)
+
+    def measure(self, messages: Sequence[Message], info: ModelInfo) -> Budget:
+        """The measure of a request that would be made now, without its tail."""
+        return self._measured(messages, info, "default", (), None, "", None)[1]
+
+    def observe(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> None:
+        """Take in what the provider reported for a request."""
+        self.monitor.observe(request, usage, info)
+
+    def _measured(
+        self,
+        messages: Sequence[Message],
+        info: ModelInfo,
+        mode: Mode,
+        todos: Sequence[Todo],
+        effort: str | None,
+        session: str,
+        known: Budget | None,
+    ) -> tuple[ModelRequest, Budget]:
+        prompt = self._prompt(info)
+        notes = [read_prompt("headless")] if self._texts.headless else []
+        request = build_request(
+            prompt,
+            self._tools,
+            messages,
+            info=info,
+            limits=self.limits,
+            session=session,
+            tail=tail_text(mode=mode, todos=todos, budget=known, notes=notes),
+            effort=effort,
+        )
+        return request, self.monitor.measure(request, self.limits, info, prompt.components)
+
+    def _prompt(self, info: ModelInfo) -> Prompt:
+        """Built once per model: equal bytes for the whole session."""
+        prompt = self._prompts.get(info.ref)
+        if prompt is None:
+            texts = self._texts
+            base = texts.base if texts.base is not None else system_prompt(window_of(info, self.limits).total)
+            sections = [
+                PromptSection(BASE, base),
+                PromptSection("appended", texts.append),
+                PromptSection(PROJECT_INSTRUCTIONS, texts.instructions),
+            ]
+            prompt = self._prompts[info.ref] = PromptBuilder(sections).build()
+        return prompt
