@@ -35,6 +35,8 @@ class DiffBlock:
     new: str | None
     note: str = ""
     """For example "overwrites", "outside the workspace", "binary"."""
+    first_line: int = 1
+    """Number of the first line of both texts: above 1 where only a part of a long file is given."""
     type: Literal["diff"] = field(default="diff", kw_only=True)
 
 

@@ -21,7 +21,7 @@ from swecli.core.protocol.messages import ImagePart
 class Params(BaseModel):
     """Base of all tool parameters: unknown keys are errors that the model gets to read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
 
 P = TypeVar("P", bound=Params)
@@ -77,9 +77,16 @@ class ToolContext:
     """Environment for child processes, already scrubbed."""
 
     def resolve(self, path: str) -> Path:
-        """The absolute path of ``path`` as the model wrote it, links followed as far as they exist."""
-        expanded = Path(path).expanduser()
-        return (expanded if expanded.is_absolute() else self.cwd / expanded).resolve()
+        """The absolute path of ``path`` as the model wrote it, links followed as far as they exist.
+
+        Raises:
+            ToolError: it is no path: NUL, an unpaired surrogate, an unknown user's home, a loop of links.
+        """
+        try:
+            expanded = Path(path).expanduser()
+            return (expanded if expanded.is_absolute() else self.cwd / expanded).resolve()
+        except (ValueError, RuntimeError, OSError) as error:
+            raise ToolError(f"{path[:200]!r} is no usable path: {error}") from error
 
     def display(self, path: Path) -> str:
         """``path`` relative to the workspace where it is inside, else absolute."""
@@ -96,6 +103,10 @@ class Tool(ABC, Generic[P]):
     verb: ClassVar[str]
     """What the transcript shows: Read, Edit, Search, Run."""
     params: ClassVar[type[Params]]
+
+    def description(self) -> str:
+        """What the model is told about the tool."""
+        return (Path(__file__).parent / "descriptions" / f"{self.name}.md").read_text(encoding="utf-8").strip()
 
     @abstractmethod
     def effects(self, params: P, ctx: ToolContext) -> Effects:

@@ -1,0 +1,149 @@
+"""From the argument text that a model wrote to validated parameters, or to an error that it can act on."""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+from typing import Any, cast
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from swecli.core.tools.base import AnyTool, Params, ToolError
+
+_AROUND = 40
+_MAX_PROBLEMS = 6
+_OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    "path": ("file_path", "filepath", "filename", "file", "directory", "dir"),
+    "content": ("contents", "file_text", "text"),
+    "old_string": ("old_str", "old_text", "oldString"),
+    "new_string": ("new_str", "new_text", "newString"),
+    "replace_all": ("replaceAll",),
+    "pattern": ("query", "regex"),
+    "glob": ("include", "pattern", "file_pattern"),
+    "command": ("cmd",),
+    "offset": ("start_line", "line_start"),
+}
+"""Names that other agents' tools have for the same parameter. Used where they can mean nothing else."""
+
+
+def parse_arguments(raw: str, tool: AnyTool) -> Params:
+    """The parameters in ``raw``. An empty text stands for no arguments.
+
+    Unambiguous slips are put right: numbers and booleans as strings, null for "not given", a list or the whole
+    object encoded twice, another agent's name of a parameter.
+
+    Raises:
+        ToolError: no JSON (the position is quoted), no object, or values that don't fit (each is listed).
+    """
+    arguments = _decode(raw, tool.name)
+    fields = tool.params.model_fields
+    try:
+        return tool.params.model_validate(_tidied(arguments, fields))
+    except ValidationError as error:
+        raise ToolError(_problems(error, tool.name, fields)) from error
+    except RecursionError as error:
+        raise ToolError(f"Invalid arguments for {tool.name}: nested too deeply. Nothing was run.") from error
+
+
+def _decode(raw: str, name: str) -> dict[str, Any]:
+    if not raw.strip():
+        return {}
+    value = _load(raw, name)
+    if isinstance(value, str):
+        value = _load(value, name)
+    if not isinstance(value, dict):
+        kind = "a list" if isinstance(value, list) else json.dumps(value)[:40]
+        raise ToolError(f"The arguments of {name} must be a JSON object, not {kind}. Nothing was run.")
+    return cast("dict[str, Any]", value)
+
+
+def _load(raw: str, name: str) -> Any:
+    try:
+        return json.loads(raw, strict=False, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise ToolError(_bad_json(raw, name, error)) from error
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ToolError(f"The arguments of {name} are not valid JSON: {reason}. Nothing was run.") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} appears twice")
+    return found
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON value")
+
+
+def _bad_json(raw: str, name: str, error: json.JSONDecodeError) -> str:
+    before, after = raw[max(0, error.pos - _AROUND) : error.pos], raw[error.pos : error.pos + _AROUND]
+    near = f"{'…' if error.pos > _AROUND else ''}{before}⟨here⟩{after}{'…' if len(raw) > error.pos + _AROUND else ''}"
+    cut = ""
+    if error.pos >= len(raw.rstrip()) or error.msg.startswith("Unterminated"):
+        cut = " The text seems to be cut off: if it was long, write the file in smaller steps."
+    return (
+        f"The arguments of {name} are not valid JSON: {error.msg} at line {error.lineno}, column {error.colno} "
+        f"(character {error.pos}): {near}\nNothing was run.{cut} Send the call again with valid JSON."
+    )
+
+
+def _tidied(arguments: dict[str, Any], fields: dict[str, FieldInfo]) -> dict[str, Any]:
+    tidy = dict(arguments)
+    for name in fields:
+        if name not in tidy:
+            given = [other for other in _OTHER_NAMES.get(name, ()) if other in tidy and other not in fields]
+            if len(given) == 1:
+                tidy[name] = tidy.pop(given[0])
+    for name, field in fields.items():
+        value = tidy.get(name)
+        if name in tidy and value is None and not field.is_required():
+            del tidy[name]
+        elif isinstance(value, str) and _is_list(field.annotation):
+            tidy[name] = _list_in(value)
+    return tidy
+
+
+def _is_list(annotation: Any) -> bool:
+    origin = typing.get_origin(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return any(_is_list(part) for part in typing.get_args(annotation))
+    return origin in (list, tuple)
+
+
+def _list_in(text: str) -> Any:
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return text
+    return cast("list[Any]", value) if isinstance(value, list) else text
+
+
+def _problems(error: ValidationError, tool: str, fields: dict[str, FieldInfo]) -> str:
+    lines: list[str] = []
+    details = error.errors(include_url=False)
+    for detail in details[:_MAX_PROBLEMS]:
+        where = ".".join(str(part) for part in detail["loc"]) or "arguments"
+        kind, message = detail["type"], detail["msg"]
+        if kind == "missing":
+            message = "is required"
+        elif kind == "extra_forbidden":
+            message = "is no parameter"
+        else:
+            message = f"{message[:1].lower()}{message[1:]}, got {_short(detail['input'])}"
+        lines.append(f"- {where}: {message}")
+    if len(details) > _MAX_PROBLEMS:
+        lines.append(f"- and {len(details) - _MAX_PROBLEMS} more")
+    names = ", ".join(name if field.is_required() else f"{name}?" for name, field in fields.items())
+    return f"Invalid arguments for {tool}; nothing was run.\n" + "\n".join(lines) + f"\nParameters: {names}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"

@@ -1,0 +1,18 @@
+"""The tools that every session has."""
+
+from __future__ import annotations
+
+from swecli.core.tools.ask_user import AskUser
+from swecli.core.tools.base import AnyTool
+from swecli.core.tools.edit_file import EditFile
+from swecli.core.tools.list_files import ListFiles
+from swecli.core.tools.read_file import ReadFile
+from swecli.core.tools.run_command import RunCommand
+from swecli.core.tools.search import Search
+from swecli.core.tools.update_todos import UpdateTodos
+from swecli.core.tools.write_file import WriteFile
+
+
+def builtin_tools() -> tuple[AnyTool, ...]:
+    """One of each."""
+    return (AskUser(), EditFile(), ListFiles(), ReadFile(), RunCommand(), Search(), UpdateTodos(), WriteFile())
