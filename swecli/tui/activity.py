@@ -1,0 +1,68 @@
+"""The line above the prompt: what is going on, for how long, and how to stop it."""
+
+from __future__ import annotations
+
+from swecli.tui.state import Running, UiState
+
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+_VERBS = {
+    "read_file": "Reading",
+    "write_file": "Writing",
+    "edit_file": "Editing",
+    "list_files": "Listing",
+    "search": "Searching",
+    "run_command": "Running",
+    "update_todos": "Planning",
+    "ask_user": "Asking",
+}
+
+
+def describe(state: UiState, *, now: float) -> tuple[str, str]:
+    """The activity as ``(what, how to stop)``; both empty while nothing runs. ``now`` is Unix seconds."""
+    if not state.busy and not state.running:
+        return "", ""
+    seconds = elapsed(now - state.turn_since) if state.busy else ""
+    stop = "esc to interrupt"
+    if state.interrupting:
+        return "Interrupting…", ""
+    if state.requests:
+        return f"Waiting for your answer {seconds}".rstrip(), ""
+    if state.retry is not None:
+        left = max(0, round(state.retry_at - now))
+        retry = state.retry
+        return f"Retry {retry.attempt} of {retry.limit} in {left}s: {retry.reason}", "esc to stop"
+    what = _doing(state.running)
+    return f"{what} {seconds}".rstrip(), stop
+
+
+def _doing(running: dict[str, Running]) -> str:
+    executing = [item for item in running.values() if item.executing and item.kind in ("tool", "subagent")]
+    if executing:
+        first = executing[0]
+        verb = _VERBS.get(first.name, first.name or "Working")
+        more = f" (+{len(executing) - 1} more)" if len(executing) > 1 else ""
+        return f"{verb} {first.title}{more}".strip()
+    for item in reversed(running.values()):
+        match item.kind:
+            case "reasoning":
+                return "Reasoning…"
+            case "text":
+                return "Writing…"
+            case "tool":
+                return f"Preparing {item.name}…" if item.name else "Preparing…"
+            case "compaction":
+                return "Compacting the context…"
+            case _:
+                continue
+    return "Waiting for the model…"
+
+
+def elapsed(seconds: float) -> str:
+    """A duration as people say it: 0s, 59s, 2m05s, 1h02m."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"

@@ -1,0 +1,145 @@
+"""The two lines around the prompt that are drawn without layout: activity above it, status below."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from textual.content import Content
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+from swecli.tui import activity, status
+from swecli.tui.safe_text import safe_line
+from swecli.tui.state import UiState
+
+SPIN = 1 / 8
+"""Seconds between two frames of the spinner."""
+
+FLASH = 4.0
+"""Seconds for which a short message stays."""
+
+
+class LineWidget(Widget, can_focus=False):
+    """One line, drawn from content that is made when it is drawn."""
+
+    def content(self, width: int) -> Content:
+        raise NotImplementedError
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y or width < 1:
+            return Strip.blank(max(0, width), self.rich_style)
+        line = self.content(width).truncate(width, ellipsis=True, pad=True)
+        return Strip(list(line.render_segments(self.visual_style)), width)
+
+
+class ActivityLine(LineWidget):
+    """What is going on, or a short message, or nothing. It ticks only while something runs and the terminal
+    has the focus."""
+
+    DEFAULT_CSS = """
+    ActivityLine { height: 1; padding: 0 1; color: $foreground; }
+    ActivityLine > .activity--stop { color: $foreground-muted; }
+    ActivityLine > .activity--flash { color: $warning; }
+    """
+    COMPONENT_CLASSES = {"activity--stop", "activity--flash"}
+
+    def __init__(self, *, clock: Callable[[], float] = time.time, still: bool = False) -> None:
+        super().__init__(id="activity")
+        self._clock = clock
+        self._still = still
+        self._state = UiState()
+        self._starting = True
+        self._flash = ""
+        self._timer: Timer | None = None
+        self._flash_timer: Timer | None = None
+        self._frame = 0
+
+    def show(self, state: UiState, *, starting: bool) -> None:
+        """Take the newest state."""
+        self._state, self._starting = state, starting
+        self._tick_if_needed()
+        self.refresh()
+
+    def flash(self, text: str, seconds: float = FLASH) -> None:
+        """Show a short message for a while."""
+        self._flash = text
+        if self._flash_timer is not None:
+            self._flash_timer.stop()
+        self._flash_timer = self.set_timer(seconds, self._unflash) if text else None
+        self.refresh()
+
+    def focus_changed(self) -> None:
+        """The terminal got or lost the focus."""
+        self._tick_if_needed()
+
+    def content(self, width: int) -> Content:
+        muted = self.get_visual_style("activity--stop", partial=True)
+        if self._flash:
+            return Content(safe_line(self._flash)).stylize(self.get_visual_style("activity--flash", partial=True))
+        if self._starting:
+            return Content("Starting…").stylize(muted)
+        what, stop = activity.describe(self._state, now=self._clock())
+        if not what:
+            return Content("")
+        mark = "●" if self._still else activity.FRAMES[self._frame % len(activity.FRAMES)]
+        line = Content(f"{mark} {safe_line(what)}")
+        rest = Content(f" · {stop}" if stop else "").stylize(muted)
+        return line.truncate(max(1, width - rest.cell_length), ellipsis=True) + rest
+
+    def _tick_if_needed(self) -> None:
+        wanted = (self._state.busy or bool(self._state.running)) and self.app.app_focus
+        if wanted and self._timer is None:
+            self._timer = self.set_interval(1.0 if self._still else SPIN, self._tick)
+        elif not wanted and self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self._frame += 1
+        self.refresh()
+
+    def _unflash(self) -> None:
+        self._flash = ""
+        self.refresh()
+
+
+class StatusBar(LineWidget):
+    """Mode, model, context, cache, cost, branch."""
+
+    DEFAULT_CSS = """
+    StatusBar { height: 1; padding: 0 1; background: $panel; color: $foreground; }
+    StatusBar > .status--dim { color: $foreground-muted; }
+    StatusBar > .status--mode { color: $accent; text-style: bold; }
+    StatusBar > .status--ok { color: $success; }
+    StatusBar > .status--warn { color: $warning; }
+    StatusBar > .status--compact { color: $warning; text-style: bold; }
+    StatusBar > .status--block { color: $error; text-style: bold reverse; }
+    """
+    COMPONENT_CLASSES = {f"status--{tone}" for tone in ("dim", "mode", "ok", "warn", "compact", "block")}
+
+    def __init__(self) -> None:
+        super().__init__(id="status")
+        self._facts: status.Facts | None = None
+
+    def show(self, facts: status.Facts) -> None:
+        """Take new facts."""
+        if facts != self._facts:
+            self._facts = facts
+            self.refresh()
+
+    def content(self, width: int) -> Content:
+        if self._facts is None:
+            return Content("")
+        return self._assembled(status.line(self._facts, width))
+
+    def _assembled(self, pieces: Sequence[status.Piece]) -> Content:
+        line = Content("")
+        for piece in pieces:
+            part = Content(safe_line(piece.text))
+            if piece.tone != "plain":
+                part = part.stylize(self.get_visual_style(f"status--{piece.tone}", partial=True))
+            line = line + part
+        return line

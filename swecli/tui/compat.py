@@ -1,0 +1,40 @@
+"""The only user of Textual names that are not public. Each one is optional: where it is missing, the feature
+that needs it is off and nothing else changes. A test checks them against the installed version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.app import App
+from textual.screen import Screen
+from textual.selection import SelectEnd
+from textual.widget import Widget
+
+
+def writer_depth(app: App[Any]) -> int:
+    """How many writes wait for the terminal; 0 where that can't be told."""
+    thread = getattr(getattr(app, "_driver", None), "_writer_thread", None)
+    queue = getattr(thread, "_queue", None)
+    return queue.qsize() if queue is not None else 0
+
+
+def is_selecting(screen: Screen[Any]) -> bool:
+    """Whether the user is dragging a selection just now."""
+    return bool(getattr(screen, "_selecting", False)) and getattr(screen, "_select_state", None) is not None
+
+
+def extend_selection(widget: Widget) -> None:
+    """After ``widget`` has scrolled during a drag, move the end of the selection to what is now under the mouse."""
+    screen = widget.screen
+    state = getattr(screen, "_select_state", None)
+    if not is_selecting(screen) or state is None or state.start.content_widget is not widget:
+        return
+    region = widget.scrollable_content_region
+    x, y = widget.app.mouse_position
+    x = min(max(x, region.x), region.right - 1)
+    y = min(max(y, region.y), region.bottom - 1)
+    found, offset = screen.get_widget_and_offset_at(x, y)
+    if found is widget and offset is not None and isinstance(widget.parent, Widget):
+        screen._select_state = state.update_end(  # pyright: ignore[reportPrivateUsage] - no public way to it
+            state.screen_offset, SelectEnd(widget.parent, widget, offset)
+        )

@@ -1,0 +1,167 @@
+"""The approval panel: what would run, why it asks, and what each answer means."""
+
+from __future__ import annotations
+
+import time
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from swecli.core.protocol.commands import ReplyPermission
+from swecli.core.protocol.events import PermissionChoice, PermissionRequested
+from swecli.tui.dock.block_view import BlockView
+from swecli.tui.dock.panel import Clock, DockPanel, Grace
+from swecli.tui.safe_text import safe_line, sanitise
+
+_VERBS = {
+    "run_command": "Run this command?",
+    "edit_file": "Make this change?",
+    "write_file": "Write this file?",
+    "read_file": "Read this file?",
+    "list_files": "List these files?",
+    "search": "Search here?",
+}
+
+
+class ApprovalPanel(DockPanel):
+    """One request. Nothing but ``y`` and ``a`` approves."""
+
+    DEFAULT_CSS = """
+    ApprovalPanel { border-top: solid $warning; }
+    ApprovalPanel .dock--title { color: $warning; }
+    ApprovalPanel #rule { height: auto; color: $foreground-muted; }
+    ApprovalPanel #word { display: none; }
+    """
+
+    def __init__(
+        self,
+        request: PermissionRequested,
+        *,
+        place: tuple[int, int] = (1, 1),
+        clock: Clock = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self.request = request
+        self._place = place
+        self._clock = clock
+        self._grace: Grace | None = None
+        self._expanded = False
+        self._decided = False
+        self._body = BlockView(request.blocks)
+        self._word = Input(placeholder="What should it do instead? Enter sends, Esc goes back", id="word", compact=True)
+
+    def compose(self) -> ComposeResult:
+        request = self.request
+        yield Static(self._title(), classes="dock--title", id="title")
+        about = [request.reason, *request.evidence]
+        yield Static(Content("\n".join(sanitise(line) for line in about if line)), classes="dock--note", id="reason")
+        yield self._body
+        if request.rule is not None:
+            yield Static(Content(f"always = {safe_line(request.rule)}, for this session"), id="rule")
+        yield self._word
+        yield Static(self._keys(), classes="dock--keys", id="keys")
+
+    def on_mount(self) -> None:
+        self._grace = Grace(self._clock)
+        self._fit()
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def show_place(self, place: tuple[int, int]) -> None:
+        """Say which of how many waiting requests this is."""
+        if place != self._place:
+            self._place = place
+            self.query_one("#title", Static).update(self._title())
+
+    def toggle_expanded(self) -> bool:
+        self._expanded = not self._expanded
+        self._fit()
+        return True
+
+    def escape(self) -> None:
+        """Leave the text field, or else reject the call."""
+        if self._word.display:
+            self._word.value = ""
+            self._word.display = False
+            self.focus()
+        else:
+            self._decide("reject")
+
+    def on_key(self, event: events.Key) -> None:
+        if self._word.has_focus:
+            return
+        if event.key in self._scrolling:
+            event.stop()
+            event.prevent_default()
+            self._scrolling[event.key](self._body)
+            return
+        if event.key not in ("y", "a", "n", "enter", "Y", "A", "N"):
+            return
+        event.stop()
+        event.prevent_default()
+        if self._grace is None or self._grace.ignores():
+            return
+        match event.key.lower():
+            case "y":
+                self._decide("once")
+            case "a" if self.request.rule is not None:
+                self._decide("always")
+            case "n":
+                self._word.display = True
+                self._word.focus()
+            case _:
+                pass
+
+    _scrolling = {
+        "up": lambda body: body.scroll_up(animate=False),
+        "down": lambda body: body.scroll_down(animate=False),
+        "k": lambda body: body.scroll_up(animate=False),
+        "j": lambda body: body.scroll_down(animate=False),
+        "pageup": lambda body: body.scroll_page_up(animate=False),
+        "pagedown": lambda body: body.scroll_page_down(animate=False),
+        "space": lambda body: body.scroll_page_down(animate=False),
+        "b": lambda body: body.scroll_page_up(animate=False),
+        "home": lambda body: body.scroll_home(animate=False),
+        "end": lambda body: body.scroll_end(animate=False),
+    }
+
+    @on(Input.Submitted)
+    def _said(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._decide("reject", event.value.strip())
+
+    def _decide(self, choice: PermissionChoice, note: str = "") -> None:
+        if not self._decided:
+            self._decided = True
+            self.post_message(self.Finished(ReplyPermission(self.request.request, choice, note)))
+
+    def _fit(self) -> None:
+        rows = self.available()
+        width = max(1, self.screen.size.width - 3)
+        others = 2 + sum(_height(text, width) for text in (self.request.reason, *self.request.evidence))
+        others += (self.request.rule is not None) + _height(self._keys().plain, width)
+        room = max(1, rows - others)
+        self._body.styles.max_height = room if self._expanded else max(1, min(room, max(6, rows * 6 // 10)))
+        self.styles.max_height = rows
+        self.set_class(self.screen.size.width < 60, "-tight")
+
+    def _title(self) -> Content:
+        request = self.request
+        question = _VERBS.get(request.tool, f"Allow {safe_line(request.tool)}?")
+        target = f" {safe_line(request.title)}" if request.title and request.tool != "run_command" else ""
+        place = "" if self._place[1] < 2 else f"  ({self._place[0]} of {self._place[1]})"
+        return Content(f"{question}{target}{place}")
+
+    def _keys(self) -> Content:
+        always = [("a", "always")] if self.request.rule is not None else []
+        choices = [("y", "once"), *always, ("n", "no, and say why"), ("esc", "no"), ("↑↓", "scroll")]
+        return Content.assemble(
+            *(part for key, word in choices for part in ((key, "bold $accent"), (f" {word}   ", "$foreground-muted")))
+        )
+
+
+def _height(text: str, width: int) -> int:
+    return sum(1 + max(0, len(line) - 1) // width for line in text.split("\n")) if text else 0

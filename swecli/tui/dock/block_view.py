@@ -1,0 +1,54 @@
+"""Display blocks in a box that scrolls: what a call would do, before it is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from swecli.core.protocol.blocks import DisplayBlock
+from swecli.tui.dock.render import render
+
+
+class BlockView(ScrollView, can_focus=False):
+    """Lines are made once per width and theme."""
+
+    DEFAULT_CSS = """
+    BlockView { height: auto; max-height: 10; overflow-x: hidden; scrollbar-size-vertical: 1; }
+    """
+
+    def __init__(self, blocks: Sequence[DisplayBlock]) -> None:
+        super().__init__()
+        self._blocks = tuple(blocks)
+        self._key: tuple[int, bool] | None = None
+        self._lines: list[Strip] = []
+
+    @property
+    def overflows(self) -> bool:
+        """Whether there is more than is shown."""
+        return len(self._lines) > self.size.height
+
+    def lines(self, width: int) -> list[Strip]:
+        """The lines at this width."""
+        key = (width, self.app.current_theme.dark)
+        if key != self._key:
+            self._lines = render(self._blocks, max(1, width), dark=key[1])
+            self._key = key
+        return self._lines
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.lines(max(1, width)))
+
+    def on_resize(self) -> None:
+        width = self.scrollable_content_region.width
+        self.virtual_size = Size(width, len(self.lines(width)))
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        lines = self.lines(width)
+        index = y + int(self.scroll_offset.y)
+        if index >= len(lines):
+            return Strip.blank(width, self.rich_style)
+        return lines[index].adjust_cell_length(width, self.rich_style).apply_style(self.rich_style)

@@ -1,0 +1,74 @@
+"""What all panels of the docked slot share: they take the keyboard, and they ignore keys that were meant for
+what was there before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual.containers import Vertical
+from textual.message import Message
+
+from swecli.core.protocol.commands import Command
+
+GRACE = 0.3
+"""Seconds after its appearance in which a panel ignores keys that would decide something."""
+
+GRACE_LIMIT = 2.0
+"""Each ignored key prolongs the grace, so that a sentence typed on decides nothing, but not beyond this."""
+
+Clock = Callable[[], float]
+
+
+class Grace:
+    """The time after an appearance in which keys don't count. ``clock`` is monotonic seconds."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._shown = clock()
+        self._until = self._shown + GRACE
+
+    def ignores(self) -> bool:
+        """Whether a key that comes now is to be ignored."""
+        now = self._clock()
+        if now >= self._until:
+            return False
+        self._until = min(now + GRACE, self._shown + GRACE_LIMIT)
+        return True
+
+
+class DockPanel(Vertical, can_focus=True):
+    """A panel in place of the prompt. It posts ``Finished`` and leaves closing to the app."""
+
+    DEFAULT_CSS = """
+    DockPanel { height: auto; border-top: solid $accent; padding: 0 1; }
+    DockPanel.-tight { padding: 0; }
+    DockPanel .dock--title { height: auto; text-style: bold; }
+    DockPanel .dock--note { height: auto; color: $foreground-muted; }
+    DockPanel .dock--keys { height: auto; }
+    DockPanel Input { height: 1; border: none; padding: 0; background: $panel; }
+    DockPanel Input:focus { border: none; }
+    """
+
+    @dataclass
+    class Finished(Message):
+        """The panel is done; ``command`` is what the user decided, if the session has to know."""
+
+        command: Command | None = None
+
+    def available(self) -> int:
+        """Lines that the panel may take: the screen without status bar, activity line and two lines of the
+        transcript."""
+        return max(3, self.screen.size.height - 4)
+
+    def show_place(self, place: tuple[int, int]) -> None:
+        """Which of how many waiting requests this is: ``(2, 3)``. Panels that don't show it ignore it."""
+
+    def toggle_expanded(self) -> bool:
+        """Ctrl+O: show more, or less again. Whether the panel can."""
+        return False
+
+    def escape(self) -> None:
+        """Esc was pressed: one step back, or out."""
+        self.post_message(self.Finished())

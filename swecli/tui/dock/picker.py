@@ -1,0 +1,84 @@
+"""A list to pick from, narrowed by typing: modes, models, and whatever else needs choosing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from swecli.tui.dock.panel import DockPanel
+from swecli.tui.prompt.fuzzy import score
+from swecli.tui.rows import Row, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``value`` is what is picked; ``current`` marks what is set now."""
+
+    value: str
+    label: str
+    detail: str = ""
+    current: bool = False
+
+
+class Picker(DockPanel):
+    """Calls ``pick`` with the chosen value. ``free`` lets the user pick what they typed even when it is not in
+    the list."""
+
+    def __init__(
+        self, title: str, choices: Sequence[Choice], pick: Callable[[str], None], *, free: bool = False
+    ) -> None:
+        super().__init__()
+        self._pick = pick
+        self._title = title
+        self._choices = list(choices)
+        self._shown = list(choices)
+        self._free = free
+        self._filter = Input(placeholder="type to narrow", compact=True)
+        self._rows = Rows(limit=10)
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content(self._title), classes="dock--title")
+        yield self._filter
+        yield self._rows
+        yield Static(Content("↑↓ choose · enter picks · esc leaves"), classes="dock--note")
+
+    def on_mount(self) -> None:
+        self._show(next((n for n, choice in enumerate(self._choices) if choice.current), 0))
+        self._filter.focus()
+
+    def on_resize(self) -> None:
+        self.styles.max_height = self.available()
+        self.set_class(self.screen.size.width < 60, "-tight")
+
+    def on_key(self, event: events.Key) -> None:
+        step = {"up": -1, "down": 1, "ctrl+p": -1, "ctrl+n": 1}.get(event.key)
+        if step is not None:
+            event.stop()
+            event.prevent_default()
+            self._rows.move(step)
+
+    @on(Input.Changed)
+    def _narrow(self, event: Input.Changed) -> None:
+        event.stop()
+        query = event.value.strip()
+        ranked = [(rank, choice) for choice in self._choices if (rank := score(query, choice.label)) is not None]
+        self._shown = [choice for _, choice in sorted(ranked, key=lambda entry: entry[0])] if query else self._choices
+        self._show(0)
+
+    @on(Input.Submitted)
+    def _chosen(self, event: Input.Submitted) -> None:
+        event.stop()
+        typed = event.value.strip()
+        value = self._shown[self._rows.selected].value if self._shown else typed if self._free else ""
+        if value:
+            self.post_message(self.Finished())
+            self._pick(value)
+
+    def _show(self, selected: int) -> None:
+        rows = [Row(choice.label, choice.detail, "● " if choice.current else "  ") for choice in self._shown]
+        self._rows.show(rows, selected)

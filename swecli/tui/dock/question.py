@@ -1,0 +1,142 @@
+"""The model's questions to the user: one choice, several, or free text, one question after the other."""
+
+from __future__ import annotations
+
+import time
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from swecli.core.protocol.commands import Answer
+from swecli.core.protocol.events import Question, QuestionAsked
+from swecli.tui.dock.panel import Clock, DockPanel, Grace
+from swecli.tui.rows import Row, Rows
+from swecli.tui.safe_text import safe_line, sanitise
+
+OTHER = "Something else…"
+
+
+class QuestionPanel(DockPanel):
+    """Asks each question of a request in turn, then posts all answers at once."""
+
+    def __init__(self, request: QuestionAsked, *, clock: Clock = time.monotonic) -> None:
+        super().__init__()
+        self.request = request
+        self._clock = clock
+        self._grace: Grace | None = None
+        self._answers: list[tuple[str, ...]] = []
+        self._checked: set[int] = set()
+        self._done = False
+        self._rows = Rows(limit=10)
+        self._text = Input(placeholder="Your answer", compact=True)
+
+    def compose(self) -> ComposeResult:
+        yield Static("", classes="dock--title", id="title", markup=False)
+        yield self._rows
+        yield self._text
+        yield Static("", classes="dock--note", id="keys", markup=False)
+
+    def on_mount(self) -> None:
+        self._grace = Grace(self._clock)
+        self._ask()
+
+    def on_resize(self) -> None:
+        self.styles.max_height = self.available()
+        self.set_class(self.screen.size.width < 60, "-tight")
+
+    def escape(self) -> None:
+        """From the text field back to the options; otherwise dismiss."""
+        if self._question.options and self._text.display:
+            self._write(False)
+        else:
+            self._finish(())
+
+    @property
+    def _question(self) -> Question:
+        return self.request.questions[len(self._answers)]
+
+    def _ask(self) -> None:
+        if len(self._answers) >= len(self.request.questions):
+            self._finish(tuple(self._answers))
+            return
+        question, count = self._question, len(self.request.questions)
+        place = f" ({len(self._answers) + 1} of {count})" if count > 1 else ""
+        header = f"{safe_line(question.header)}: " if question.header else ""
+        self.query_one("#title", Static).update(Content(f"{header}{sanitise(question.text)}{place}"))
+        self._checked.clear()
+        self._text.value = ""
+        self._show_rows(0)
+        self._write(not question.options)
+
+    def _show_rows(self, selected: int) -> None:
+        question = self._question
+        rows: list[Row] = []
+        for number, option in enumerate(question.options):
+            mark = ("[x] " if number in self._checked else "[ ] ") if question.multiple else f"{number + 1}. "
+            rows.append(Row(option.label, option.description, mark))
+        if rows:
+            rows.append(Row(OTHER, "write an answer"))
+        self._rows.show(rows, selected)
+
+    def _write(self, on: bool) -> None:
+        self._rows.display = not on
+        self._text.display = on
+        (self._text if on else self).focus()
+        if on:
+            keys = "enter answers · esc goes back" if self._question.options else "enter answers · esc dismisses"
+        elif self._question.multiple:
+            keys = "space ticks · enter answers · esc dismisses"
+        else:
+            keys = "↑↓ or number · enter answers · esc dismisses"
+        self.query_one("#keys", Static).update(Content(keys))
+
+    def on_key(self, event: events.Key) -> None:
+        if self._text.has_focus:
+            return
+        key = event.key
+        if key in ("up", "down", "k", "j"):
+            self._rows.move(-1 if key in ("up", "k") else 1)
+        elif key in ("enter", "space") or key.isdecimal():
+            if self._grace is not None and not self._grace.ignores():
+                self._choose(key)
+        else:
+            return
+        event.stop()
+        event.prevent_default()
+
+    def _choose(self, key: str) -> None:
+        options, multiple = self._question.options, self._question.multiple
+        index = int(key) - 1 if key.isdecimal() else self._rows.selected
+        if not 0 <= index <= len(options):
+            return
+        if index == len(options) and key != "space":
+            self._write(True)
+        elif multiple and key != "enter":
+            if index < len(options):
+                self._checked ^= {index}
+            self._show_rows(index)
+        elif multiple:
+            self._next(tuple(options[number].label for number in sorted(self._checked or {index})))
+        elif key != "space":
+            self._next((options[index].label,))
+
+    @on(Input.Submitted)
+    def _wrote(self, event: Input.Submitted) -> None:
+        event.stop()
+        if self._grace is not None and not self._question.options and self._grace.ignores():
+            return
+        text = event.value.strip()
+        if text:
+            ticked = tuple(self._question.options[number].label for number in sorted(self._checked))
+            self._next((*ticked, text))
+
+    def _next(self, answer: tuple[str, ...]) -> None:
+        self._answers.append(answer)
+        self._ask()
+
+    def _finish(self, answers: tuple[tuple[str, ...], ...]) -> None:
+        if not self._done:
+            self._done = True
+            self.post_message(self.Finished(Answer(self.request.request, answers)))

@@ -1,0 +1,41 @@
+"""Display blocks as lines for a panel: a change in full, a command exactly as it would run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.strip import Strip
+
+from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock, TextBlock
+from swecli.tui.safe_text import SafeText, sanitise
+from swecli.tui.transcript.diff import render_diff
+from swecli.tui.transcript.palette import DARK, LIGHT, Palette
+from swecli.tui.transcript.rows import Row, plain_rows, segment
+
+
+def render(blocks: Sequence[DisplayBlock], width: int, *, dark: bool) -> list[Strip]:
+    """All blocks, one below the other, in lines of at most ``width`` cells."""
+    palette = DARK if dark else LIGHT
+    return [row.strip() for block in blocks for row in _rows(block, width, palette)]
+
+
+def _rows(block: DisplayBlock, width: int, palette: Palette) -> list[Row]:
+    match block:
+        case DiffBlock():
+            return render_diff(block, width, palette, header=False)
+        case TerminalBlock():
+            return _command(block, width, palette)
+        case TextBlock():
+            return plain_rows(sanitise(block.text), width, palette.dim if block.style == "dim" else palette.text)
+        case _:
+            return []
+
+
+def _command(block: TerminalBlock, width: int, palette: Palette) -> list[Row]:
+    """The command with everything in it visible: carriage returns and tabs too, which act on the shell."""
+    shown = sanitise(block.command.replace("\r", "\u240d"), tabs=0)
+    mark, rest = (segment(SafeText("$ "), palette.user_mark),), (segment(SafeText("  ")),)
+    rows = plain_rows(shown, max(1, width - 2), palette.strong, mark, rest)
+    if block.cwd:
+        rows += plain_rows(sanitise(f"in {block.cwd}"), max(1, width - 2), palette.dim, rest, rest)
+    return rows

@@ -1,0 +1,88 @@
+"""The terminal driver: Textual's own, with whole pastes, colour reports and the shell's line settings."""
+
+from __future__ import annotations
+
+import os
+import selectors
+from codecs import getincrementaldecoder
+from typing import Any, ClassVar
+
+from textual import events
+from textual._parser import ParseError
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+from swecli.tui.boot import KEYS_OFF, KEYS_ON
+from swecli.tui.input_filter import Background, InputFilter, Keys, Pasted
+
+READ_SIZE = 1 << 16
+
+
+class BackgroundReported(Message):
+    """The terminal answered which background it has."""
+
+    def __init__(self, dark: bool) -> None:
+        super().__init__()
+        self.dark = dark
+
+
+class Driver(LinuxDriver):
+    """Reads keys in its thread and posts them to the app."""
+
+    shell_attributes: ClassVar[list[Any] | None] = None
+    """Line settings to give back when the program is suspended, as they were before the splash."""
+
+    def start_application_mode(self) -> None:
+        super().start_application_mode()
+        if self.shell_attributes is not None:
+            self.attrs_before = self.shell_attributes
+        self.write(KEYS_ON)
+        self.flush()
+
+    def stop_application_mode(self) -> None:
+        self.write(KEYS_OFF)
+        super().stop_application_mode()
+
+    def run_input_thread(self) -> None:
+        """Read until the driver stops."""
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        cutter = InputFilter()
+
+        def handle(pieces: list[Keys | Pasted | Background]) -> None:
+            for piece in pieces:
+                if isinstance(piece, Keys):
+                    for message in parser.feed(piece.text):
+                        self.process_message(message)
+                elif isinstance(piece, Pasted):
+                    self.process_message(events.Paste(piece.text))
+                else:
+                    self.process_message(BackgroundReported(piece.dark))
+
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(0.05):
+                    try:
+                        data = os.read(self.fileno, READ_SIZE)
+                    except OSError:
+                        data = b""
+                    if not data:  # the terminal is gone; SIGHUP ends the program
+                        self.exit_event.wait(0.1)
+                        continue
+                    handle(cutter.feed(decode(data)))
+                else:
+                    handle(cutter.flush())
+                for message in parser.tick():
+                    self.process_message(message)
+        try:
+            for _ in parser.feed(""):
+                pass
+        except (EOFError, ParseError):
+            pass
+
+
+def remember_shell(attributes: list[Any]) -> None:
+    """Keep the line settings of the shell for a suspended program."""
+    Driver.shell_attributes = [*attributes[:6], list(attributes[6])]

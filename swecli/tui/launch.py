@@ -1,0 +1,89 @@
+"""The way into the interface and out of it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from swecli.commands.base import SlashCommand
+from swecli.tui import boot, signals
+from swecli.tui.link import OpenSession
+from swecli.tui.options import Options
+
+LAST_LINES = 12
+"""Lines of the last answer that stay on the normal screen."""
+
+UNUSABLE = 2
+"""Exit code where there is no terminal to draw on."""
+
+
+def run(
+    open_session: OpenSession,
+    *,
+    first_prompt: str | None = None,
+    new_session: OpenSession | None = None,
+    commands: Callable[[], Sequence[SlashCommand]] = lambda: (),
+    files: Callable[[], Sequence[str]] = lambda: (),
+    branch: Callable[[], str] = lambda: "",
+    models: Callable[[], Sequence[str]] = lambda: (),
+    state: Path | None = None,
+    resume_hint: str = "swecli -c",
+) -> int:
+    """Run the interface until the user leaves or a signal ends it. Returns the exit code. The arguments are
+    described in ``Options``.
+
+    The terminal is restored on every way out. Afterwards the end of the last answer and the command that
+    continues the session are on the normal screen.
+    """
+    try:
+        boot.require_terminal(os.environ)
+    except boot.TerminalUnusable as error:
+        sys.stderr.write(f"swecli: {error}\n")
+        return UNUSABLE
+    terminal = boot.Terminal.take()
+    gc.disable()  # a collection costs a tenth of the start
+    try:
+        with boot.textual_settings():
+            from swecli.tui.app import SwecliApp
+            from swecli.tui.driver import remember_shell
+        remember_shell(terminal.attributes)
+        options = Options(open_session, new_session, first_prompt, commands, files, branch, models, state, resume_hint)
+        app = SwecliApp(options, opened=settle)
+        with signals.handled(app.end_soon, app.cancel_soon, terminal.restore):
+            app.run()
+    finally:
+        terminal.restore()
+        gc.enable()
+    code = app.return_code or 0
+    if app.failure is not None:
+        sys.stderr.write(f"swecli: {app.failure}\n")
+    elif app.spoke:
+        sys.stdout.write(farewell(app.stage.state.last_answer, options.resume_hint))
+    if stray := terminal.stray_output():
+        sys.stderr.write(f"Written to the terminal meanwhile:\n{_safe(stray)}\n")
+    return code
+
+
+def settle() -> None:
+    """The start is over: what lives now lives to the end, and collections begin."""
+    gc.freeze()
+    gc.enable()
+
+
+def farewell(answer: str, resume: str) -> str:
+    """What stays on the normal screen: the last lines of the answer, and how to continue."""
+    lines = _safe(answer).strip().splitlines()
+    kept = lines[-LAST_LINES:]
+    if len(lines) > len(kept):
+        kept.insert(0, "…")
+    body = "\n".join(kept)
+    return f"{body}\n\nContinue with: {resume}\n" if body else f"Continue with: {resume}\n"
+
+
+def _safe(text: str) -> str:
+    from swecli.tui.safe_text import sanitise
+
+    return sanitise(text)

@@ -1,0 +1,31 @@
+"""What the composition root hands to the interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from swecli.commands.base import SlashCommand
+from swecli.tui.link import OpenSession
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``open_session`` is awaited after the first frame. ``new_session`` is what /clear opens in its place;
+    without it /clear is refused. Callables are called in threads, besides the two that open sessions."""
+
+    open_session: OpenSession
+    new_session: OpenSession | None = None
+    first_prompt: str | None = None
+    commands: Callable[[], Sequence[SlashCommand]] = lambda: ()
+    files: Callable[[], Sequence[str]] = lambda: ()
+    """Paths that ``@`` offers, relative to the working directory."""
+    branch: Callable[[], str] = lambda: ""
+    """The git branch, with a ``*`` when there are uncommitted changes; empty outside of a repository."""
+    models: Callable[[], Sequence[str]] = lambda: ()
+    """``provider/name`` of the models that /model offers."""
+    state: Path | None = None
+    """Folder for prompt history and drafts of this workspace."""
+    resume_hint: str = "swecli -c"
+    """The command that continues this session, printed at the end."""

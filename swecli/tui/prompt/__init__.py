@@ -1,0 +1,1 @@
+"""The prompt: editor, history, completion, pastes and drafts."""

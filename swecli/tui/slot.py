@@ -1,0 +1,94 @@
+"""The docked slot: the prompt, or one panel in its place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from swecli.core.protocol.events import PermissionRequested
+from swecli.tui.dock.panel import Clock, DockPanel
+from swecli.tui.prompt.box import Prompt
+from swecli.tui.state import Request
+
+
+class Slot(Vertical):
+    """Requests of the model take the slot before pickers do, oldest first."""
+
+    DEFAULT_CSS = "Slot { height: auto; }"
+
+    def __init__(self, prompt: Prompt, *, clock: Clock = time.monotonic) -> None:
+        super().__init__(id="slot")
+        self._prompt = prompt
+        self._clock = clock
+        self._request: str | None = None
+        self._answered = 0
+        self._consent = False
+        self.panel: DockPanel | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self._prompt
+
+    def show_requests(self, requests: Sequence[Request]) -> None:
+        """Show the oldest of the waiting requests, or what was there when none is left."""
+        if not requests:
+            self._answered = 0
+            if self._request is not None:
+                self.close()
+            return
+        first, place = requests[0], (self._answered + 1, self._answered + len(requests))
+        if first.request != self._request:
+            self._answered += self._request is not None
+            place = (self._answered + 1, self._answered + len(requests))
+            self._request = first.request
+            self._consent = isinstance(first, PermissionRequested)
+            self._open(self._panel_for(first, place))
+        elif self.panel is not None:
+            self.panel.show_place(place)
+
+    def show(self, panel: DockPanel) -> None:
+        """Show a panel of the user's own, unless the model waits for an answer."""
+        if self._request is None:
+            self._open(panel)
+
+    @property
+    def asks_consent(self) -> bool:
+        """Whether the panel is an approval: Ctrl+C interrupts there instead of closing it."""
+        return self._consent
+
+    def escape(self) -> None:
+        """Esc, for the panel."""
+        if self.panel is not None:
+            self.panel.escape()
+
+    def expand_panel(self) -> bool:
+        """Give the panel more of the screen, or less again; whether it wanted that."""
+        return self.panel is not None and self.panel.toggle_expanded()
+
+    def close(self) -> None:
+        """Back to the prompt."""
+        self._request, self._consent = None, False
+        panel, self.panel = self.panel, None
+        self._prompt.display = True
+        self._prompt.editor.focus()
+        if panel is not None:
+            panel.remove()
+
+    def _open(self, panel: DockPanel) -> None:
+        before, self.panel = self.panel, panel
+        self._prompt.display = False
+        self.mount(panel)
+        panel.focus()
+        if before is not None:
+            before.remove()
+
+    def _panel_for(self, request: Request, place: tuple[int, int]) -> DockPanel:
+        if isinstance(request, PermissionRequested):
+            from swecli.tui.dock.approval import ApprovalPanel
+
+            return ApprovalPanel(request, place=place, clock=self._clock)
+        from swecli.tui.dock.question import QuestionPanel
+
+        return QuestionPanel(request, clock=self._clock)

@@ -1,0 +1,114 @@
+"""From what the user typed to what happens: messages, slash commands, the user's own shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, get_args
+
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.core.protocol.commands import Command, RunShell, SetMode, SetModel, Steer, Submit
+from swecli.core.protocol.events import Mode
+from swecli.tui import help
+from swecli.tui.link import SessionLink
+from swecli.tui.safe_text import safe_line
+from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, interpret
+
+MODES: tuple[tuple[Mode, str], ...] = (
+    ("default", "reads by itself, asks before anything else"),
+    ("accept-edits", "edits files of the workspace by itself, asks before commands"),
+    ("plan", "reads and plans, changes nothing"),
+    ("auto", "asks only for what is dangerous"),
+)
+
+
+class Desk(Protocol):
+    """What talking needs of the screen."""
+
+    def show(self, blocks: Sequence[DisplayBlock], title: str = "") -> None: ...
+    def flash(self, text: str) -> None: ...
+    def pick_mode(self) -> None: ...
+    def pick_model(self) -> None: ...
+    def start_over(self) -> None: ...
+    def leave(self) -> None: ...
+
+
+class Talk:
+    """Interprets one submission after the other. ``commands`` is the registry's list, once it is loaded."""
+
+    def __init__(self, link: SessionLink, desk: Desk, busy: Callable[[], bool]) -> None:
+        self._link = link
+        self.commands: Sequence[SlashCommand] = ()
+        self._desk = desk
+        self._busy = busy
+
+    async def submit(self, text: str, *, queue: bool = False) -> None:
+        """Do what the text asks for. ``queue`` keeps a message for after the running turn."""
+        match interpret(text, self.commands):
+            case Nothing():
+                pass
+            case Say():
+                self._link.send(self._message(text, queue))
+            case Shell(command):
+                self._link.send(RunShell(command))
+            case UnknownSlash(name, nearest):
+                hint = f" Did you mean /{nearest}?" if nearest else " /help lists the commands."
+                self._desk.show((TextBlock(f"There is no command /{name}.{hint} Nothing was sent.", "warning"),))
+            case Slash(command, arguments):
+                await self._run(command, arguments)
+
+    def _message(self, text: str, queue: bool) -> Command:
+        return Steer(text) if self._busy() and not queue else Submit(text)
+
+    async def _run(self, command: SlashCommand, arguments: str) -> None:
+        title = f"/{command.name} {arguments}".rstrip()
+        port = self._link.port
+        if port is None:
+            if command.name == "quit":
+                self._desk.leave()
+            else:
+                self._desk.flash(f"{title}: the session is still opening")
+            return
+        if self._busy() and not command.while_busy:
+            self._desk.flash(f"/{command.name} has to wait until the turn has ended; Esc interrupts it")
+            return
+        result = await command.run(port, arguments)
+        if result.blocks:
+            self._desk.show(result.blocks, title)
+        self._open(result)
+
+    def _open(self, result: CommandResult) -> None:
+        match result.screen:
+            case "quit":
+                self._desk.leave()
+            case "clear":
+                self._desk.start_over()
+            case "pick_mode":
+                self._desk.pick_mode()
+            case "pick_model":
+                self._desk.pick_model()
+            case "help":
+                self._desk.show(help.blocks(self.commands), "/help")
+            case None:
+                pass
+
+    def next_mode(self) -> None:
+        """Shift+Tab: the mode after the present one."""
+        modes: tuple[Mode, ...] = get_args(Mode)
+        view = self._link.view
+        if view is None:
+            self._desk.flash("The session is still opening")
+            return
+        self.set_mode(modes[(modes.index(view.mode) + 1) % len(modes)])
+
+    def set_mode(self, name: str) -> None:
+        """Ask the session for a mode."""
+        for mode, meaning in MODES:
+            if mode == name:
+                self._link.send(SetMode(mode))
+                self._desk.flash(f"Mode {mode}: {meaning}")
+
+    def set_model(self, ref: str) -> None:
+        """Ask the session for a model (``provider/name``)."""
+        self._link.send(SetModel(ref))
+        self._desk.flash(f"Model {safe_line(ref)}")
