@@ -1,0 +1,242 @@
+"""What came of a run, as a reduction of its events: answer, usage, denials, exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+
+from swecli.core.protocol.events import (
+    Event,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    Notice,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    StepEnded,
+    StepStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from swecli.core.protocol.messages import Part, TextPart
+from swecli.core.protocol.usage import Usage
+from swecli.exit_codes import ExitCode
+
+Status = Literal["done", "interrupted", "blocked", "limit", "error"]
+
+_ERRORS: Mapping[str, ExitCode] = {
+    "auth": ExitCode.AUTH,
+    "not_found": ExitCode.CONFIG,
+    "context_overflow": ExitCode.CONTEXT_BLOCKED,
+    "context": ExitCode.CONTEXT_BLOCKED,
+    "too_large": ExitCode.CONTEXT_BLOCKED,
+    "rate_limit": ExitCode.RETRYABLE,
+    "overloaded": ExitCode.RETRYABLE,
+    "server": ExitCode.RETRYABLE,
+    "network": ExitCode.RETRYABLE,
+    "stalled": ExitCode.RETRYABLE,
+    "truncated": ExitCode.RETRYABLE,
+    "max_turns": ExitCode.TURN_LIMIT,
+    "max_tokens": ExitCode.BUDGET,
+}
+_OUTCOMES: Mapping[str, ExitCode] = {
+    "done": ExitCode.OK,
+    "interrupted": ExitCode.INTERRUPTED,
+    "blocked": ExitCode.CONTEXT_BLOCKED,
+    "limit": ExitCode.TURN_LIMIT,
+    "error": ExitCode.FAILURE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """A call that was not allowed to run. ``asked``: it needed an approval that nobody was there to give."""
+
+    tool: str
+    title: str
+    reason: str
+    asked: bool
+
+
+class Outcome:
+    """Feed it every event of the run, in order."""
+
+    def __init__(self) -> None:
+        self.session = ""
+        self.turns = 0
+        self.steps = 0
+        self.denials: list[Denial] = []
+        self.ended: TurnEnded | None = None
+        self.error_notice: Notice | None = None
+        """The newest error that belongs to no turn."""
+        self.input_errors: list[str] = []
+        self.signal: ExitCode | None = None
+        """Set by the run when a signal ended it."""
+        self.turn_open = False
+        self._usage = Usage()
+        self._cost: Decimal | None = Decimal(0)
+        self._kinds: dict[str, ItemStarted] = {}
+        self._partial: dict[str, str] = {}
+        self._step_text: list[str] = []
+        self._text = ""
+        self._requests: dict[str, PermissionRequested] = {}
+        self._questions: set[str] = set()
+        self._nobody: set[str] = set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything that began has ended."""
+        return not self.turn_open and not self._kinds
+
+    @property
+    def waiting(self) -> tuple[list[PermissionRequested], list[str]]:
+        """Permission requests and questions (their ids) that nobody has answered yet."""
+        return list(self._requests.values()), sorted(self._questions)
+
+    @property
+    def text(self) -> str:
+        """The newest answer: the text of the last step that has any, cut short or not."""
+        return "\n\n".join((*self._step_text, *filter(None, self._partial.values()))) or self._text
+
+    @property
+    def usage(self) -> Usage:
+        """Sums over the run's steps."""
+        return self._usage
+
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars; None where the price of a step is unknown, or where there was none."""
+        return self._cost if self.steps else None
+
+    def answered(self, request: str) -> None:
+        """Note that a permission request or question has been answered; its event will follow."""
+        self._requests.pop(request, None)
+        self._questions.discard(request)
+
+    def nobody_to_ask(self, request: PermissionRequested) -> None:
+        """Note that this request is rejected because nobody can be asked."""
+        self._nobody.add(request.item)
+
+    def apply(self, event: Event) -> None:
+        """Take the next event into account."""
+        self.session = event.session
+        match event.body:
+            case TurnStarted():
+                self.turn_open, self.ended, self._text = True, None, ""
+                self.turns += 1
+                self._new_step()
+            case StepStarted():
+                self.steps += 1
+                self._new_step()
+            case StepEnded(usage=usage, cost=cost):
+                self._add(usage, cost)
+            case TurnEnded() as ended:
+                self.turn_open, self.ended = False, ended
+                self._kinds.clear()
+            case ItemStarted(item=item) as started:
+                self._kinds[item] = started
+                if started.kind == "text" and event.agent == "main":
+                    self._partial[item] = ""
+            case ItemDelta(item=item, text=text, channel="text") if item in self._partial:
+                self._partial[item] += text
+            case ItemCheckpointed(item=item, title=title, part=part):
+                self._checkpoint(item, title, part)
+            case ItemCompleted() as completed:
+                self._complete(completed)
+            case Notice(level="error") as notice:
+                self.error_notice = notice
+            case PermissionRequested(request=request) as asked:
+                self._requests[request] = asked
+            case PermissionResolved(request=request):
+                self._requests.pop(request, None)
+            case QuestionAsked(request=request):
+                self._questions.add(request)
+            case QuestionAnswered(request=request):
+                self._questions.discard(request)
+            case _:
+                pass
+
+    def _new_step(self) -> None:
+        text = self.text
+        self._step_text, self._partial = [], {}
+        self._text = text
+
+    def _checkpoint(self, item: str, title: str, part: Part) -> None:
+        known = self._kinds.get(item)
+        if known is not None and title:
+            self._kinds[item] = ItemStarted(item, known.kind, known.name, title)
+        if item in self._partial and isinstance(part, TextPart):
+            self._partial[item] = part.text
+
+    def _complete(self, completed: ItemCompleted) -> None:
+        started = self._kinds.pop(completed.item, None)
+        if self._partial.pop(completed.item, None) is not None:
+            text = "".join(part.text for part in completed.parts if isinstance(part, TextPart))
+            self._step_text += [text] if text.strip() else []
+        if completed.status == "rejected" and started is not None:
+            asked = completed.item in self._nobody
+            reason = "needs approval, and nobody could be asked" if asked else completed.detail
+            self.denials.append(Denial(started.name, started.title, reason, asked))
+
+    def _add(self, usage: Usage | None, cost: str | None) -> None:
+        if usage is not None:
+            now = self._usage
+            self._usage = Usage(
+                input_total=_sum(now.input_total, usage.input_total),
+                cache_read=_sum(now.cache_read, usage.cache_read),
+                cache_write=_sum(now.cache_write, usage.cache_write),
+                output_total=_sum(now.output_total, usage.output_total),
+                reasoning=_sum(now.reasoning, usage.reasoning),
+            )
+        try:
+            self._cost = self._cost + Decimal(cost) if cost is not None and self._cost is not None else None
+        except InvalidOperation:
+            self._cost = None
+
+    @property
+    def status(self) -> Status:
+        """One word for the whole run."""
+        if self.signal is not None:
+            return "interrupted"
+        if self.ended is not None:
+            return self.ended.outcome
+        return "error" if self.error_notice or self.input_errors or self.turn_open else "done"
+
+    @property
+    def error(self) -> tuple[str, str] | None:
+        """Kind and sentence of what went wrong, if anything did."""
+        if self.ended is not None and self.ended.outcome not in ("done", "interrupted"):
+            return self.ended.error_kind or self.ended.outcome, self.ended.reason
+        if self.ended is None and self.error_notice is not None:
+            hint = f" {self.error_notice.hint}" if self.error_notice.hint else ""
+            return self.error_notice.topic or "error", self.error_notice.text + hint
+        if self.input_errors:
+            return "bad_input", self.input_errors[-1]
+        return None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit status of the run."""
+        if self.signal is not None:
+            return self.signal
+        if self.ended is None:
+            if self.error_notice is not None:
+                return ExitCode.CONFIG
+            return ExitCode.BAD_INPUT if self.input_errors else ExitCode.OK
+        code = _OUTCOMES[self.ended.outcome]
+        if self.ended.outcome in ("error", "blocked", "limit"):
+            code = _ERRORS.get(self.ended.error_kind, code)
+        if code is ExitCode.OK and any(denial.asked for denial in self.denials):
+            return ExitCode.APPROVAL_NEEDED
+        if code is ExitCode.OK and self.input_errors:
+            return ExitCode.BAD_INPUT
+        return code
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None and other is None else (one or 0) + (other or 0)

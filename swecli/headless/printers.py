@@ -1,0 +1,143 @@
+"""The output formats text, json and stream-json."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from swecli.core.protocol.codec import encode_event, to_text
+from swecli.core.protocol.commands import Command
+from swecli.core.protocol.events import Event, Notice, RetryScheduled
+from swecli.headless.outcome import Denial, Outcome
+from swecli.headless.output import Output
+
+
+class Printer(Protocol):
+    """Shows a run as it happens. Both methods raise ``OutputClosed`` when nobody reads any more."""
+
+    def event(self, event: Event) -> None: ...
+
+    def replied(self, command: Command) -> None:
+        """The front-end itself answered a question with this command."""
+        ...
+
+    def finish(self, outcome: Outcome) -> None: ...
+
+
+def result_object(outcome: Outcome) -> dict[str, Any]:
+    """The result of the run as it is written in json and as the last line of stream-json."""
+    usage, error = outcome.usage, outcome.error
+    return {
+        "type": "result",
+        "status": outcome.status,
+        "exit_code": int(outcome.exit_code),
+        "text": outcome.text,
+        "error": {"kind": error[0], "message": error[1]} if error else None,
+        "session": outcome.session,
+        "turns": outcome.turns,
+        "steps": outcome.steps,
+        "usage": {
+            "input_total": usage.input_total,
+            "cache_read": usage.cache_read,
+            "cache_write": usage.cache_write,
+            "output_total": usage.output_total,
+            "reasoning": usage.reasoning,
+        },
+        "cost": None if outcome.cost is None else str(outcome.cost),
+        "denials": [
+            {"tool": denial.tool, "title": denial.title, "reason": denial.reason, "approval_needed": denial.asked}
+            for denial in outcome.denials
+        ],
+    }
+
+
+class TextPrinter:
+    """The answer on standard output, everything else that matters on standard error."""
+
+    def __init__(self, out: Output, err: Output) -> None:
+        self._out = out
+        self._err = err
+
+    def event(self, event: Event) -> None:
+        line = trouble_line(event)
+        if line:
+            self._err.text(f"{line}\n")
+
+    def replied(self, command: Command) -> None:
+        """The denial is told at the end."""
+
+    def finish(self, outcome: Outcome) -> None:
+        text = outcome.text.rstrip("\n")
+        if text:
+            self._out.text(f"{text}\n")
+        for line in closing_lines(outcome):
+            self._err.text(f"{line}\n")
+
+
+class JsonPrinter:
+    """One JSON object at the end; troubles on standard error as well."""
+
+    def __init__(self, out: Output, err: Output) -> None:
+        self._out = out
+        self._err = err
+
+    def event(self, event: Event) -> None:
+        line = trouble_line(event)
+        if line:
+            self._err.text(f"{line}\n")
+
+    def replied(self, command: Command) -> None:
+        """The denial is part of the result."""
+
+    def finish(self, outcome: Outcome) -> None:
+        self._out.line(to_text(result_object(outcome)))
+        for line in closing_lines(outcome):
+            self._err.text(f"{line}\n")
+
+
+class StreamJsonPrinter:
+    """Every event with its envelope on a line of its own, then the result."""
+
+    def __init__(self, out: Output, err: Output) -> None:
+        self._out = out
+        self._err = err
+
+    def event(self, event: Event) -> None:
+        self._out.line(encode_event(event))
+
+    def replied(self, command: Command) -> None:
+        """The event that follows tells of it."""
+
+    def finish(self, outcome: Outcome) -> None:
+        self._out.line(to_text(result_object(outcome)))
+        for line in closing_lines(outcome):
+            self._err.text(f"{line}\n")
+
+
+def trouble_line(event: Event) -> str:
+    """One line for a warning, an error or a retry; empty for everything else."""
+    match event.body:
+        case Notice(level=level, text=text, hint=hint) if level != "info":
+            return f"{level}: {text}{f' {hint}' if hint else ''}"
+        case RetryScheduled(attempt=attempt, limit=limit, delay=delay, reason=reason):
+            return f"retry {attempt} of {limit} in {delay:.1f} s: {reason}"
+        case _:
+            return ""
+
+
+def closing_lines(outcome: Outcome) -> list[str]:
+    """What standard error gets at the end: denials and why the run did not end well."""
+    lines = [f"not allowed: {denial_line(denial)}" for denial in outcome.denials]
+    ended = outcome.ended
+    if outcome.signal is not None:
+        lines.append("interrupted")
+    elif ended is not None and ended.outcome != "done":
+        lines.append(f"{ended.outcome}: {ended.reason or ended.error_kind or 'no reason given'}")
+    elif ended is not None and ended.reason:
+        lines.append(ended.reason)
+    return lines
+
+
+def denial_line(denial: Denial) -> str:
+    """What was denied and why, on one line."""
+    target = f" {denial.title}" if denial.title else ""
+    return f"{denial.tool}{target} ({denial.reason})"

@@ -1,0 +1,391 @@
+"""The front-end without a screen, against a session of prepared events."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import pytest
+
+from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
+from swecli.core.protocol.codec import decode_event, encode_command
+from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
+from swecli.core.protocol.events import (
+    Body,
+    Budget,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    Notice,
+    PermissionRequested,
+    Question,
+    QuestionAsked,
+    RetryScheduled,
+    SessionStarted,
+    StepEnded,
+    StepStarted,
+    TurnEnded,
+)
+from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.usage import Usage
+from swecli.exit_codes import ExitCode
+from swecli.headless.output import Output
+from swecli.headless.printers import JsonPrinter, Printer, StreamJsonPrinter, TextPrinter
+from swecli.headless.run import HeadlessRun, Request
+from swecli.headless.transcript import TranscriptPrinter
+from tests.support.fake_session import WAIT_FOR_INTERRUPT, FakeSession
+
+BUDGET = Budget((), 500, 500, 1000, 1200, 200, "ok")
+
+
+def step(number: int = 1) -> StepStarted:
+    return StepStarted(number, BUDGET)
+
+
+def said(text: str, item: str = "a1") -> list[Body]:
+    return [ItemStarted(item, "text"), ItemDelta(item, text), ItemCompleted(item, "ok", (TextPart(text),))]
+
+
+def asked(item: str = "t1", request: str = "p1", status: str = "rejected", detail: str = "rejected") -> list[Body]:
+    result = ToolResultPart("c", "run_command", "…", is_error=status != "ok")
+    block = TerminalBlock("ls", "a\nb\n", 0)
+    bodies: list[Any] = [
+        ItemStarted(item, "tool", "run_command"),
+        ItemCheckpointed(item, ToolCallPart("c", "run_command", '{"command": "ls"}'), "ls"),
+        PermissionRequested(request, item, "run_command", "ls", (), "commands need approval", "hash"),
+        ItemCompleted(item, status, (result,), (block,) if status == "ok" else (), detail),  # pyright: ignore[reportArgumentType]
+    ]
+    return bodies
+
+
+async def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    """Let the run go on until the condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come to hold"
+        await asyncio.sleep(0.005)
+
+
+class Run:
+    """One run with captured output."""
+
+    def __init__(self, session: FakeSession, kind: str = "text", **request: Any) -> None:
+        self.session = session
+        self.out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        self.err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        out, err = Output(self.out), Output(self.err)
+        printers: dict[str, Callable[[], Printer]] = {
+            "text": lambda: TextPrinter(out, err),
+            "json": lambda: JsonPrinter(out, err),
+            "stream-json": lambda: StreamJsonPrinter(out, err),
+            "transcript": lambda: TranscriptPrinter(out, "Banner."),
+        }
+        self.run = HeadlessRun(session, Request(**request), printers[kind](), lambda line: err.text(f"{line}\n"))
+
+    async def code(self) -> ExitCode:
+        return await asyncio.wait_for(self.run.run(), 20)
+
+    @staticmethod
+    def _text(stream: io.TextIOWrapper) -> str:
+        stream.flush()
+        raw = stream.buffer
+        assert isinstance(raw, io.BytesIO)
+        return raw.getvalue().decode()
+
+    @property
+    def stdout(self) -> str:
+        return self._text(self.out)
+
+    @property
+    def stderr(self) -> str:
+        return self._text(self.err)
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return json.loads(self.stdout.splitlines()[-1])
+
+
+async def test_text_puts_the_answer_of_the_last_step_on_stdout() -> None:
+    run = Run(FakeSession([step(), *said("I look."), step(2), *said("Done: 4 files.", "a2")]), prompt="hi")
+    assert await run.code() == ExitCode.OK
+    assert run.stdout == "Done: 4 files.\n"
+    assert run.stderr == ""
+    assert run.session.commands == [Submit("hi")]
+    assert run.session.closed
+
+
+async def test_a_last_step_without_text_leaves_the_text_before() -> None:
+    run = Run(FakeSession([step(), *said("The answer."), step(2)]), prompt="hi")
+    assert await run.code() == ExitCode.OK
+    assert run.stdout == "The answer.\n"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "code"),
+    [
+        ("error", "auth", 41),
+        ("error", "not_found", 52),
+        ("error", "rate_limit", 75),
+        ("error", "overloaded", 75),
+        ("error", "network", 75),
+        ("error", "stalled", 75),
+        ("error", "truncated", 75),
+        ("error", "protocol", 1),
+        ("error", "internal", 1),
+        ("blocked", "context", 61),
+        ("blocked", "context_overflow", 61),
+        ("limit", "max_turns", 53),
+        ("limit", "max_tokens", 60),
+        ("interrupted", "", 130),
+    ],
+)
+async def test_each_end_of_a_turn_has_its_exit_code(outcome: Any, kind: str, code: int) -> None:
+    turn = [step(), ItemStarted("a1", "text"), ItemDelta("a1", "half an an"), TurnEnded(outcome, "because.", kind)]
+    run = Run(FakeSession(turn), "json", prompt="hi")
+    assert await run.code() == code
+    assert run.result["exit_code"] == code
+    assert run.result["status"] == outcome
+    assert run.result["text"] == "half an an"
+    assert run.result["error"] == (None if outcome == "interrupted" else {"kind": kind, "message": "because."})
+    assert "because." in run.stderr
+
+
+async def test_warnings_errors_and_retries_go_to_stderr() -> None:
+    turn = [
+        Notice("just so you know", "info"),
+        Notice("careful", "warning", hint="Look."),
+        RetryScheduled(1, 5, 2.0, "rate_limit", "too many requests"),
+        step(),
+        *said("ok"),
+    ]
+    run = Run(FakeSession(turn), prompt="hi")
+    assert await run.code() == ExitCode.OK
+    assert run.stdout == "ok\n"
+    assert run.stderr == "warning: careful Look.\nretry 1 of 5 in 2.0 s: too many requests\n"
+
+
+async def test_nobody_to_ask_rejects_goes_on_and_exits_62() -> None:
+    run = Run(FakeSession([step(), *asked(), step(2), *said("I could not run it.")]), "json", prompt="hi")
+    assert await run.code() == ExitCode.APPROVAL_NEEDED
+    reply = run.session.commands[-1]
+    assert isinstance(reply, ReplyPermission)
+    assert (reply.request, reply.choice) == ("p1", "reject")
+    assert "Nobody can be asked in this run" in reply.note
+    assert run.result["text"] == "I could not run it."
+    assert run.result["status"] == "done"
+    assert run.result["denials"] == [
+        {
+            "tool": "run_command",
+            "title": "ls",
+            "reason": "needs approval, and nobody could be asked",
+            "approval_needed": True,
+        }
+    ]
+    assert "not allowed: run_command ls" in run.stderr
+
+
+async def test_a_call_denied_by_a_rule_is_listed_but_is_no_missing_approval() -> None:
+    turn = [step(), ItemStarted("t1", "tool", "edit_file", "a.py"), ItemCompleted("t1", "rejected", detail="plan mode")]
+    run = Run(FakeSession(turn), "json", prompt="hi")
+    assert await run.code() == ExitCode.OK
+    assert [(d["title"], d["reason"], d["approval_needed"]) for d in run.result["denials"]] == [
+        ("a.py", "plan mode", False)
+    ]
+
+
+async def test_an_error_is_worth_more_than_a_missing_approval() -> None:
+    run = Run(FakeSession([step(), *asked(), TurnEnded("error", "no", "auth")]), prompt="hi")
+    assert await run.code() == ExitCode.AUTH
+
+
+async def test_questions_are_dismissed() -> None:
+    run = Run(FakeSession([step(), QuestionAsked("q1", "t1", (Question("Which?"),)), *said("A")]), prompt="hi")
+    assert await run.code() == ExitCode.OK
+    assert run.session.commands[-1] == Answer("q1", ())
+
+
+async def test_everything_can_be_approved() -> None:
+    run = Run(FakeSession([step(), *asked(status="ok", detail="exit 0")]), prompt="hi", approve_all=True)
+    assert await run.code() == ExitCode.OK
+    assert run.session.commands[-1] == ReplyPermission("p1", "once")
+
+
+async def test_without_a_model_the_run_says_so() -> None:
+    run = Run(FakeSession(model=False), "json", prompt="hi")
+    assert await run.code() == ExitCode.CONFIG
+    assert run.result["status"] == "error"
+    assert "No model is connected" in run.result["error"]["message"]
+
+
+async def test_usage_and_cost_are_summed_over_steps() -> None:
+    turn = [
+        step(),
+        StepEnded(1, Usage(100, 0, None, 10), "0.01"),
+        step(2),
+        StepEnded(2, Usage(200, 90, None, 20, 5), "0.02"),
+    ]
+    run = Run(FakeSession(turn), "json", prompt="hi")
+    assert await run.code() == ExitCode.OK
+    assert run.result["usage"] == {
+        "input_total": 300,
+        "cache_read": 90,
+        "cache_write": None,
+        "output_total": 30,
+        "reasoning": 5,
+    }
+    assert run.result["cost"] == "0.03"
+    turn[1] = StepEnded(1, Usage(100), None)
+    run = Run(FakeSession(turn), "json", prompt="hi")
+    assert await run.code() == ExitCode.OK
+    assert run.result["cost"] is None
+
+
+async def test_stream_json_is_every_event_of_this_run_and_then_the_result() -> None:
+    history: list[Body] = [SessionStarted("/work", "m", "default", "0"), *said("long ago", "a0"), TurnEnded("error")]
+    run = Run(FakeSession([step(), *said("ok")], history=history), "stream-json", prompt="hi")
+    assert await run.code() == ExitCode.OK
+    *lines, last = run.stdout.splitlines()
+    events = [decode_event(line) for line in lines]
+    assert isinstance(events[0].body, SessionStarted)
+    assert events[0].seq == len(history) + 1
+    assert [event.seq for event in events] == list(range(events[0].seq, events[0].seq + len(events)))
+    assert isinstance(events[-1].body, TurnEnded)
+    assert json.loads(last)["type"] == "result"
+    assert "long ago" not in run.stdout
+
+
+def lines(*commands: Command | str) -> BinaryIO:
+    return io.BytesIO("".join((c if isinstance(c, str) else encode_command(c)) + "\n" for c in commands).encode())
+
+
+async def test_commands_from_stdin_drive_several_turns() -> None:
+    session = FakeSession([step(), *said("one")], [step(), *said("two", "a2")])
+    run = Run(session, "stream-json", commands=lines(Submit("a"), Submit("b")))
+    assert await run.code() == ExitCode.OK
+    assert (run.result["turns"], run.result["text"]) == (2, "two")
+
+
+async def test_an_approval_from_stdin_answers_the_question() -> None:
+    read, write = os.pipe()
+    session = FakeSession([step(), *asked(status="ok", detail="exit 0"), *said("ok")])
+    run = Run(session, "stream-json", commands=os.fdopen(read, "rb"))
+    task = asyncio.create_task(run.code())
+    os.write(write, encode_command(Submit("a")).encode() + b"\n")
+    await until(lambda: "permission_requested" in run.stdout)
+    os.write(write, encode_command(ReplyPermission("p1", "once")).encode() + b"\n")
+    os.close(write)
+    assert await task == ExitCode.OK
+    assert [c for c in session.commands if isinstance(c, ReplyPermission)] == [ReplyPermission("p1", "once")]
+
+
+async def test_when_stdin_ends_the_open_questions_are_answered_with_no() -> None:
+    session = FakeSession([step(), *asked(), QuestionAsked("q1", "t2", (Question("?"),)), *said("ok")])
+    run = Run(session, "stream-json", commands=lines(Submit("a")))
+    assert await run.code() == ExitCode.APPROVAL_NEEDED
+    assert {type(command) for command in session.commands} == {Submit, ReplyPermission, Answer}
+
+
+async def test_bad_lines_are_named_and_the_rest_is_done() -> None:
+    session = FakeSession([step(), *said("ok")])
+    run = Run(session, "stream-json", commands=lines("{", '{"type": "submit"}', "", Submit("a")))
+    assert await run.code() == ExitCode.BAD_INPUT
+    assert run.result["text"] == "ok"
+    assert "line 1: no JSON" in run.stderr
+    assert "line 2: command: submit.text" in run.stderr
+
+
+async def test_close_ends_the_run_in_the_middle_of_a_turn() -> None:
+    session = FakeSession([step(), *said("one"), WAIT_FOR_INTERRUPT])
+    run = Run(session, "stream-json", commands=lines(Submit("a"), Close()))
+    assert await run.code() == ExitCode.INTERRUPTED
+    assert isinstance(session.commands[-1], Interrupt)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+async def test_a_signal_interrupts_the_turn_and_what_there_is_is_kept(number: int, code: int) -> None:
+    session = FakeSession([step(), *said("half"), WAIT_FOR_INTERRUPT])
+    run = Run(session, "stream-json", prompt="hi")
+    task = asyncio.create_task(run.code())
+    await until(lambda: "item_completed" in run.stdout)
+    os.kill(os.getpid(), number)
+    assert await task == code
+    assert isinstance(session.commands[-1], Interrupt)
+    assert (run.result["status"], run.result["exit_code"], run.result["text"]) == ("interrupted", code, "half")
+
+
+class _Closed(io.TextIOWrapper):
+    """A pipe whose reader has gone."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8")
+        self._error = error
+
+    def flush(self) -> None:
+        if not self.closed:
+            raise self._error
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(), OSError(28, "No space left on device")])
+async def test_a_closed_output_stops_the_run_without_a_traceback(error: OSError) -> None:
+    session = FakeSession([step(), *said("ok"), WAIT_FOR_INTERRUPT])
+    run = Run(session, prompt="hi")
+    err = Output(run.err)
+    printer = StreamJsonPrinter(Output(_Closed(error)), err)
+    headless = HeadlessRun(session, Request("hi"), printer, lambda line: err.text(f"{line}\n"))
+    assert await asyncio.wait_for(headless.run(), 20) == ExitCode.FAILURE
+    assert session.closed
+    assert isinstance(session.commands[-1], Interrupt)
+    assert ("No space left" in run.stderr) == (error.errno == 28)
+
+
+async def test_an_ascii_output_gets_escapes_and_json_stays_utf8() -> None:
+    ascii_out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    session = FakeSession([step(), *said("größer \ud800 →")])
+    printer = TextPrinter(Output(ascii_out), Output(None))
+    assert await HeadlessRun(session, Request("hi"), printer, lambda _: None).run() == ExitCode.OK
+    buffer = ascii_out.buffer
+    assert isinstance(buffer, io.BytesIO)
+    assert buffer.getvalue() == b"gr\\xf6\\xdfer \\ud800 \\u2192\n"
+    ascii_out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    session = FakeSession([step(), *said("größer")])
+    printer = JsonPrinter(Output(ascii_out), Output(None))
+    assert await HeadlessRun(session, Request("hi"), printer, lambda _: None).run() == ExitCode.OK
+    buffer = ascii_out.buffer
+    assert isinstance(buffer, io.BytesIO)
+    assert json.loads(buffer.getvalue())["text"] == "größer"
+
+
+async def test_the_transcript_tells_the_whole_story_in_lines() -> None:
+    diff = DiffBlock("a.py", "x = 1\n", "x = 2\n")
+    edit = [
+        ItemStarted("t1", "tool", "edit_file"),
+        ItemCheckpointed("t1", ToolCallPart("c", "edit_file", "{}"), "a.py"),
+        PermissionRequested("p1", "t1", "edit_file", "a.py", (diff,), "edits need approval", "hash"),
+        ItemCompleted("t1", "ok", (ToolResultPart("c", "edit_file", "ok"),), (diff,), "+1 -1"),
+    ]
+    turn = [
+        ItemStarted("u1", "user"),
+        ItemCompleted("u1", "ok", (TextPart("Fix it"),)),
+        step(),
+        ItemStarted("r1", "reasoning"),
+        ItemCompleted("r1", "ok", (ReasoningPart("It is x."),)),
+        *edit,
+        *asked("t2", "p2", "ok", "exit 0"),
+        *said("Fixed \x1b[31mred\x1b[0m."),
+    ]
+    run = Run(FakeSession(turn), "transcript", prompt="Fix it", approve_all=True)
+    assert await run.code() == ExitCode.OK
+    assert run.stdout == (
+        "\nBanner.\n\n> Fix it\n\n~ It is x.\n\n? May it edit file a.py? (edits need approval)\n"
+        "    --- a.py\n    +++ a.py\n    @@ -1 +1 @@\n    -x = 1\n    +x = 2\n\n> yes\n\n* edit file a.py: +1 -1\n"
+        "\n? May it run command ls? (commands need approval)\n\n> yes\n\n* run command ls: exit 0\n"
+        "    $ ls\n    a\n    b\n    exit 0\n\nFixed red.\n"
+        "\n[done, 1 model steps, context 500 of 1,000 tokens (50%)]\n"
+    )

@@ -1,0 +1,172 @@
+"""A session without an engine: it plays prepared event bodies and keeps the commands that it got."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from swecli.core.engine.view import ToolRun, Totals
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission, Submit
+from swecli.core.protocol.events import (
+    Body,
+    Event,
+    Notice,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    SessionStarted,
+    TurnEnded,
+    TurnStarted,
+)
+
+
+class WaitForInterrupt:
+    """In a turn: nothing happens until the turn is interrupted."""
+
+
+WAIT_FOR_INTERRUPT: Final = WaitForInterrupt()
+Turn = Sequence[Body | WaitForInterrupt]
+
+
+@dataclass
+class FakeView:
+    """Just the values that front-ends without a screen look up."""
+
+    session_id: str = "fake"
+    started_seq: int = 1
+    cwd: Path = Path("/work")
+    mode: str = "default"
+    model: ModelInfo | None = field(default_factory=lambda: ModelInfo("fake", "model"))
+    busy: bool = False
+    budget: Any = None
+    last_usage: Any = None
+    totals: Totals = field(default_factory=Totals)
+    queue: tuple[Any, ...] = ()
+    todos: tuple[Any, ...] = ()
+    permission: Any = None
+    question: Any = None
+    messages: tuple[Any, ...] = ()
+    instructions: tuple[str, ...] = ()
+
+
+class FakeSession:
+    """A ``SessionPort``. Each Submit plays the next of ``turns`` (TurnStarted comes by itself, as does
+    TurnEnded where a turn is interrupted or has none). Permission requests and questions wait for their reply.
+    ``history`` are bodies of earlier runs."""
+
+    def __init__(self, *turns: Turn, history: Sequence[Body] = (), model: bool = True) -> None:
+        self._turns = list(turns)
+        self._queue: list[Submit] = []
+        self._seq = 0
+        self._turn = 0
+        self._past: list[Event] = []
+        self._subscribers: list[asyncio.Queue[Event | None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._begun = False
+        self._replies: dict[str, asyncio.Future[Command]] = {}
+        self.commands: list[Command] = []
+        self.closed = False
+        self._state = FakeView()
+        if not model:
+            self._state.model = None
+        for body in history:
+            self.emit(body)
+        self._state.started_seq = self._seq + 1
+        self.emit(SessionStarted("/work", "fake/model", "default", "0"))
+
+    @property
+    def view(self) -> Any:
+        return self._state
+
+    def emit(self, body: Body) -> None:
+        """Publish an event."""
+        self._seq += 1
+        event = Event(self._seq, 1700000000.0 + self._seq, "fake", self._turn, body)
+        self._past.append(event)
+        for queue in self._subscribers:
+            queue.put_nowait(event)
+
+    def send(self, command: Command) -> None:
+        self.commands.append(command)
+        if isinstance(command, Submit):
+            self._submit(command)
+        elif isinstance(command, Interrupt) and self._task is not None:
+            self._interrupt(self._task)
+        elif isinstance(command, ReplyPermission | Answer):
+            future = self._replies.get(command.request)
+            if future is not None and not future.done():
+                future.set_result(command)
+
+    async def subscribe(self, *, replay: bool = False) -> AsyncIterator[Event]:
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        for event in self._past if replay else ():
+            queue.put_nowait(event)
+        self._subscribers.append(queue)
+        while (event := await queue.get()) is not None:
+            yield event
+
+    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
+        return ToolRun("", is_error=True)
+
+    async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
+        return None
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self.closed = True
+        for queue in self._subscribers:
+            queue.put_nowait(None)
+
+    def _interrupt(self, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        if not self._begun:  # a task that is cancelled before its first step runs nothing, not even its end
+            self._begun, self._state.busy = True, False
+            self.emit(TurnEnded("interrupted", "interrupted"))
+
+    def _submit(self, command: Submit) -> None:
+        if self._state.model is None:
+            self.emit(Notice("No model is connected; your message was not sent.", "error", "session", "Set a key."))
+        elif self._state.busy:
+            self._queue.append(command)
+        else:
+            self._state.busy = True
+            self._turn += 1
+            self.emit(TurnStarted(f"u{self._turn}"))
+            self._begun = False
+            self._task = asyncio.create_task(self._play(self._turns.pop(0)))
+
+    async def _play(self, turn: Turn) -> None:
+        ended = False
+        self._begun = True
+        try:
+            for body in turn:
+                await asyncio.sleep(0)
+                if isinstance(body, WaitForInterrupt):
+                    await asyncio.Event().wait()
+                    continue
+                reply = asyncio.get_running_loop().create_future()
+                if isinstance(body, PermissionRequested | QuestionAsked):
+                    self._replies[body.request] = reply
+                self.emit(body)
+                if isinstance(body, PermissionRequested):
+                    answer = await reply
+                    self.emit(PermissionResolved(body.request, answer.choice, note=answer.note))
+                elif isinstance(body, QuestionAsked):
+                    self.emit(QuestionAnswered(body.request, (await reply).answers))
+                ended = ended or isinstance(body, TurnEnded)
+            if not ended:
+                self.emit(TurnEnded("done"))
+        except asyncio.CancelledError:
+            self.emit(TurnEnded("interrupted", "interrupted"))
+        finally:
+            await asyncio.sleep(0)
+            self._state.busy = False
+            if self._queue and not self.closed:
+                self._submit(self._queue.pop(0))
