@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from swecli.core.tools.registry import ToolRegistry
-
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.services import Services, Workspace
 from swecli.core.engine.session import Session
@@ -22,6 +20,7 @@ from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Command, ReplyPermission, Submit
 from swecli.core.protocol.events import Body, Event, PermissionRequested, TurnEnded, is_fact
 from swecli.core.tools.base import AnyTool, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
+from swecli.core.tools.registry import ToolRegistry
 
 DEADLINE = 10.0
 
@@ -165,10 +164,14 @@ class Bench:
 
     async def say(self, text: str) -> TurnEnded:
         """Submit and wait for the end of the turn."""
-        before = len(self.bodies(TurnEnded))
+        turn = self.session.view.totals.turns + 1
         self.send(Submit(text))
-        await until(lambda: len(self.bodies(TurnEnded)) > before and not self.session.view.busy, "end of turn")
-        return self.bodies(TurnEnded)[-1]
+
+        def ends() -> list[TurnEnded]:
+            return [e.body for e in self.events if e.turn == turn and isinstance(e.body, TurnEnded)]
+
+        await until(lambda: bool(ends()) and not self.session.view.busy, "end of turn")
+        return ends()[-1]
 
     async def asked(self, number: int = 1) -> PermissionRequested:
         """Wait for the n-th permission request."""

@@ -218,7 +218,7 @@ async def test_a_defect_of_swecli_ends_the_turn_visibly_and_the_session_goes_on(
         assert (await b.say("go")).outcome == "error"
         await until(lambda: bool(reported))
         assert isinstance(reported[0], KeyError)
-        assert any("failed internally" in body.text for body in b.bodies(Notice))
+        await until(lambda: any("failed internally" in body.text for body in b.bodies(Notice)))
         assert (await b.say("again")).outcome == "done"
 
 
