@@ -1,0 +1,96 @@
+"""Text of a stream: surrogate pairs that were cut apart, and reasoning between think tags."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+ThinkTags = Literal["keep", "split", "opened"]
+"""What to do with ``<think>`` in an answer: leave it in the text; take a leading block out as reasoning; the
+same where the prompt template has already written the opening tag."""
+
+_ThinkState = Literal["start", "thinking", "gap", "text"]
+
+
+def clean(text: str) -> str:
+    """``text`` with surrogate pairs joined and lone surrogates replaced by U+FFFD, so that it is valid Unicode."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+class SurrogateJoiner:
+    """Joins pairs whose halves arrive in two pieces; a half without its other half becomes U+FFFD."""
+
+    def __init__(self) -> None:
+        self._high = ""
+
+    def feed(self, text: str) -> str:
+        """What is certain so far: all of it but a high half at the end."""
+        if not text:
+            return ""
+        text = self._high + text
+        self._high = ""
+        if "\ud800" <= text[-1] <= "\udbff":
+            text, self._high = text[:-1], text[-1]
+        return clean(text)
+
+    def end(self) -> str:
+        """What was held back."""
+        high, self._high = self._high, ""
+        return clean(high)
+
+
+class ThinkSplitter:
+    """Takes a reasoning block out of the beginning of an answer.
+
+    Only a block at the very beginning counts: a tag inside an answer is text. Whatever could still become a tag
+    is held back.
+    """
+
+    _OPEN, _CLOSE = "<think>", "</think>"
+
+    def __init__(self, tags: ThinkTags) -> None:
+        states: dict[ThinkTags, _ThinkState] = {"keep": "text", "split": "start", "opened": "thinking"}
+        self._state: _ThinkState = states[tags]
+        self._held = ""
+
+    def feed(self, text: str) -> tuple[str, str]:
+        """Reasoning and answer text that ``text`` settles."""
+        if self._state == "text":
+            return "", text
+        self._held += text
+        reasoning = ""
+        if self._state == "start":
+            lead = self._held.lstrip()
+            if lead.startswith(self._OPEN):
+                self._state, self._held = "thinking", lead[len(self._OPEN) :]
+            elif self._OPEN.startswith(lead):
+                return "", ""
+            else:
+                self._state = "text"
+        if self._state == "thinking":
+            reasoning, closed, rest = self._held.partition(self._CLOSE)
+            if closed:
+                self._state, self._held = "gap", rest
+            else:
+                keep = _overlap(self._held, self._CLOSE)
+                cut = len(self._held) - keep
+                reasoning, self._held = self._held[:cut], self._held[cut:]
+        answer = ""
+        if self._state == "gap":
+            self._held = self._held.lstrip("\r\n")
+            if self._held:
+                self._state = "text"
+        if self._state == "text":
+            answer, self._held = self._held, ""
+        return reasoning, answer
+
+    def end(self) -> tuple[str, str]:
+        """What was held back."""
+        held, self._held = self._held, ""
+        return (held, "") if self._state == "thinking" else ("", held)
+
+
+def _overlap(text: str, tag: str) -> int:
+    """Length of the longest beginning of ``tag`` that ``text`` ends with."""
+    return next((size for size in range(min(len(tag) - 1, len(text)), 0, -1) if text.endswith(tag[:size])), 0)
