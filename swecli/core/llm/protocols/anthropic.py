@@ -1,0 +1,215 @@
+"""Anthropic Messages: decoder. Unknown events, blocks and deltas are skipped, as the API's policy demands;
+unknown blocks are kept in their place."""
+
+from __future__ import annotations
+
+from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, parse_object
+from swecli.core.llm.protocols.answer import (
+    CallDraft,
+    OpaqueDraft,
+    ReasoningDraft,
+    TextDraft,
+    WireStop,
+)
+from swecli.core.llm.protocols.base import Decoder
+from swecli.core.protocol.usage import Usage
+
+NAME = "anthropic-messages"
+
+_STOPS: dict[str, WireStop] = {
+    "end_turn": "end",
+    "max_tokens": "length",
+    "stop_sequence": "stop_sequence",
+    "tool_use": "tool_use",
+    "pause_turn": "pause",
+    "refusal": "refusal",
+    "model_context_window_exceeded": "context",
+    "compaction": "compaction",
+}
+_EVENTS = frozenset(
+    (
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+        "message",
+        "ping",
+        "error",
+    )
+)
+
+
+class _Block:
+    """One content block under way. ``draft`` exists as soon as there is something to show or to keep."""
+
+    def __init__(self, start: JsonObject) -> None:
+        self.start = start
+        self.kind = as_text(start.get("type"))
+        self.draft: TextDraft | ReasoningDraft | CallDraft | OpaqueDraft | None = None
+        self.input: list[str] = []
+
+
+class AnthropicDecoder(Decoder):
+    """Events of a streamed message, or one whole ``message``."""
+
+    _blocks: dict[int, _Block] | None = None
+    _usage: JsonObject | None = None
+
+    def on_message(self, message: JsonObject, name: str) -> bool:
+        kind = as_text(message.get("type")) or name
+        if kind == "message_start":
+            self._start(as_object(message.get("message")))
+        elif kind == "content_block_start":
+            self._block_start(as_int(message.get("index")) or 0, as_object(message.get("content_block")))
+        elif kind == "content_block_delta":
+            self._block_delta(as_int(message.get("index")) or 0, as_object(message.get("delta")))
+        elif kind == "content_block_stop":
+            self._block_stop(as_int(message.get("index")) or 0)
+        elif kind == "message_delta":
+            self._merge_usage(as_object(message.get("usage")))
+            self._stop(as_object(message.get("delta")))
+        elif kind == "message_stop":
+            self._complete()
+        elif kind == "message":
+            self._whole(message)
+        return kind in _EVENTS
+
+    def _start(self, message: JsonObject) -> None:
+        self.answer.start(as_text(message.get("model")), as_text(message.get("id")))
+        self._merge_usage(as_object(message.get("usage")))
+        for index, block in enumerate(as_list(message.get("content"))):
+            self._block_start(index, as_object(block))
+
+    def _whole(self, message: JsonObject) -> None:
+        self._start(message)
+        self._stop(message)
+        self._complete()
+
+    def _complete(self) -> None:
+        for index in list(self._open_blocks()):
+            self._block_stop(index)
+        self.answer.complete()
+
+    def _open_blocks(self) -> dict[int, _Block]:
+        if self._blocks is None:
+            self._blocks = {}
+        return self._blocks
+
+    def _block_start(self, index: int, start: JsonObject) -> None:
+        block = self._open_blocks()[index] = _Block(start)
+        count = len(self.answer.drafts)
+        if block.kind == "text":
+            self._text(block, as_text(start.get("text")))
+        elif block.kind == "thinking":
+            self._thinking(block, as_text(start.get("thinking")), as_text(start.get("signature")))
+        elif block.kind == "redacted_thinking":
+            block.draft = self.answer.add(ReasoningDraft(count, hidden=True, data=dict(start)))
+        elif block.kind == "tool_use":
+            call = block.draft = self.answer.open_call(as_text(start.get("id")) or None, as_text(start.get("name")))
+            self.answer.call_text(call, "")
+        else:
+            note = as_text(start.get("name")) or block.kind
+            block.draft = self.answer.add(OpaqueDraft(count, {"block": dict(start), "whole": True}, note))
+
+    def _block_delta(self, index: int, delta: JsonObject) -> None:
+        block = self._open_blocks().get(index)
+        if block is None:
+            block = self._open_blocks()[index] = _Block(_start_for(delta))
+        kind = delta.get("type")
+        if kind == "text_delta":
+            self._text(block, as_text(delta.get("text")))
+        elif kind == "thinking_delta":
+            self._thinking(block, as_text(delta.get("thinking")), "")
+        elif kind == "signature_delta":
+            self._thinking(block, "", as_text(delta.get("signature")))
+        elif kind == "input_json_delta":
+            text = as_text(delta.get("partial_json"))
+            if isinstance(block.draft, CallDraft):
+                self.answer.call_text(block.draft, text)
+            else:
+                block.input.append(text)
+                self.answer.changes += 1
+        elif kind == "citations_delta" and isinstance(block.draft, TextDraft):
+            data = block.draft.data = block.draft.data or {}
+            data["citations"] = [*as_list(data.get("citations")), delta.get("citation")]
+        elif kind == "compaction_delta" and isinstance(block.draft, OpaqueDraft):
+            kept = as_object(block.draft.data.get("block"))
+            kept["content"] = as_text(kept.get("content")) + as_text(delta.get("content"))
+            kept.update({key: value for key, value in delta.items() if key not in ("type", "content")})
+            self.answer.changes += 1
+        elif isinstance(block.draft, OpaqueDraft):
+            block.draft.data["whole"] = False
+
+    def _text(self, block: _Block, text: str) -> None:
+        if block.draft is None and text:
+            block.draft = self.answer.text(text, self._fresh_text())
+        elif isinstance(block.draft, TextDraft):
+            self.answer.text(text, block.draft)
+
+    def _fresh_text(self) -> TextDraft | None:
+        """A part of its own for each text block; with think tags the splitter decides."""
+        return None if self.answer.splits else self.answer.add(TextDraft(len(self.answer.drafts)))
+
+    def _thinking(self, block: _Block, text: str, signature: str) -> None:
+        if block.draft is None and (text or signature):
+            block.draft = self.answer.add(ReasoningDraft(len(self.answer.drafts)))
+        if isinstance(block.draft, ReasoningDraft):
+            self.answer.reasoning(text, block.draft)
+            if signature:
+                known = as_text((block.draft.data or {}).get("signature"))
+                block.draft.data = {"type": "thinking", "signature": known + signature}
+                self.answer.changes += 1
+
+    def _block_stop(self, index: int) -> None:
+        block = self._open_blocks().pop(index, None)
+        if block is None:
+            return
+        if isinstance(block.draft, CallDraft):
+            if not block.draft.chunks:
+                block.draft.value = as_object(block.start.get("input"))
+            self.answer.close_call(block.draft)
+        elif isinstance(block.draft, OpaqueDraft) and any(block.input):
+            value = parse_object("".join(block.input))
+            if value is None:
+                block.draft.data["whole"] = False
+            else:
+                as_object(block.draft.data.get("block"))["input"] = value
+
+    def _stop(self, delta: JsonObject) -> None:
+        reason = as_text(delta.get("stop_reason"))
+        if not reason:
+            return
+        details = as_object(delta.get("stop_details"))
+        detail = as_text(details.get("category")) or as_text(delta.get("stop_sequence")) or None
+        self.answer.stop(reason, _STOPS.get(reason, "unknown"), detail)
+
+    def _merge_usage(self, usage: JsonObject) -> None:
+        """Counters are cumulative and restated in part: each replaces its predecessor."""
+        if not usage:
+            return
+        known = self._usage = self._usage or {}
+        known.update({key: value for key, value in usage.items() if value is not None})
+        self.answer.report_usage(read_usage(known))
+
+
+def _start_for(delta: JsonObject) -> JsonObject:
+    """The block that a delta without a start must belong to."""
+    kind = as_text(delta.get("type"))
+    words = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
+    return {"type": words.get(kind, kind)}
+
+
+def read_usage(usage: JsonObject) -> Usage:
+    """Usage in the neutral vocabulary: Anthropic counts the cached parts of the prompt apart."""
+    read, write = as_int(usage.get("cache_read_input_tokens")), as_int(usage.get("cache_creation_input_tokens"))
+    fresh = as_int(usage.get("input_tokens"))
+    counted = [number for number in (fresh, read, write) if number is not None]
+    return Usage(
+        input_total=sum(counted) if counted else None,
+        cache_read=read,
+        cache_write=write,
+        output_total=as_int(usage.get("output_tokens")),
+        reasoning=as_int(as_object(usage.get("output_tokens_details")).get("thinking_tokens")),
+    )

@@ -1,0 +1,256 @@
+"""OpenAI Chat Completions: decoder. The format is spoken by many servers, and each field of it is used
+differently by one of them: nothing here relies on an index, an id, a name or an end marker alone."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_list, is_object
+from swecli.core.llm.protocols.answer import CallDraft, ReasoningDraft, WireStop
+from swecli.core.llm.protocols.arguments import is_whole
+from swecli.core.llm.protocols.base import Decoder
+from swecli.core.protocol.usage import Usage
+
+NAME = "openai-chat"
+
+_STOPS: dict[str, WireStop] = {
+    "stop": "end",
+    "end_turn": "end",
+    "eos": "end",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "tool_calls": "tool_use",
+    "tool_use": "tool_use",
+    "function_call": "tool_use",
+    "content_filter": "content_filter",
+    "sensitive": "content_filter",
+    "refusal": "refusal",
+    "model_context_window_exceeded": "context",
+    "error": "error",
+    "network_error": "error",
+}
+_PLAIN_REASONING = ("reasoning_content", "reasoning")
+_TICKS_PER_DOLLAR = Decimal(10**10)
+
+
+class ChatDecoder(Decoder):
+    """Chunks of ``chat.completion.chunk``, or one whole ``chat.completion``."""
+
+    _reasoning_field = ""
+    _calls: _CallTracker | None = None
+
+    def on_message(self, message: JsonObject, name: str) -> bool:
+        choices = [as_object(item) for item in as_list(message.get("choices"))]
+        known = "choices" in message or "usage" in message
+        if known:
+            self.answer.start(as_text(message.get("model")), as_text(message.get("id")))
+        for choice in choices:
+            if as_int(choice.get("index")) in (None, 0):
+                self._choice(choice)
+        for holder in (message, *choices[:1], as_object(message.get("x_groq"))):
+            if usage := as_object(holder.get("usage")):
+                self.answer.report_usage(read_usage(usage))
+                break
+        for choice in choices[:1]:
+            if choice.get("error") and not message.get("error"):
+                message["error"] = choice["error"]
+        if self.answer.stop_kind == "error" and not message.get("error"):
+            message["error"] = {"message": f"the answer ended with finish reason {self.answer.stop_raw!r}"}
+        return known
+
+    def on_done(self) -> None:
+        self.answer.complete()
+
+    def on_end(self) -> None:
+        if self.answer.stop_raw is not None:
+            self.answer.complete()
+
+    def _choice(self, choice: JsonObject) -> None:
+        delta = as_object(choice.get("delta"))
+        if "delta" not in choice and not self.answer.drafts:
+            delta = as_object(choice.get("message"))
+        self._reasoning(delta)
+        self._content(delta.get("content"))
+        if refusal := as_text(delta.get("refusal")):
+            self.answer.refusal(refusal)
+        tracker = self._calls = self._calls or _CallTracker(self)
+        for item in as_list(delta.get("tool_calls")):
+            tracker.feed(as_object(item))
+        if legacy := as_object(delta.get("function_call")):
+            tracker.feed({"index": 0, "function": legacy})
+        if reason := as_text(choice.get("finish_reason")):
+            self.answer.stop(reason, _STOPS.get(reason, "unknown"))
+
+    def _content(self, content: object) -> None:
+        """A string, or Mistral's list of text and thinking."""
+        if isinstance(content, str):
+            if content:
+                self.answer.text(content)
+            return
+        for item in as_list(content):
+            part = as_object(item)
+            if part.get("type") == "thinking":
+                for text in _texts(part.get("thinking")):
+                    self._plain_reasoning("thinking", text)
+            elif isinstance(part.get("text"), str):
+                self.answer.text(as_text(part.get("text")))
+
+    def _reasoning(self, delta: JsonObject) -> None:
+        """One text, however many fields carry it; ``reasoning_details`` first, as only they can be echoed."""
+        details = [as_object(item) for item in as_list(delta.get("reasoning_details"))]
+        for detail in details:
+            self._detail(detail)
+        if any(_detail_text(detail) for detail in details):
+            return
+        fields = (self._reasoning_field, *_PLAIN_REASONING)
+        name = next((item for item in fields if item and as_text(delta.get(item))), "")
+        if name:
+            self._reasoning_field = name
+            self._plain_reasoning(name, as_text(delta.get(name)))
+
+    def _plain_reasoning(self, name: str, text: str) -> None:
+        last = self.answer.drafts[-1] if self.answer.drafts else None
+        detailed = isinstance(last, ReasoningDraft) and "reasoning_details" in (last.data or {})
+        fresh = ReasoningDraft(len(self.answer.drafts)) if detailed else None
+        draft = self.answer.reasoning(text, self.answer.add(fresh) if fresh is not None else None)
+        if draft.data is None:
+            draft.data = {"field": name}
+
+    def _detail(self, detail: JsonObject) -> None:
+        """Pieces of one detail come with its index; they are joined, whatever else a piece says is kept."""
+        kind, text = as_text(detail.get("type")), _detail_text(detail)
+        draft = self._same_detail(detail)
+        if draft is None:
+            hidden = kind not in ("reasoning.text", "reasoning.summary")
+            draft = self.answer.add(
+                ReasoningDraft(
+                    len(self.answer.drafts), kind == "reasoning.summary", hidden, {"reasoning_details": dict(detail)}
+                )
+            )
+        else:
+            whole = as_object(as_object(draft.data).get("reasoning_details"))
+            key = "summary" if kind == "reasoning.summary" else "text"
+            whole.update({name: value for name, value in detail.items() if value is not None and name != key})
+        self.answer.changes += 1
+        if text:
+            self.answer.reasoning(text, draft)
+
+    def _same_detail(self, detail: JsonObject) -> ReasoningDraft | None:
+        """The part that this piece continues: the latest one, if type and index agree."""
+        last = next((item for item in reversed(self.answer.drafts) if isinstance(item, ReasoningDraft)), None)
+        known = as_object((last.data or {}).get("reasoning_details")) if last is not None else {}
+        if last is None or not known or last.hidden or known.get("type") != detail.get("type"):
+            return None
+        return last if known.get("index") == detail.get("index") else None
+
+
+class _CallTracker:
+    """Tells which call a piece belongs to."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self._answer = decoder.answer
+        self._by_index: dict[int, CallDraft] = {}
+        self._by_id: dict[str, CallDraft] = {}
+        self._last: CallDraft | None = None
+
+    def feed(self, piece: JsonObject) -> None:
+        function = as_object(piece.get("function")) or piece
+        index, call_id, name = as_int(piece.get("index")), as_text(piece.get("id")), as_text(function.get("name"))
+        arguments = function.get("arguments")
+        text = as_text(arguments)
+        call = self._find(index, call_id, name, bool(text) or is_object(arguments))
+        if call.wire_id is None and call_id:
+            call.wire_id = call_id
+            self._by_id[call_id] = call
+        if index is not None:
+            self._by_index[index] = call
+        self._last = call
+        _name(call, name, fragment=not call_id)
+        extra = as_object(piece.get("extra_content"))
+        if extra:
+            call.data = {"extra_content": extra}
+        if is_object(arguments) or is_list(arguments):
+            call.value = as_object(arguments)
+        self._answer.call_text(call, text)
+
+    def _find(self, index: int | None, call_id: str, name: str, has_arguments: bool) -> CallDraft:
+        if index is not None:
+            known = self._by_index.get(index)
+        elif call_id:
+            known = self._by_id.get(call_id)
+        else:
+            known = self._last
+        if known is None or self._begins_another(known, call_id, name, has_arguments):
+            return self._answer.open_call()
+        return known
+
+    def _begins_another(self, known: CallDraft, call_id: str, name: str, has_arguments: bool) -> bool:
+        """A reused index (or none at all): another id with a name, or a name and arguments where the known
+        call is whole and neither has an id that says otherwise."""
+        if not name:
+            return False
+        if call_id and known.wire_id:
+            return call_id != known.wire_id
+        return has_arguments and (known.value is not None or is_whole(known.raw))
+
+
+def _name(call: CallDraft, name: str, fragment: bool) -> None:
+    """Some hosts repeat the name in each piece; a few send it in pieces before the arguments."""
+    if not name or name == call.name:
+        return
+    if not call.name or name.startswith(call.name):
+        call.name = name
+    elif fragment and not call.chunks and call.value is None:
+        call.name += name
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value] if value else []
+    return [text for item in as_list(value) if (text := as_text(as_object(item).get("text")))]
+
+
+def _detail_text(detail: JsonObject) -> str:
+    kind = as_text(detail.get("type"))
+    return as_text(detail.get("summary" if kind == "reasoning.summary" else "text"))
+
+
+def read_usage(usage: JsonObject) -> Usage:
+    """Usage in the neutral vocabulary. Where the total shows that reasoning is not part of the completion,
+    it is added."""
+    prompt, output = as_int(usage.get("prompt_tokens")), as_int(usage.get("completion_tokens"))
+    details = as_object(usage.get("prompt_tokens_details"))
+    reasoning = as_int(as_object(usage.get("completion_tokens_details")).get("reasoning_tokens"))
+    total = as_int(usage.get("total_tokens"))
+    if reasoning and output is not None and prompt is not None and prompt + output + reasoning == total:
+        output += reasoning
+    return Usage(
+        input_total=prompt,
+        cache_read=first_int(
+            details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens")
+        ),
+        cache_write=first_int(details.get("cache_write_tokens"), usage.get("cache_creation_input_tokens")),
+        output_total=output,
+        reasoning=reasoning,
+        cost=read_cost(usage),
+    )
+
+
+def first_int(*values: object) -> int | None:
+    """The first whole number among ``values``."""
+    return next((number for value in values if (number := as_int(value)) is not None), None)
+
+
+def read_cost(usage: JsonObject) -> Decimal | None:
+    """US dollars, in the forms that hosts report them."""
+    ticks = as_int(usage.get("cost_in_usd_ticks"))
+    if ticks is not None:
+        return Decimal(ticks) / _TICKS_PER_DOLLAR
+    cost = usage.get("cost")
+    if isinstance(cost, dict):
+        table = as_object(usage.get("cost"))
+        cost = table.get("total_cost", table.get("usd"))
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return None
+    return Decimal(str(cost))
