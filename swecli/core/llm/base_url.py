@@ -1,0 +1,67 @@
+"""Base URLs as people write them, with and without version or endpoint, brought into one form. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.parse import urlsplit, urlunsplit
+
+_ENDPOINTS = ("/chat/completions", "/responses", "/messages", "/api/chat")
+_DEFAULT_PORT_OLLAMA = 11434
+
+
+def normalise(url: str, protocol: str) -> str:
+    """The address to which a protocol's paths are appended, without a slash at its end.
+
+    ``http://host:8000`` and ``http://host:8000/v1`` mean the same to every protocol; a whole endpoint is cut
+    back to its base.
+
+    Raises:
+        ValueError: no address of a server; the message says what is wrong.
+    """
+    text = url.strip()
+    if "://" not in text:
+        text = f"http://{text}" if _is_local_text(text) or protocol == "ollama-chat" else f"https://{text}"
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url!r} is no http or https address")
+    path = parts.path.rstrip("/")
+    for endpoint in _ENDPOINTS:
+        path = path.removesuffix(endpoint)
+    location = parts.netloc
+    if protocol == "ollama-chat":
+        path = path.removesuffix("/v1").removesuffix("/api")
+        location = _ollama_location(parts.hostname, parts.port, parts.scheme)
+    elif protocol == "anthropic-messages":
+        path = path.removesuffix("/v1")
+    elif not path:
+        path = "/v1beta" if protocol == "gemini-generate" else "/v1"
+    return urlunsplit((parts.scheme, location, path, "", ""))
+
+
+def host_of(url: str) -> str:
+    """Host name, without a port."""
+    return urlsplit(url).hostname or ""
+
+
+def is_local(url: str) -> bool:
+    """Whether the server is on this machine or in a private network, where a key is often not needed."""
+    name = urlsplit(url).hostname or ""
+    if name == "localhost" or name.endswith((".localhost", ".local", ".internal", ".lan")) or "." not in name:
+        return True
+    try:
+        return ipaddress.ip_address(name).is_private
+    except ValueError:
+        return False
+
+
+def _is_local_text(text: str) -> bool:
+    return is_local(f"http://{text}")
+
+
+def _ollama_location(host: str, port: int | None, scheme: str) -> str:
+    """``0.0.0.0`` is an address to listen on, not one to call."""
+    name = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    bracketed = f"[{name}]" if ":" in name else name
+    if port is None:
+        return bracketed if scheme == "https" else f"{bracketed}:{_DEFAULT_PORT_OLLAMA}"
+    return f"{bracketed}:{port}"

@@ -1,0 +1,183 @@
+"""The model client over HTTP: one attempt per request, whatever the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from swecli.core.llm.errors import ErrorContext, classify
+from swecli.core.llm.framing import BodyParser
+from swecli.core.llm.json_values import compact
+from swecli.core.llm.protocols.base import Decoder, Target, WireRequest
+from swecli.core.llm.protocols.registry import decoder_for, request_builder
+from swecli.core.llm.recovery import Adjustment, adjust, find_adjustment
+from swecli.core.llm.text import clean
+from swecli.core.llm.transport import HttpResponse, Timeouts, Transport
+from swecli.core.llm.types import (
+    Failed,
+    ModelInfo,
+    ModelRequest,
+    ProviderError,
+    StreamEvent,
+    StreamNotice,
+)
+
+_T = TypeVar("_T")
+_ENOUGH_HTML = 300
+"""Characters of a web page after which no more of it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """All that a client needs. ``base_url`` has no slash at its end; ``headers`` carry the key and are kept out
+    of representations and messages."""
+
+    info: ModelInfo
+    target: Target
+    base_url: str
+    headers: Mapping[str, str] = field(default_factory=lambda: {}, repr=False)
+    key_variables: tuple[str, ...] = ()
+    timeouts: Timeouts = Timeouts()
+
+
+class HttpModelClient:
+    """``ModelClient`` over HTTP."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._config = config
+        self._build = request_builder(config.target.origin.protocol)
+        self._transport = Transport(config.base_url, config.timeouts)
+        self._adjustments: list[Adjustment] = []
+        self._context = ErrorContext(
+            provider=config.info.provider,
+            model=config.info.name,
+            base_url=config.base_url,
+            key_variables=config.key_variables,
+        )
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._config.info
+
+    async def close(self) -> None:
+        """Release connections."""
+        await self._transport.close()
+
+    def wire_request(self, request: ModelRequest) -> WireRequest:
+        """The request as it would be sent, without the key."""
+        return adjust(self._build(request, self._config.target), self._adjustments)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """One attempt; see ``ModelClient.stream``. A request that is refused because of an optional parameter
+        is repeated once without it."""
+        for last in (False, True):
+            wire = self.wire_request(request)
+            adjustment: Adjustment | None = None
+            async with aclosing(self._attempt(wire)) as events:
+                async for event in events:
+                    if isinstance(event, Failed) and not last and event.message is None:
+                        adjustment = find_adjustment(event.error, wire)
+                    if adjustment is None:
+                        yield event
+            if adjustment is None:
+                return
+            self._adjustments.append(adjustment)
+            yield StreamNotice(adjustment.notice)
+
+    async def _attempt(self, wire: WireRequest) -> AsyncGenerator[StreamEvent, None]:
+        origin = self._config.target.origin
+        decoder = decoder_for(origin.protocol, origin, self._config.target.dialect.think_tags, self._context)
+        watchdog = _Watchdog(self._config.timeouts)
+        response: HttpResponse | None = None
+        url, body = self._config.base_url + wire.path, clean(compact(wire.body)).encode()
+        try:
+            response = await watchdog.wait(self._transport.post(url, self._headers(wire), body))
+            if not 200 <= response.status < 300:
+                text = await response.read_error_body(self._config.timeouts.error_body)
+                yield Failed(classify(response.status, response.headers, text, self._context))
+                return
+            async with aclosing(self._decode(decoder, response, watchdog)) as events:
+                async for event in events:
+                    yield event
+        except ProviderError as error:
+            for event in decoder.abort(error):
+                yield event
+        finally:
+            if response is not None:
+                await response.close()
+
+    async def _decode(
+        self, decoder: Decoder, response: HttpResponse, watchdog: _Watchdog
+    ) -> AsyncGenerator[StreamEvent, None]:
+        body = BodyParser(response.headers.get("content-type", ""))
+        while (chunk := await watchdog.wait(response.read())) is not None:
+            for wire_event in body.feed(chunk):
+                before = decoder.answer.changes
+                events = decoder.feed(wire_event)
+                if decoder.answer.changes != before:
+                    watchdog.progress()
+                for event in events:
+                    yield event
+                if decoder.closed:
+                    return
+            if body.kind == "html" and len(body.excerpt) >= _ENOUGH_HTML:
+                break
+        for wire_event in body.end():
+            for event in decoder.feed(wire_event):
+                yield event
+        for event in decoder.end_of_body(body):
+            yield event
+
+    def _headers(self, wire: WireRequest) -> dict[str, str]:
+        return {
+            "content-type": "application/json",
+            "accept": "text/event-stream, application/json",
+            "accept-encoding": "identity",
+            "user-agent": "swecli",
+            **self._config.headers,
+            **wire.headers,
+        }
+
+
+class _Watchdog:
+    """Ends a stream in which nothing happens. Only the time spent waiting for the server counts, and only an
+    event that adds to the answer winds it up again."""
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        self._limit = self._left = timeouts.first
+        self._idle = timeouts.idle
+        self._begun = False
+
+    async def wait(self, answer: Awaitable[_T]) -> _T:
+        """The result of ``answer``.
+
+        Raises:
+            ProviderError: kind ``stalled``.
+        """
+        clock = asyncio.get_running_loop().time
+        start = clock()
+        timeout = asyncio.timeout(self._left)
+        try:
+            async with timeout:
+                return await answer
+        except TimeoutError:
+            if timeout.expired():
+                raise self._error() from None
+            raise
+        finally:
+            if self._left is not None:
+                self._left = max(0.0, self._left - (clock() - start))
+
+    def progress(self) -> None:
+        self._begun = True
+        self._limit = self._left = self._idle
+
+    def _error(self) -> ProviderError:
+        return ProviderError(
+            "stalled",
+            f"nothing {'more ' if self._begun else ''}came from the model for {self._limit or 0:g} s",
+            hint="What arrived is kept; try again, or choose another model with /model.",
+        )

@@ -1,0 +1,246 @@
+"""From ``provider/name`` and the environment to the configuration of a client."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+
+from swecli.core.llm.base_url import host_of, is_local, normalise
+from swecli.core.llm.client import ClientConfig
+from swecli.core.llm.dialects import find_dialect
+from swecli.core.llm.json_values import as_list, as_object, as_text
+from swecli.core.llm.model_table import ModelLookup, look_up_model
+from swecli.core.llm.protocols.base import Target
+from swecli.core.llm.protocols.registry import PROTOCOLS
+from swecli.core.llm.transport import Timeouts
+from swecli.core.protocol.messages import Origin
+
+
+class ProviderSetupError(ValueError):
+    """No client can be made; the message says what to do."""
+
+
+class UnknownProvider(ProviderSetupError):
+    """The name before the slash is neither known nor configured."""
+
+
+class MissingKey(ProviderSetupError):
+    """The provider needs a key and none is set."""
+
+
+class BadModelReference(ProviderSetupError):
+    """No ``provider/name``."""
+
+
+class BadProviderSetting(ProviderSetupError):
+    """A base URL, protocol, key or header that can't be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderConfig:
+    """A provider. The fields are those of a section of the settings.
+
+    ``api_key_env`` are names of variables, the first that is set counts; ``headers`` are sent with each
+    request. ``window`` and ``max_output`` (tokens) override what is known of its models.
+    """
+
+    name: str
+    protocol: str
+    base_url: str
+    api_key_env: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=lambda: {}, repr=False)
+    base_url_env: tuple[str, ...] = ()
+    default_model: str = ""
+    local: bool = False
+    """Needs no key."""
+    window: int | None = None
+    max_output: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredProvider:
+    """A provider whose key is in the environment. ``default_model`` is ``provider/name``, or empty."""
+
+    name: str
+    key_variable: str
+    default_model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What flags and settings say beyond the environment; empty or None where they say nothing.
+
+    ``base_url`` replaces the address of the chosen provider and gets its key, so it must come from the user
+    (a flag or their own settings), never from files of a project that is not trusted.
+    """
+
+    base_url: str = ""
+    protocol: str = ""
+    window: int | None = None
+    max_output: int | None = None
+    timeouts: Timeouts = Timeouts()
+
+
+def resolve(
+    reference: str,
+    env: Mapping[str, str],
+    custom: Sequence[ProviderConfig] = (),
+    overrides: Overrides | None = None,
+    look_up: ModelLookup = look_up_model,
+) -> ClientConfig:
+    """The configuration of a client for ``provider/name``; a provider alone gives its default model.
+
+    ``custom`` providers take precedence over built-in ones of the same name. A key is read only from the
+    variables of the provider that was asked for.
+
+    Raises:
+        ProviderSetupError: one of its subclasses.
+    """
+    chosen = overrides or Overrides()
+    provider, model = _split(reference, custom)
+    address, protocol = _address(provider, env, chosen)
+    headers = _checked_headers(provider, {**_key_header(provider, protocol, address, env), **provider.headers})
+    info = look_up(provider.name, model)
+    window = chosen.window or provider.window
+    if window is not None:
+        info = replace(info, window=window, window_source="user")
+    max_output = chosen.max_output or provider.max_output
+    if max_output is not None:
+        info = replace(info, max_output=max_output)
+    origin = Origin(protocol, host_of(address), model)
+    dialect = find_dialect(protocol, origin.host, model)
+    target = Target(origin, dialect, provider.name, info.window, info.max_output)
+    return ClientConfig(info, target, address, headers, provider.api_key_env, chosen.timeouts)
+
+
+def configured_providers(env: Mapping[str, str]) -> tuple[ConfiguredProvider, ...]:
+    """The known providers whose key is set, in the order in which one would be chosen. Local servers are not
+    among them, since only asking them tells whether they run; one that ``env`` names an address for is."""
+    found: list[ConfiguredProvider] = []
+    for provider in known_providers().values():
+        variable = next((name for name in provider.api_key_env if env.get(name, "").strip()), None)
+        if variable is None and (provider.local or provider.name == "openai"):
+            variable = next((name for name in provider.base_url_env if env.get(name, "").strip()), None)
+        if variable is not None:
+            default = f"{provider.name}/{provider.default_model}" if provider.default_model else ""
+            redirected = any(env.get(name, "").strip() for name in provider.base_url_env)
+            found.append(ConfiguredProvider(provider.name, variable, "" if redirected else default))
+    return tuple(found)
+
+
+def default_model(env: Mapping[str, str]) -> str:
+    """``provider/name`` for a user who chose nothing: that of the first provider with a key and a sensible
+    default; empty where there is none."""
+    return next((provider.default_model for provider in configured_providers(env) if provider.default_model), "")
+
+
+def secret_variables(custom: Sequence[ProviderConfig] = ()) -> frozenset[str]:
+    """Names of all variables that hold keys, to be removed from the environment of child processes."""
+    providers = (*known_providers().values(), *custom)
+    return frozenset(name for provider in providers for name in provider.api_key_env)
+
+
+@cache
+def known_providers() -> Mapping[str, ProviderConfig]:
+    """The built-in providers by name."""
+    text = files("swecli.core.llm").joinpath("providers.toml").read_text("utf-8")
+    out: dict[str, ProviderConfig] = {}
+    for name, item in as_object(tomllib.loads(text).get("provider")).items():
+        table = as_object(item)
+        out[name] = ProviderConfig(
+            name,
+            as_text(table.get("protocol")),
+            as_text(table.get("base_url")),
+            _names(table.get("key_env")),
+            base_url_env=_names(table.get("base_url_env")),
+            default_model=as_text(table.get("default_model")),
+            local=table.get("local") is True,
+        )
+    return out
+
+
+def _names(value: object) -> tuple[str, ...]:
+    return tuple(as_text(item) for item in as_list(value))
+
+
+def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderConfig, str]:
+    providers = {**known_providers(), **{provider.name: provider for provider in custom}}
+    name, slash, model = reference.strip().partition("/")
+    provider = providers.get(name) or providers.get(name.lower())
+    if provider is None:
+        if not slash:
+            raise BadModelReference(
+                f"{reference!r} names no provider: write provider/name, for example openai/{reference or 'NAME'}"
+            )
+        near = difflib.get_close_matches(name.lower(), providers, 1)
+        meant = f" Did you mean {near[0]}/{model}?" if near else ""
+        raise UnknownProvider(
+            f"there is no provider {name!r}.{meant} Known are {', '.join(sorted(providers))}; "
+            "others can be added to the settings."
+        )
+    model = model or provider.default_model
+    if not model:
+        raise BadModelReference(f"{provider.name} has no default model: write {provider.name}/NAME")
+    return provider, model
+
+
+def _address(provider: ProviderConfig, env: Mapping[str, str], overrides: Overrides) -> tuple[str, str]:
+    """Base URL and protocol. OpenAI's own host speaks Responses; whoever else takes its place, Chat."""
+    variable = next((name for name in provider.base_url_env if env.get(name, "").strip()), "")
+    given = overrides.base_url or env.get(variable, "") or provider.base_url
+    protocol = overrides.protocol or provider.protocol
+    if protocol not in PROTOCOLS:
+        raise BadProviderSetting(
+            f"{provider.name}: there is no protocol {protocol!r}; choose one of {', '.join(PROTOCOLS)}"
+        )
+    built_in = known_providers().get("openai")
+    if not overrides.protocol and provider is built_in and not _is_openai(given):
+        protocol = "openai-chat"
+    try:
+        return normalise(given, protocol), protocol
+    except ValueError as error:
+        source = "--base-url" if overrides.base_url else variable or f"the base_url of {provider.name}"
+        raise BadProviderSetting(f"{source}: {error}; it looks like http://127.0.0.1:8000/v1") from error
+
+
+def _is_openai(url: str) -> bool:
+    try:
+        host = host_of(normalise(url, "openai-responses"))
+    except ValueError:
+        return False
+    return host == "api.openai.com" or host.endswith(".api.openai.com")
+
+
+def _key_header(provider: ProviderConfig, protocol: str, address: str, env: Mapping[str, str]) -> dict[str, str]:
+    key = next((value for name in provider.api_key_env if (value := env.get(name, "").strip())), "")
+    if not key:
+        optional = provider.local or not provider.api_key_env or is_local(address) or _has_own_key(provider)
+        if optional:
+            return {}
+        raise MissingKey(
+            f"no key for {provider.name}: set {' or '.join(provider.api_key_env)} in the environment, "
+            "or choose another model with -m provider/name"
+        )
+    if not key.isascii() or not key.isprintable() or " " in key:
+        name = next(name for name in provider.api_key_env if env.get(name, "").strip())
+        raise BadProviderSetting(f"{name} has characters that no key has: copy it again, without blanks or quotes")
+    if protocol == "anthropic-messages":
+        return {"x-api-key": key}
+    if protocol == "gemini-generate":
+        return {"x-goog-api-key": key}
+    return {"authorization": f"Bearer {key}"}
+
+
+def _has_own_key(provider: ProviderConfig) -> bool:
+    return any(name.lower() in ("authorization", "x-api-key", "api-key") for name in provider.headers)
+
+
+def _checked_headers(provider: ProviderConfig, headers: Mapping[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not name.isascii() or not name.isprintable() or not value.isascii() or not value.isprintable():
+            raise BadProviderSetting(f"{provider.name}: the header {name!r} has characters that HTTP does not allow")
+    return {name.lower(): value for name, value in headers.items()}

@@ -1,0 +1,72 @@
+"""Recovery from a server that does not know one of our optional parameters. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from swecli.core.llm.json_values import JsonObject
+from swecli.core.llm.protocols.base import WireRequest
+from swecli.core.llm.types import ProviderError
+
+_REFUSED = re.compile(
+    r"unsupported|not supported|unknown|unrecognized|unexpected|not permitted|not allowed|extra (?:inputs|fields)"
+    r"|does not support|invalid (?:parameter|argument|field)|additional propert|not a valid|cannot be used|no such",
+    re.IGNORECASE,
+)
+_TWINS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+"""Two names for one parameter: where one is refused and the other is named, it is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """Leave out ``parameter``, or send it as ``renamed``."""
+
+    parameter: str
+    renamed: str | None = None
+
+    @property
+    def notice(self) -> str:
+        """One line for the user."""
+        if self.renamed is not None:
+            return f"The server wants {self.renamed} instead of {self.parameter}; it gets that from now on."
+        return f"The server does not know the parameter {self.parameter}; it is left out from now on."
+
+
+def find_adjustment(error: ProviderError, request: WireRequest) -> Adjustment | None:
+    """What to change so that the server accepts the request, if the error is about an optional parameter."""
+    if error.kind != "bad_request" or error.status not in (400, 422):
+        return None
+    text = f"{error.message} {error.code or ''}"
+    if not _REFUSED.search(text):
+        return None
+    named = [name for name in request.optional if name in request.body and _names(text, name)]
+    if not named:
+        return None
+    parameter = min(named, key=lambda name: _position(text, name))
+    twin = _TWINS.get(parameter)
+    return Adjustment(parameter, twin if twin is not None and _names(text, twin) else None)
+
+
+def adjust(request: WireRequest, adjustments: Collection[Adjustment]) -> WireRequest:
+    """The request with all adjustments made."""
+    if not adjustments:
+        return request
+    changes = {item.parameter: item.renamed for item in adjustments}
+    body: JsonObject = {}
+    for key, value in request.body.items():
+        name = changes.get(key, key)
+        if name is not None:
+            body[name] = value
+    optional = tuple(name for key in request.optional if (name := changes.get(key, key)) is not None)
+    return replace(request, body=body, optional=optional)
+
+
+def _names(text: str, parameter: str) -> bool:
+    return _position(text, parameter) >= 0
+
+
+def _position(text: str, parameter: str) -> int:
+    match = re.search(rf"(?<![A-Za-z0-9_]){re.escape(parameter)}(?![A-Za-z0-9_])", text)
+    return match.start() if match else -1

@@ -1,0 +1,178 @@
+"""Transport: one streamed POST over HTTP/1.1. The only file that knows httpx, which is loaded at the first
+request, because importing it takes a noticeable moment."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from swecli.core.llm.types import ProviderError
+
+if TYPE_CHECKING:
+    import httpx
+
+_Close = Callable[[], Awaitable[None]]
+
+MAX_ERROR_BODY = 1_000_000
+"""Bytes of an error body that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """All in seconds. ``first`` is the longest wait for the first event that means something, ``idle`` the
+    longest wait between two of them; keep-alives do not count. None waits for ever."""
+
+    connect: float = 10.0
+    write: float = 60.0
+    first: float | None = 600.0
+    idle: float | None = 120.0
+    error_body: float = 10.0
+
+
+class HttpResponse:
+    """A response whose body is still under way. Header names are in lower case."""
+
+    def __init__(
+        self, status: int, headers: Mapping[str, str], chunks: AsyncGenerator[bytes, None], close: _Close
+    ) -> None:
+        self.status = status
+        self.headers = headers
+        self._chunks = chunks
+        self._close = close
+
+    async def read(self) -> bytes | None:
+        """The next piece of the body as it comes, None at its end.
+
+        Raises:
+            ProviderError: kind ``network`` or ``protocol``.
+        """
+        return await anext(self._chunks, None)
+
+    async def read_error_body(self, seconds: float) -> bytes:
+        """As much of an error's body as comes within ``seconds`` and a reasonable size."""
+        body = bytearray()
+        try:
+            async with asyncio.timeout(seconds):
+                while len(body) < MAX_ERROR_BODY and (chunk := await self.read()) is not None:
+                    body += chunk
+        except (TimeoutError, ProviderError):
+            return bytes(body)
+        return bytes(body)
+
+    async def close(self) -> None:
+        """Close the connection at once, unless the body was read to its end."""
+        await self._chunks.aclose()
+        await self._close()
+
+
+class Transport:
+    """Keeps connections to one server. Redirects are not followed: a key goes to no other host than the one
+    it was given for. Proxies and certificates come from the environment."""
+
+    def __init__(self, base_url: str, timeouts: Timeouts) -> None:
+        self._base_url = base_url
+        self._timeouts = timeouts
+        self._client: httpx.AsyncClient | None = None
+        self._httpx: ModuleType | None = None
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """Send ``body`` and give the response as soon as its head is there. The caller closes it.
+
+        Raises:
+            ProviderError: kind ``network``, ``protocol`` or (no URL) ``bad_request``.
+        """
+        library = self._httpx
+        if library is None:
+            library = self._httpx = await asyncio.to_thread(importlib.import_module, "httpx")
+        try:
+            client = self._client = self._client or await self._open(library)
+            request = client.build_request("POST", url, headers=dict(headers), content=body)
+            response = await client.send(request, stream=True)
+        except (library.HTTPError, library.InvalidURL, ImportError, ValueError, OSError) as error:
+            raise self._error(error, library) from error
+        head = {name.lower(): value for name, value in response.headers.items()}
+        return HttpResponse(response.status_code, head, self._chunks(response, library), response.aclose)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _chunks(self, response: httpx.Response, library: ModuleType) -> AsyncGenerator[bytes, None]:
+        try:
+            async for chunk in response.aiter_bytes():
+                yield chunk
+        except (library.HTTPError, library.StreamError, OSError) as error:
+            raise self._error(error, library) from error
+
+    async def _open(self, library: ModuleType) -> httpx.AsyncClient:
+        context = await asyncio.to_thread(_tls_context, self._base_url)
+        limits = self._timeouts
+        return library.AsyncClient(
+            http1=True,
+            http2=False,
+            verify=context,
+            follow_redirects=False,
+            trust_env=True,
+            timeout=library.Timeout(None, connect=limits.connect, write=limits.write, pool=limits.connect),
+        )
+
+    def _error(self, error: Exception, library: ModuleType) -> ProviderError:
+        server = _server(self._base_url)
+        words = str(error) or type(error).__name__
+        if isinstance(error, library.InvalidURL | library.UnsupportedProtocol):
+            return ProviderError("bad_request", f"{self._base_url!r} is no base URL: {words}", hint=_URL_HINT)
+        if isinstance(error, library.LocalProtocolError | UnicodeError):
+            return ProviderError("bad_request", "a header has characters that HTTP does not allow", hint=_HEADER_HINT)
+        if isinstance(error, ImportError | ValueError) and not isinstance(error, OSError):
+            return ProviderError("network", f"the proxy settings can't be used: {words}", hint=_PROXY_HINT)
+        if isinstance(error, library.ConnectTimeout):
+            return ProviderError("network", f"no connection to {server} in time", hint=_CONNECT_HINT.format(server))
+        if isinstance(error, library.ProxyError):
+            return ProviderError("network", f"the proxy refused: {words}", hint=_PROXY_HINT)
+        if isinstance(error, library.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in words:
+            return ProviderError("network", f"the certificate of {server} is not trusted: {words}", hint=_CA_HINT)
+        if isinstance(error, library.ConnectError):
+            return ProviderError("network", f"no connection to {server}: {words}", hint=_CONNECT_HINT.format(server))
+        if isinstance(error, library.DecodingError):
+            return ProviderError("protocol", f"the answer of {server} is garbled: {words}", hint=_URL_HINT)
+        return ProviderError("network", f"the connection to {server} broke: {words}", hint=_BROKEN_HINT)
+
+
+_URL_HINT = "Check the base URL: it looks like http://127.0.0.1:8000/v1."
+_HEADER_HINT = "Check the API key and the headers of this provider for stray characters."
+_CONNECT_HINT = "Check the base URL and that a server is running at {}."
+_PROXY_HINT = "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment."
+_CA_HINT = "If it is signed by your own authority, name its file in SSL_CERT_FILE."
+_BROKEN_HINT = "What arrived is kept; try again."
+
+
+def _server(base_url: str) -> str:
+    """Host and port, without anything secret that a URL may carry."""
+    parts = urlsplit(base_url)
+    try:
+        port = f":{parts.port}" if parts.port is not None else ""
+    except ValueError:
+        port = ""
+    return f"{parts.hostname or base_url}{port}"
+
+
+def _tls_context(base_url: str) -> ssl.SSLContext | bool:
+    """Certificates as ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` say, else the system's and certifi's. Not loaded
+    (it takes a moment) where the server is spoken to in plain HTTP."""
+    if urlsplit(base_url).scheme == "http":
+        return False
+    file, directory = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if file or directory:
+        return ssl.create_default_context(cafile=file or None, capath=directory or None)
+    context = ssl.create_default_context()
+    context.load_verify_locations(str(importlib.import_module("certifi").where()))
+    return context
