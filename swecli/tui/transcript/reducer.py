@@ -374,6 +374,6 @@ _HANDLERS: Final[dict[type, Callable[[Reducer, Event, Any], None]]] = {
     CompactionUndone: _compaction,
     CompactionRedone: _compaction,
     Rewound: _rewound,
-    **{kind: _notice for kind in NOTICES},
+    **dict.fromkeys(NOTICES, _notice),
     ModelResponded: _responded,
 }

@@ -1,0 +1,155 @@
+"""Program text: coloured by pygments, a line at a time, when the line is first painted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final, cast
+
+from rich.style import Style
+
+from swecli.tui.safe_text import SafeText
+from swecli.tui.transcript.palette import CodeColours
+from swecli.tui.transcript.rows import NO_STYLE, Gutter, Row, cut_runs
+from swecli.tui.transcript.wrap import wrap
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
+
+MAX_LINE: Final = 2_000
+"""Longer lines (in characters) stay without colours: some lexers are slow on them."""
+MAX_AHEAD: Final = 400
+"""How many lines are read only to know the state of the lexer at a line further down."""
+
+Runs = list[tuple[int, Style]]
+
+
+class CodeLines:
+    """Lines of a program and the styles of their parts.
+
+    Lines are read in order, so that a string of several lines is known as one; a line far below what has been
+    read so far, and any line with ``alone``, is read for itself.
+    """
+
+    def __init__(self, lines: Sequence[SafeText], language: str, colours: CodeColours, *, alone: bool = False) -> None:
+        self.lines = lines
+        self._language = language
+        self._colours = colours
+        self._alone = alone or any(len(line) > MAX_LINE for line in lines)
+        self._runs: list[Runs] = []
+        self._reader: Iterator[Runs] | None = None
+        self._single: dict[int, Runs] = {}
+
+    def runs(self, number: int) -> Runs:
+        """The styles of a line."""
+        if number < len(self._runs):
+            return self._runs[number]
+        if number in self._single:
+            return self._single[number]
+        lexer = _lexer(self._language)
+        if lexer is None or len(self.lines[number]) > MAX_LINE:
+            return []
+        if self._alone or number > len(self._runs) + MAX_AHEAD:
+            runs = next(_read(lexer, self.lines[number], self._colours), [])
+            self._single[number] = runs
+            return runs
+        if self._reader is None:
+            self._reader = _read(lexer, "\n".join(self.lines), self._colours)
+        while len(self._runs) <= number:
+            self._runs.append(next(self._reader, []))
+        return self._runs[number]
+
+    def rows(self, number: int, width: int, gutter: Gutter = (), rest: Gutter | None = None) -> list[Row]:
+        """A line as rows, broken anywhere."""
+        text = self.lines[number]
+        following = gutter if rest is None else rest
+        return [
+            Row(
+                SafeText(text[piece.start : piece.end]),
+                lambda piece=piece: cut_runs(text, self.runs(number), piece.start, piece.end),
+                gutter if piece.join is None else following,
+                piece.join,
+            )
+            for piece in wrap(text, width, words=False)
+        ]
+
+
+def language_of(path: str) -> str:
+    """A name for ``CodeLines`` from a file's name."""
+    return "file:" + PurePath(path).name
+
+
+@lru_cache(maxsize=128)
+def _lexer(language: str) -> Lexer | None:
+    from pygments.lexers import find_lexer_class_for_filename, get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    if language.startswith("file:"):
+        found = find_lexer_class_for_filename(language.removeprefix("file:"))
+        return cast("Lexer", found(stripnl=False, ensurenl=False)) if found else None
+    if not language:
+        return None
+    try:
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+def _read(lexer: Lexer, text: str, colours: CodeColours) -> Iterator[Runs]:
+    """The styles of each line in turn. What a lexer can't read stays without colours."""
+    styles = _styles(colours)
+    runs: Runs = []
+    end = 0
+    tokens = cast("Iterator[tuple[int, object, str]]", lexer.get_tokens_unprocessed(text))
+    while True:
+        try:
+            _, kind, value = next(tokens)
+        except StopIteration:
+            break
+        except (RecursionError, ValueError, LookupError, TypeError, AttributeError):
+            break
+        style = _style(styles, kind)
+        for number, part in enumerate(value.split("\n")):
+            if number:
+                yield runs
+                runs, end = [], 0
+            if part:
+                end += len(part)
+                runs.append((end, style))
+    yield runs
+
+
+@lru_cache(maxsize=8)
+def _styles(colours: CodeColours) -> Mapping[object, Style]:
+    from pygments.token import Token
+
+    return {
+        Token.Keyword: colours.keyword,
+        Token.Keyword.Type: colours.name,
+        Token.Name.Builtin: colours.name,
+        Token.Name.Class: colours.function,
+        Token.Name.Function: colours.function,
+        Token.Name.Decorator: colours.function,
+        Token.Name.Tag: colours.keyword,
+        Token.Name.Attribute: colours.name,
+        Token.Name.Exception: colours.name,
+        Token.Literal.String: colours.string,
+        Token.Literal.Number: colours.number,
+        Token.Comment: colours.comment,
+        Token.Operator: colours.operator,
+        Token.Operator.Word: colours.keyword,
+        Token.Generic.Deleted: colours.error,
+        Token.Generic.Inserted: colours.string,
+        Token.Generic.Heading: colours.function,
+        Token.Generic.Subheading: colours.function,
+    }
+
+
+def _style(styles: Mapping[object, Style], kind: object) -> Style:
+    while kind is not None:
+        style = styles.get(kind)
+        if style is not None:
+            return style
+        kind = getattr(kind, "parent", None)
+    return NO_STYLE

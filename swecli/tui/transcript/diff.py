@@ -1,0 +1,145 @@
+"""Diffs: numbered lines with sign, program colours and marked words, each painted when it is first seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from rich.segment import Segment
+from rich.style import Style
+
+from swecli.core.protocol.blocks import DiffBlock
+from swecli.tui.safe_text import SafeText, safe_line, sanitise
+from swecli.tui.transcript.code import CodeLines, Runs, language_of
+from swecli.tui.transcript.diff_lines import DiffLine, TextDiff, changed_words, one_sided, text_diff
+from swecli.tui.transcript.palette import Palette
+from swecli.tui.transcript.rows import Gutter, Row, Styled, cut_runs, segment
+from swecli.tui.transcript.wrap import Piece, cut, wrap
+
+MAX_LINE: Final = 4_000
+"""Characters of one line that are drawn."""
+MAX_LINES: Final = 20_000
+"""Lines of one diff that are drawn."""
+
+
+def render_diff(
+    block: DiffBlock, width: int, palette: Palette, *, header: bool = True, limit: int | None = None
+) -> list[Row]:
+    """The rows of a change; the ``header`` names file and count of lines. With ``limit`` only so many rows of
+    lines are made, and one that says how many are hidden."""
+    diff = compare(block)
+    out: list[Row] = []
+    if header:
+        line = Styled(cut(safe_line(block.path), max(8, width - 24), "end"), palette.strong)
+        line.add(SafeText("  ")).add(SafeText(f"+{diff.added}"), palette.success)
+        line.add(SafeText(" ")).add(SafeText(f"-{diff.removed}"), palette.error)
+        out += line.rows(width)
+    remark = remarks(block, diff)
+    if remark:
+        out += Styled(safe_line(remark), palette.warning if block.note else palette.dim).rows(width)
+    return out + _Lines(block, diff, width, palette, limit).rows()
+
+
+@lru_cache(maxsize=16)
+def compare(block: DiffBlock) -> TextDiff:
+    """The lines of a change."""
+    if block.old is None:
+        return one_sided(block.new or "", "+")
+    if block.new is None:
+        return one_sided(block.old, "-")
+    return text_diff(block.old, block.new)
+
+
+def remarks(block: DiffBlock, diff: TextDiff) -> str:
+    """What is to be said of a change besides its lines."""
+    parts: list[str] = []
+    if block.old is None and block.new is not None:
+        parts.append("new file")
+    if block.new is None and block.old is not None:
+        parts.append("deleted file")
+    if block.note:
+        parts.append(block.note)
+    if diff.note:
+        parts.append(diff.note)
+    if not diff.lines and not parts:
+        parts.append("no difference in text")
+    return " · ".join(parts)
+
+
+class _Lines:
+    def __init__(self, block: DiffBlock, diff: TextDiff, width: int, palette: Palette, limit: int | None) -> None:
+        self._limit = MAX_LINES if limit is None else limit
+        self._palette = palette
+        self._whole = width
+        self._diff = diff
+        shown = diff.lines[: self._limit + 1]
+        self._digits = max((len(str(line.number)) for line in shown if line.sign != "~"), default=1)
+        self._width = max(1, width - self._digits - 4)
+        texts = [sanitise(line.text[:MAX_LINE], keep_newlines=False) for line in shown]
+        self._code = CodeLines(texts, language_of(block.path), palette.tokens, alone=True)
+        self._marks: dict[int, Runs] = {}
+
+    def rows(self) -> list[Row]:
+        out: list[Row] = []
+        for number, line in enumerate(self._diff.lines):
+            if number >= MAX_LINES or (len(out) >= self._limit and number < len(self._diff.lines) - 1):
+                how = "Enter shows all" if self._limit < MAX_LINES else "the file is too long"
+                text = SafeText(f"… {len(self._diff.lines) - number:,} lines hidden, {how}")
+                return out + Styled(text, self._palette.dim).rows(self._whole)
+            if line.sign == "~":
+                text = SafeText(f"{'⋯':>{self._digits}}  {line.number:,} unchanged line{'s' * (line.number != 1)}")
+                out += Styled(text, self._palette.line_number).rows(self._whole)
+            else:
+                out += self._line(number, line)
+        return out
+
+    def _line(self, number: int, line: DiffLine) -> list[Row]:
+        palette = self._palette
+        text = self._code.lines[number]
+        style = {"+": palette.added, "-": palette.removed}.get(line.sign, palette.text)
+        first: Gutter = (
+            segment(SafeText(f"{line.number:>{self._digits}} "), palette.line_number),
+            segment(SafeText(f"{line.sign} "), style),
+        )
+        rest: Gutter = (segment(SafeText(" " * (self._digits + 1))), segment(SafeText("  "), style))
+        fill = style if line.sign != " " else None
+        return [
+            Row(
+                SafeText(text[piece.start : piece.end]),
+                lambda piece=piece: self._paint(number, line, style, piece),
+                first if piece.join is None else rest,
+                piece.join,
+                fill,
+            )
+            for piece in wrap(text, self._width, words=False)
+        ]
+
+    def _paint(self, number: int, line: DiffLine, style: Style, piece: Piece) -> Sequence[Segment]:
+        text = self._code.lines[number]
+        runs = self._marks.get(number)
+        if runs is None:
+            runs = self._marks[number] = self._runs(number, line, text, style)
+        return cut_runs(text, runs, piece.start, piece.end)
+
+    def _runs(self, number: int, line: DiffLine, text: SafeText, style: Style) -> Runs:
+        """Background of the sign, colours of the program, words that changed."""
+        code = self._code.runs(number)
+        words: list[tuple[int, int]] = []
+        if line.pair is not None:
+            words = changed_words(text, sanitise(line.pair[:MAX_LINE], keep_newlines=False))
+        strong = self._palette.added_word if line.sign == "+" else self._palette.removed_word
+        edges = sorted({0, len(text), *(end for end, _ in code), *(edge for pair in words for edge in pair)})
+        out: Runs = []
+        position = 0
+        for start, end in pairwise(edges):
+            while position < len(code) and code[position][0] <= start:
+                position += 1
+            colour = code[position][1] if position < len(code) else Style()
+            marked = any(begin <= start and end <= stop for begin, stop in words)
+            if line.sign == " ":
+                out.append((end, colour))
+            else:
+                out.append((end, style + Style(color=colour.color) + strong if marked else style + colour))
+        return out

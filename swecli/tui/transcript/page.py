@@ -1,0 +1,221 @@
+"""What the transcript holds, laid out at a width: blocks, their heights and rows. Knows nothing of the screen."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from swecli.tui.transcript.block_rows import answer_ending, gap_before, render_block
+from swecli.tui.transcript.blocks import (
+    AnswerBlock,
+    Block,
+    CompactionBlock,
+    Operation,
+    Put,
+    ReasoningBlock,
+    RewoundBlock,
+    ShownBlock,
+    SubagentBlock,
+    ToolBlock,
+    UserBlock,
+    is_live,
+)
+from swecli.tui.transcript.index import HeightIndex
+from swecli.tui.transcript.markdown_stream import MarkdownStream
+from swecli.tui.transcript.palette import DARK, Palette
+from swecli.tui.transcript.rows import Row, blank
+
+MAX_CACHED: Final = 512
+"""Blocks whose rows are kept."""
+MAX_CACHED_ROWS: Final = 40_000
+FOLDING: Final = (UserBlock, ReasoningBlock, ToolBlock, SubagentBlock, CompactionBlock, RewoundBlock)
+"""Blocks that have a short and a long form."""
+
+
+@dataclass(slots=True)
+class _Cached:
+    block: Block
+    expanded: bool
+    gap: bool
+    rows: list[Row]
+
+
+@dataclass(slots=True)
+class _Stream:
+    revision: int
+    markdown: MarkdownStream
+
+
+class Page:
+    """Blocks in order, their rows at the present width, and the index of their heights."""
+
+    def __init__(self, palette: Palette = DARK) -> None:
+        self.blocks: list[Block] = []
+        self.index = HeightIndex()
+        self._places: dict[str, int] = {}
+        self._width = 80
+        self._palette = palette
+        self._verbose = False
+        self._toggled: set[str] = set()
+        """Blocks whose form is not the one that ``verbose`` asks for."""
+        self._cache: OrderedDict[str, _Cached] = OrderedDict()
+        self._cached_rows = 0
+        self._streams: dict[str, _Stream] = {}
+
+    @property
+    def width(self) -> int:
+        return self._width
+
+    @property
+    def palette(self) -> Palette:
+        return self._palette
+
+    def place(self, block_id: str) -> int | None:
+        """Where a block stands; None when there is none with this id."""
+        return self._places.get(block_id)
+
+    def configure(
+        self, *, width: int | None = None, palette: Palette | None = None, verbose: bool | None = None
+    ) -> bool:
+        """Change how everything is drawn. Returns whether anything was changed; heights are then estimates."""
+        before = (self._width, self._palette, self._verbose)
+        self._width = max(1, width) if width is not None else self._width
+        self._palette = palette if palette is not None else self._palette
+        if verbose is not None and verbose != self._verbose:
+            self._verbose = verbose
+            self._toggled.clear()
+        if before == (self._width, self._palette, self._verbose):
+            return False
+        self.forget()
+        self._streams.clear()
+        self.index.reset([self._estimate(place) for place in range(len(self.blocks))])
+        return True
+
+    def forget(self) -> None:
+        """Draw all rows anew when they are next asked for."""
+        self._cache.clear()
+        self._cached_rows = 0
+
+    def unpaint(self) -> None:
+        """Rows stay, their finished strips go."""
+        for cached in self._cache.values():
+            for row in cached.rows:
+                row.painted = None
+        for stream in self._streams.values():
+            for row in stream.markdown.rows:
+                row.painted = None
+
+    def apply(self, operation: Operation) -> int | None:
+        """Put or remove a block. Returns its place; None where nothing was to remove."""
+        if isinstance(operation, Put):
+            return self._put(operation.block)
+        place = self._places.pop(operation.id, None)
+        if place is None:
+            return None
+        del self.blocks[place]
+        self.index.remove(place)
+        self._drop(operation.id)
+        self._streams.pop(operation.id, None)
+        self._toggled.discard(operation.id)
+        for number in range(place, len(self.blocks)):
+            self._places[self.blocks[number].id] = number
+        return place
+
+    def clear(self) -> None:
+        """No blocks."""
+        self.blocks.clear()
+        self.index.reset([])
+        self._places.clear()
+        self._toggled.clear()
+        self._streams.clear()
+        self.forget()
+
+    def is_expanded(self, place: int) -> bool:
+        return self._verbose != (self.blocks[place].id in self._toggled)
+
+    def toggle(self, place: int) -> bool:
+        """Change between the short and the long form. Returns whether the block has two forms."""
+        block = self.blocks[place]
+        if not isinstance(block, FOLDING):
+            return False
+        self._toggled ^= {block.id}
+        self.measure(place)
+        return True
+
+    def measure(self, place: int) -> int:
+        """Make the height of a block exact. Returns the difference in rows."""
+        return self.index.set(place, len(self.rows(place)))
+
+    def rows(self, place: int) -> list[Row]:
+        """The rows of a block, the empty one before it included."""
+        block = self.blocks[place]
+        expanded = self.is_expanded(place)
+        gap = gap_before(self.blocks[place - 1] if place else None, block)
+        cached = self._cache.get(block.id)
+        if cached is not None and cached.block is block and cached.expanded == expanded and cached.gap == gap:
+            self._cache.move_to_end(block.id)
+            return cached.rows
+        rows = self._render(block, expanded=expanded)
+        if rows and gap:
+            rows = [blank(), *rows]
+        self._keep(block, _Cached(block, expanded, gap, rows))
+        return rows
+
+    def _put(self, block: Block) -> int:
+        place = self._places.get(block.id)
+        if place is None:
+            place = self._places[block.id] = len(self.blocks)
+            self.blocks.append(block)
+            self.index.append(self._estimate(place))
+            return place
+        self.blocks[place] = block
+        self.index.set(place, max(self._estimate(place), self.index.height(place)), exact=False)
+        return place
+
+    def _render(self, block: Block, *, expanded: bool) -> list[Row]:
+        if not isinstance(block, AnswerBlock):
+            return render_block(block, self._width, self._palette, expanded=expanded)
+        stream = self._streams.get(block.id)
+        if stream is not None and stream.revision != block.revision:
+            stream = None
+        if not is_live(block) and stream is None:
+            return render_block(block, self._width, self._palette, expanded=expanded)
+        if stream is None:
+            stream = self._streams[block.id] = _Stream(block.revision, MarkdownStream(self._width, self._palette))
+        if stream.markdown.length < len(block.text):
+            stream.markdown.feed(block.text[stream.markdown.length :])
+        if is_live(block):
+            return list(stream.markdown.rows)
+        stream.markdown.finish()
+        del self._streams[block.id]
+        return stream.markdown.rows + answer_ending(block, self._width, self._palette)
+
+    def _estimate(self, place: int) -> int:
+        """About how many rows a block has, from the length of its text."""
+        block = self.blocks[place]
+        gap = gap_before(self.blocks[place - 1] if place else None, block)
+        match block:
+            case UserBlock() | AnswerBlock():
+                text = block.text
+                lines = text.count("\n") + len(text) // self._width + 1 if text else 0
+                return lines + gap if lines else 0
+            case ToolBlock():
+                return 1 + gap + min(13, sum(8 for shown in block.blocks if shown.type in ("diff", "terminal")))
+            case ShownBlock():
+                return 1 + gap + 8 * len(block.blocks)
+            case _:
+                return 1 + gap
+
+    def _keep(self, block: Block, cached: _Cached) -> None:
+        self._drop(block.id)
+        self._cache[block.id] = cached
+        self._cached_rows += len(cached.rows)
+        while len(self._cache) > 1 and (len(self._cache) > MAX_CACHED or self._cached_rows > MAX_CACHED_ROWS):
+            _, old = self._cache.popitem(last=False)
+            self._cached_rows -= len(old.rows)
+
+    def _drop(self, block_id: str) -> None:
+        old = self._cache.pop(block_id, None)
+        if old is not None:
+            self._cached_rows -= len(old.rows)

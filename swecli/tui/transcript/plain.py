@@ -1,0 +1,88 @@
+"""The text of a block, for copying and for finding."""
+
+from __future__ import annotations
+
+from swecli.core.protocol.blocks import (
+    DiffBlock,
+    DisplayBlock,
+    FileListBlock,
+    ImageBlock,
+    MarkdownBlock,
+    TableBlock,
+    TerminalBlock,
+    TextBlock,
+    TodoBlock,
+)
+from swecli.tui.safe_text import sanitise
+from swecli.tui.transcript.blocks import (
+    AnswerBlock,
+    Block,
+    CompactionBlock,
+    NoticeBlock,
+    ReasoningBlock,
+    RewoundBlock,
+    SessionBlock,
+    ShownBlock,
+    SubagentBlock,
+    ToolBlock,
+    TurnEndBlock,
+    UserBlock,
+)
+from swecli.tui.transcript.diff import compare
+from swecli.tui.transcript.verbs import call_title
+
+
+def block_text(block: Block) -> str:
+    """All text of a block as it came, hidden parts included. It is not safe to show."""
+    match block:
+        case UserBlock() | AnswerBlock() | ReasoningBlock():
+            return block.text
+        case ToolBlock():
+            shown = [display_text(part) for part in block.blocks or block.preview] or [block.result or block.output]
+            return _lines(f"{call_title(block.name, block.title)}  {block.detail}".rstrip(), *shown)
+        case SubagentBlock():
+            return _lines(f"Agent {block.name} {block.title}", block.result, *map(display_text, block.blocks))
+        case NoticeBlock():
+            return _lines(block.text, block.hint)
+        case CompactionBlock():
+            return _lines(f"Compaction {block.status}", block.summary, block.reason)
+        case TurnEndBlock():
+            return _lines(block.outcome, block.reason)
+        case SessionBlock():
+            return f"{block.model} {block.cwd}"
+        case ShownBlock():
+            return _lines(block.title, *map(display_text, block.blocks))
+        case RewoundBlock():
+            return _lines(*map(block_text, block.blocks))
+
+
+def display_text(block: DisplayBlock) -> str:
+    """All text of a display block; of a diff the changed lines with their signs."""
+    match block:
+        case TextBlock() | MarkdownBlock():
+            return block.text
+        case DiffBlock():
+            lines = compare(block).lines
+            return _lines(block.path, *(f"{line.sign}{line.text}" for line in lines if line.sign != "~"))
+        case TerminalBlock():
+            return _lines(f"$ {block.command}" if block.command else "", block.output)
+        case FileListBlock():
+            return _lines(
+                *(e.path if e.line is None else f"{e.path}:{e.line}: {e.text}" for e in block.entries),
+            )
+        case TodoBlock():
+            signs = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
+            return _lines(*(f"{signs[todo.status]} {todo.text}" for todo in block.todos))
+        case TableBlock():
+            return _lines(block.title, *("\t".join(row) for row in (block.headers, *block.rows)))
+        case ImageBlock():
+            return block.name
+
+
+def for_clipboard(text: str) -> str:
+    """Text that can be pasted into a terminal: tabs and newlines stay, other control characters do not."""
+    return "\t".join(sanitise(part) for part in text.split("\t"))
+
+
+def _lines(*parts: str) -> str:
+    return "\n".join(part.rstrip("\n") for part in parts if part)

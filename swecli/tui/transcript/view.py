@@ -1,0 +1,261 @@
+"""The transcript widget: takes events, shows blocks, and lets the user walk, fold, copy and search them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.reactive import reactive
+
+from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.events import Event
+from swecli.tui.transcript.blocks import AnswerBlock, Put, ShownBlock
+from swecli.tui.transcript.finder import matching_blocks, matching_rows, row_spans
+from swecli.tui.transcript.painter import Mark
+from swecli.tui.transcript.palette import DARK, Palette
+from swecli.tui.transcript.plain import block_text, for_clipboard
+from swecli.tui.transcript.reducer import Reducer
+from swecli.tui.transcript.rows import Row
+from swecli.tui.transcript.scroll import BlockScroll
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """State of a search: ``current`` counts from 1 among the ``total`` blocks that match; 0 before the first."""
+
+    query: str = ""
+    current: int = 0
+    total: int = 0
+
+
+class Transcript(BlockScroll, can_focus=True):
+    """Everything that happened in the session, never pruned.
+
+    Colours come from its palette (see ``set_palette``); the app feeds it with ``apply``. Its keys work while it
+    has the focus; the app may run its actions from anywhere.
+    """
+
+    FOCUS_ON_CLICK = False
+    DEFAULT_CSS = """
+    Transcript {
+        height: 1fr;
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "cursor_previous", "Block before", show=False),
+        Binding("down,j", "cursor_next", "Block after", show=False),
+        Binding("enter,space", "toggle_block", "Show all or less", show=False),
+        Binding("y,c", "copy_block", "Copy", show=False),
+        Binding("n", "find_next", "Next match", show=False),
+        Binding("N,shift+n", "find_previous", "Match before", show=False),
+        Binding("escape", "leave", "Back to the prompt", show=False),
+    ]
+
+    found: reactive[Found] = reactive(Found())
+    """The search, for a status line."""
+    cursor: reactive[int | None] = reactive[int | None](None)
+    """Number of the block that the block cursor is at."""
+    verbose: reactive[bool] = reactive(False)
+    """Whether blocks show their long form unless they were folded one by one."""
+
+    @dataclass
+    class CopyRequested(Message):
+        """The user wants this text in the clipboard. ``what`` names it for the confirmation."""
+
+        text: str
+        what: str
+
+    class Left(Message):
+        """The user is done with the block cursor: the prompt should have the focus."""
+
+    def __init__(
+        self, palette: Palette = DARK, *, name: str | None = None, id: str | None = None, classes: str | None = None
+    ) -> None:
+        super().__init__(palette, name=name, id=id, classes=classes)
+        self._reducer = Reducer()
+        self._shown = 0
+        self._matches: list[int] = []
+        self._match: tuple[int, int] | None = None
+        """Block and row of the match in hand."""
+
+    # --- content ---
+
+    def apply(self, events: Iterable[Event]) -> None:
+        """Take events of the session in, in order. Costs one change of size and one refresh."""
+        operations = self._reducer.reduce(events)
+        if operations:
+            self.change_blocks(operations)
+
+    def show(self, blocks: Sequence[DisplayBlock], title: str = "") -> None:
+        """Show something that is not part of the session, for example what a slash command answers."""
+        if blocks or title:
+            self._shown += 1
+            self.change_blocks([Put(ShownBlock(f"shown-{self._shown}", tuple(blocks), title))])
+
+    def clear(self) -> None:
+        """Forget everything, for a new session."""
+        self._reducer = Reducer()
+        self.page.clear()
+        self.cursor = None
+        self.clear_find()
+        self.follow()
+
+    def last_answer(self) -> str:
+        """Text of the newest answer of the model; empty when there is none."""
+        for block in reversed(self.page.blocks):
+            if isinstance(block, AnswerBlock) and block.text:
+                return for_clipboard(block.text)
+        return ""
+
+    # --- block cursor ---
+
+    def has_cursor(self, number: int) -> bool:
+        return self.cursor == number
+
+    def action_cursor_previous(self) -> None:
+        """Move the block cursor up; from nowhere to the last block in sight."""
+        self._move_cursor(-1)
+
+    def action_cursor_next(self) -> None:
+        """Move the block cursor down."""
+        self._move_cursor(1)
+
+    def action_toggle_block(self) -> None:
+        """Show all of the block at the cursor, or its short form again."""
+        if self.cursor is None or self.cursor >= len(self.page.blocks):
+            return
+        self.drop_selection()
+        number = self.cursor
+        height = self.page.index.height(number)
+        if self.page.toggle(number):
+            self.following = self.following and self.page.index.height(number) <= height
+            self.refresh_layout()
+
+    def action_copy_block(self) -> None:
+        """Ask for the text of the block at the cursor to be copied."""
+        if self.cursor is not None and self.cursor < len(self.page.blocks):
+            text = for_clipboard(block_text(self.page.blocks[self.cursor]))
+            self.post_message(self.CopyRequested(text, "block"))
+
+    def action_leave(self) -> None:
+        """Let the block cursor go."""
+        self.cursor = None
+        self.post_message(self.Left())
+
+    def action_toggle_verbose(self) -> None:
+        """Show the long form of all blocks, or the short one."""
+        self.verbose = not self.verbose
+
+    def watch_cursor(self) -> None:
+        self.refresh()
+
+    def watch_verbose(self, verbose: bool) -> None:
+        if self.is_attached:
+            self._reconfigure(verbose=verbose)
+
+    def _move_cursor(self, step: int) -> None:
+        index = self.page.index
+        last = len(index) - 1
+        if last < 0:
+            return
+        if self.cursor is None:
+            number = index.at(self._scroll_line + self.view_height - 1).block
+        else:
+            number = min(max(self.cursor + step, 0), last)
+        while 0 < number < last and index.is_exact(number) and not index.height(number):
+            number += step
+        self.cursor = number
+        self._bring(number)
+
+    def _bring(self, number: int, row: int | None = None) -> None:
+        """Scroll as little as needed to have a block, or one of its rows, in sight."""
+        self.page.measure(number)
+        self._set_size()
+        top = self.page.index.top(number)
+        bottom = top + self.page.index.height(number)
+        if row is not None:
+            top, bottom = max(0, top + row - 1), top + row + 2
+        if top < self._scroll_line or bottom - top >= self.view_height:
+            self.scroll_to_line(top)
+        elif bottom > self._scroll_line + self.view_height:
+            self.scroll_to_line(bottom - self.view_height)
+
+    # --- search ---
+
+    def find(self, query: str) -> int:
+        """Look for a text, in any case, also in what is folded. Returns how many blocks hold it; the newest of
+        them is brought into sight."""
+        self._matches = matching_blocks(self.page.blocks, query)
+        self._match = None
+        self.found = Found(query, 0, len(self._matches))
+        if self._matches:
+            self.action_find_previous()
+        self.refresh()
+        return len(self._matches)
+
+    def action_find_next(self) -> None:
+        """Go to the next match."""
+        self._find(1)
+
+    def action_find_previous(self) -> None:
+        """Go to the match before."""
+        self._find(-1)
+
+    def clear_find(self) -> None:
+        """End the search."""
+        self._matches, self._match = [], None
+        self.found = Found()
+        self.refresh()
+
+    def marks_of(self, number: int, row: Row) -> list[Mark]:
+        query = self.found.query
+        if not query:
+            return []
+        palette = self.page.palette
+        lead = self.painter.margin + len(row.gutter_text)
+        current = self._match is not None and self._match[0] == number and self._row_in_hand(number) is row
+        style = palette.match_current if current else palette.match
+        return [Mark(lead + start, lead + end, style) for start, end in row_spans(row, query)]
+
+    def _row_in_hand(self, number: int) -> Row | None:
+        rows = self.page.rows(number)
+        return rows[self._match[1]] if self._match is not None and self._match[1] < len(rows) else None
+
+    def _find(self, step: int) -> None:
+        if not self._matches:
+            return
+        if self._match is not None:
+            number, row = self._match
+            rows = matching_rows(self.page.rows(number), self.found.query)
+            further = [r for r in rows if (r > row if step > 0 else r < row)]
+            if further:
+                self._go_to(number, further[0] if step > 0 else further[-1])
+                return
+            place = self._matches.index(number) + step
+        else:
+            place = 0 if step > 0 else len(self._matches) - 1
+        number = self._matches[place % len(self._matches)]
+        rows = self._rows_with_match(number)
+        self._go_to(number, (rows[0] if step > 0 else rows[-1]) if rows else 0)
+
+    def _rows_with_match(self, number: int) -> list[int]:
+        """Rows of a block that match; a block that hides them is shown whole first."""
+        rows = matching_rows(self.page.rows(number), self.found.query)
+        if not rows and not self.page.is_expanded(number) and self.page.toggle(number):
+            rows = matching_rows(self.page.rows(number), self.found.query)
+            if not rows:
+                self.page.toggle(number)
+        return rows
+
+    def _go_to(self, number: int, row: int) -> None:
+        self._match = (number, row)
+        self.found = Found(self.found.query, self._matches.index(number) + 1, len(self._matches))
+        self.following = False
+        self._bring(number, row)
+        self.refresh()
