@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING
 
 from swecli.core.workspace.regular_file import read_bytes
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 IGNORE_FILES = (".gitignore", ".ignore", ".swecliignore")
 _LIMIT = 262_144
@@ -84,6 +86,9 @@ def _is_simple(line: str) -> bool:
 
 
 def _compiled(lines: list[str]) -> GitIgnoreSpec:
+    """The rules; a line that is no pattern is passed over, as git does."""
+    from pathspec import GitIgnoreSpec  # not needed before the first file is looked at
+
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError:
@@ -91,6 +96,8 @@ def _compiled(lines: list[str]) -> GitIgnoreSpec:
 
 
 def _is_valid(line: str) -> bool:
+    from pathspec import GitIgnoreSpec
+
     try:
         GitIgnoreSpec.from_lines([line])
     except ValueError:

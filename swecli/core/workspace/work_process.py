@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-
-import pathspec
 
 import swecli
 from swecli.core.workspace.capture import Captured, capture
@@ -39,5 +38,6 @@ async def run_worker(
 
 def _module_folders() -> list[str]:
     """Where swecli and what the worker needs of other packages are installed."""
-    found = (str(Path(module.__file__ or "").resolve().parent.parent) for module in (swecli, pathspec))
-    return list(dict.fromkeys(found))
+    spec = find_spec("pathspec")
+    origins = (swecli.__file__, spec.origin if spec else None)
+    return list(dict.fromkeys(str(Path(origin).resolve().parent.parent) for origin in origins if origin))

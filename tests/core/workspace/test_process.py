@@ -1,0 +1,204 @@
+"""A command neither holds up, floods nor outlives."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from swecli.core.workspace import process_tree
+from swecli.core.workspace.environment import scrubbed_environment
+from swecli.core.workspace.process import LaunchError, ProcessResult, run_process
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
+
+async def run(
+    command: str, folder: Path, *, timeout: float | None = 20, output: Callable[[str], None] | None = None
+) -> ProcessResult:
+    return await run_process(
+        command, cwd=folder, environment=scrubbed_environment(os.environ), timeout=timeout, output=output
+    )
+
+
+async def until(condition: Callable[[], bool], limit: float = 5) -> None:
+    deadline = time.monotonic() + limit
+    while not condition():
+        assert time.monotonic() < deadline, "condition not reached"
+        await asyncio.sleep(0.01)
+
+
+def running_with(word: str) -> list[psutil.Process]:
+    """Live processes with ``word`` among their arguments, zombies included (they have none)."""
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter(["cmdline"]):
+        if word in (process.info["cmdline"] or []):
+            found.append(process)
+    return found
+
+
+def zombies() -> list[int]:
+    return [child.pid for child in psutil.Process().children(recursive=True) if child.status() == psutil.STATUS_ZOMBIE]
+
+
+async def test_output_of_both_streams_status_and_directory(tmp_path: Path) -> None:
+    result = await run("pwd; echo oops >&2; exit 3", tmp_path)
+    assert result.output == f"{os.path.realpath(tmp_path)}\noops\n"
+    assert (result.exit_status, result.ending, result.background) == (3, "exited", ())
+
+
+async def test_a_command_that_looks_like_an_option_is_a_command(tmp_path: Path) -> None:
+    assert (await run("-x", tmp_path)).exit_status == 127
+
+
+async def test_death_by_signal_is_reported_as_shells_do(tmp_path: Path) -> None:
+    assert (await run("kill -9 $$", tmp_path)).exit_status == 137
+
+
+async def test_input_is_at_its_end_and_there_is_no_terminal(tmp_path: Path) -> None:
+    result = await run("cat; read line || echo none; : </dev/tty || echo no tty", tmp_path)
+    assert "none" in result.output
+    assert "no tty" in result.output
+
+
+@linux
+async def test_background_child_does_not_hold_the_result_up(tmp_path: Path) -> None:
+    result = await run("sleep 7401 & echo started", tmp_path)
+    assert result.output == "started\n"
+    assert result.duration <= 0.5
+    assert [process.name for process in result.background] == ["sleep"]
+    assert [process.pid for process in process_tree.end_owned()] == [process.pid for process in result.background]
+    await until(lambda: not running_with("7401"))
+
+
+@linux
+async def test_background_child_that_goes_on_writing_lives(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    script = f"(while [ ! -e stop ]; do echo tick; echo x > {mark}; sleep 0.02; done; echo done > ended) & echo up"
+    result = await run(script, tmp_path)
+    assert result.background
+    await until(mark.exists)
+    mark.unlink()
+    await until(mark.exists)
+    (tmp_path / "stop").touch()
+    await until((tmp_path / "ended").exists)
+
+
+@linux
+async def test_timeout_ends_children_with_sessions_of_their_own(tmp_path: Path) -> None:
+    result = await run("setsid sleep 7402 & (setsid sleep 7402 &) ; (sleep 7402 &) ; sleep 7402", tmp_path, timeout=0.3)
+    assert (result.exit_status, result.ending) == (None, "timeout")
+    assert running_with("7402") == []
+    assert zombies() == []
+
+
+@linux
+async def test_what_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) -> None:
+    result = await run("trap '' TERM; echo ready; while :; do sleep 7403; done", tmp_path, timeout=0.3)
+    assert result.ending == "timeout"
+    assert result.output == "ready\n"
+    assert result.duration < 3.5
+    assert running_with("7403") == []
+
+
+@linux
+async def test_cancel_kills_the_tree_at_once(tmp_path: Path) -> None:
+    task = asyncio.create_task(run("trap '' TERM; setsid sleep 7404 & sleep 7404", tmp_path))
+    await until(lambda: len(running_with("7404")) == 2)
+    start = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - start < 1
+    assert running_with("7404") == []
+    assert zombies() == []
+
+
+async def test_flood_keeps_head_and_tail_in_bounded_memory_and_the_loop_alive(tmp_path: Path) -> None:
+    shown: list[str] = []
+    gaps: list[float] = []
+
+    async def heartbeat() -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.005)
+            gaps.append(time.monotonic() - before)
+
+    beat = asyncio.create_task(heartbeat())
+    memory = psutil.Process().memory_info().rss
+    result = await run("echo first; head -c 300000000 /dev/zero; echo; echo last", tmp_path, output=shown.append)
+    grown = psutil.Process().memory_info().rss - memory
+    beat.cancel()
+    assert result.size == 300_000_000 + len("first\n\nlast\n")
+    assert result.output.startswith("first\n")
+    assert result.output.endswith("\nlast\n")
+    assert "bytes of output not kept" in result.output
+    assert len(result.output) < 450_000
+    assert grown < 20_000_000
+    assert sum(map(len, shown)) < 9_000 * (result.duration / 0.05 + 2)
+    assert sorted(gaps)[len(gaps) * 9 // 10] < 0.1
+
+
+async def test_live_output_comes_while_the_command_runs(tmp_path: Path) -> None:
+    shown: list[str] = []
+    task = asyncio.create_task(
+        run("echo one; while [ ! -e go ]; do sleep 0.01; done; printf 'tw\\303\\266'", tmp_path, output=shown.append)
+    )
+    await until(lambda: "one\n" in shown)
+    (tmp_path / "go").touch()
+    await task
+    assert "".join(shown) == "one\ntwö"
+
+
+async def test_descriptors_and_zombies_do_not_add_up(tmp_path: Path) -> None:
+    await run("true", tmp_path)
+    before = psutil.Process().num_fds()
+    for _ in range(30):
+        await run("true & (true &) ; setsid true", tmp_path)
+    assert psutil.Process().num_fds() <= before
+    assert [pid for pid in zombies() if psutil.pid_exists(pid)] == []
+
+
+@linux
+async def test_leftovers_of_a_killed_swecli_are_found(tmp_path: Path) -> None:
+    script = (
+        "import asyncio,os,sys\nfrom pathlib import Path\nfrom swecli.core.workspace.process import run_process\n"
+        "asyncio.run(run_process('sleep 7405', cwd=Path('.'), environment=dict(os.environ), timeout=None))\n"
+    )
+    owner = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
+    await until(lambda: bool(running_with("7405")), 20)
+    assert "sleep" not in [process.name for process in process_tree.leftovers()]
+    owner.kill()
+    await owner.wait()
+    found = [process for process in process_tree.leftovers() if process.name == "sleep"]
+    assert [process.pid for process in found] == [process.pid for process in running_with("7405")]
+    process_tree.signal_each(found, process_tree.signal.SIGKILL)
+    await until(lambda: not running_with("7405"))
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [("echo a\0b", "NUL"), ("echo \ud800", "surrogate"), ("x" * 200_000, "script file")],
+)
+async def test_commands_that_cannot_start_say_why(tmp_path: Path, command: str, says: str) -> None:
+    with pytest.raises(LaunchError, match=says):
+        await run(command, tmp_path)
+
+
+async def test_missing_directory_says_so(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match="does not exist"):
+        await run("true", tmp_path / "gone")
+
+
+async def test_sh_is_used_where_there_is_no_bash(tmp_path: Path) -> None:
+    result = await run_process(
+        "echo $0; exit 4", cwd=tmp_path, environment={"PATH": str(tmp_path)}, timeout=20, output=None
+    )
+    assert result.exit_status == 4
+    assert "sh" in result.output

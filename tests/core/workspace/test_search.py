@@ -1,0 +1,169 @@
+"""Search gives the same with ripgrep and without."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from swecli.core.workspace.environment import scrubbed_environment
+from swecli.core.workspace.listing import list_tree
+from swecli.core.workspace.search import SearchError, SearchRequest, SearchResult, find_ripgrep, search
+
+FILES: dict[str, bytes] = {
+    "a.py": b"import os\nneedle = 1\nend\n",
+    "crlf.txt": b"one\r\nneedle\r\nthree",
+    "wide.txt": "\ufeffneedle ä\r\n".encode("utf-16-le"),
+    "blob.bin": b"needle\0\xff",
+    "long.txt": b"x" * 3_000 + b" needle\n",
+    ".hidden/a.cfg": b"needle\n",
+    ".git/config": b"needle\n",
+    ".gitignore": b"ignored/\n",
+    "ignored/x.py": b"needle\n",
+    "sub/.swecliignore": b"own.py\n",
+    "sub/own.py": b"needle\n",
+    "sub/b.py": b"Needle\nneedle again\n",
+    "odd\nname.txt": b"nothing\n",
+}
+
+
+@pytest.fixture(params=["ripgrep", "worker"])
+def environment(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
+    made = scrubbed_environment(os.environ)
+    if request.param == "worker":
+        return {**made, "PATH": "/nonexistent"}
+    if shutil.which("rg") is None:
+        pytest.skip("ripgrep is not installed")
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name, data in FILES.items():
+        path = tmp_path / "w" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return (tmp_path / "w").resolve()
+
+
+async def found(root: Path, environment: dict[str, str], pattern: str, **options: object) -> SearchResult:
+    place = root / str(options.pop("start", "."))
+    return await search(SearchRequest(pattern, place.resolve(), (root,), **options), environment)  # type: ignore[arg-type]
+
+
+def places(result: SearchResult, root: Path) -> list[tuple[str, int]]:
+    return [(line.path.relative_to(root).as_posix(), line.number) for line in result.lines if line.matched]
+
+
+async def test_finds_lines_that_are_not_ignored(root: Path, environment: dict[str, str]) -> None:
+    result = await found(root, environment, "needle")
+    assert places(result, root) == [
+        (".hidden/a.cfg", 1),
+        ("a.py", 2),
+        ("crlf.txt", 2),
+        ("long.txt", 1),
+        ("sub/b.py", 2),
+        ("wide.txt", 1),
+    ]
+    assert (result.matches, result.files, result.incomplete) == (6, 6, "")
+    assert max(len(line.text) for line in result.lines) < 500
+    assert next(line.text for line in result.lines if line.path.name == "crlf.txt") == "needle"
+
+
+async def test_options(root: Path, environment: dict[str, str]) -> None:
+    assert places(await found(root, environment, "NEEDLE$", ignore_case=True, glob="*.py"), root) == [("sub/b.py", 1)]
+    assert places(await found(root, environment, "needle$", start="crlf.txt"), root) == [("crlf.txt", 2)]
+    assert places(await found(root, environment, "needle", start="ignored"), root) == [("ignored/x.py", 1)]
+    assert places(await found(root, environment, "needle", glob="sub/*.py"), root) == [("sub/b.py", 2)]
+    assert places(await found(root, environment, "needle", glob="*.{cfg,txt}"), root)[0] == (".hidden/a.cfg", 1)
+    around = await found(root, environment, "needle", start="a.py", context=1)
+    assert [(line.number, line.text, line.matched) for line in around.lines] == [
+        (1, "import os", False),
+        (2, "needle = 1", True),
+        (3, "end", False),
+    ]
+    assert (await found(root, environment, "--needle")).lines == ()
+
+
+async def test_invalid_expression_shows_the_position(root: Path, environment: dict[str, str]) -> None:
+    with pytest.raises(SearchError, match="Invalid pattern") as refused:
+        await found(root, environment, "need(le")
+    assert "need(le" in str(refused.value)
+    assert "^" in str(refused.value)
+
+
+async def test_catastrophic_expression_is_stopped_and_the_loop_lives(root: Path) -> None:
+    (root / "bad.txt").write_text("x" * 60 + "\n")
+    beats = 0
+
+    async def heartbeat() -> None:
+        nonlocal beats
+        while True:
+            await asyncio.sleep(0.01)
+            beats += 1
+
+    beat = asyncio.create_task(heartbeat())
+    result = await found(root, {"PATH": ""}, "(x+x+)+y", seconds=0.5)
+    beat.cancel()
+    assert "stopped" in result.incomplete
+    assert beats > 20
+
+
+async def test_cancelled_search_ends_at_once(root: Path) -> None:
+    (root / "bad.txt").write_text("x" * 60 + "\n")
+    task = asyncio.create_task(found(root, {"PATH": ""}, "(x+x+)+y"))
+    await asyncio.sleep(0.2)
+    start = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - start < 0.5
+
+
+def test_ripgrep_of_the_workspace_is_not_run(tmp_path: Path) -> None:
+    for folder in ("w/bin", "home"):
+        (tmp_path / folder).mkdir(parents=True)
+        program = tmp_path / folder / "rg"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    (tmp_path / "sneaky").symlink_to(tmp_path / "w" / "bin")
+    search_path = os.pathsep.join(("", ".", f"{tmp_path}/w/bin", f"{tmp_path}/sneaky", f"{tmp_path}/home"))
+    assert find_ripgrep(search_path, ((tmp_path / "w").resolve(),)) == f"{tmp_path}/home/rg"
+
+
+async def test_unsuitable_ripgrep_falls_back_to_the_worker(root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "rg").write_text("#!/bin/sh\necho 'error: unrecognized flag' >&2\nexit 2\n")
+    (folder / "rg").chmod(0o755)
+    assert (await found(root, {"PATH": str(folder)}, "needle")).matches == 6
+
+
+async def test_listing(root: Path) -> None:
+    environment = {"PATH": ""}
+    whole = await list_tree(root, (root,), environment=environment, depth=1)
+    assert [entry.path for entry in whole.entries] == sorted(
+        [".gitignore", ".hidden", "a.py", "blob.bin", "crlf.txt", "long.txt", "odd\nname.txt", "sub", "wide.txt"]
+    )
+    few = await list_tree(root, (root,), environment=environment, limit=3)
+    assert (len(few.entries), few.total, {entry.depth for entry in few.entries}) == (3, 12, {1})
+    named = await list_tree(root, (root,), environment=environment, glob="*.py")
+    assert [entry.path for entry in named.entries] == ["a.py", "sub/b.py"]
+
+
+@pytest.fixture
+def oddly_named(tmp_path: Path) -> Path:
+    try:
+        (tmp_path / os.fsdecode(b"\xff\xfe.txt")).write_text("")
+    except OSError:
+        pytest.skip("the file system refuses such names")
+    return tmp_path.resolve()
+
+
+async def test_listing_survives_names_that_are_no_text(oddly_named: Path) -> None:
+    listing = await list_tree(oddly_named, (oddly_named,), environment={})
+    assert [os.fsencode(entry.path) for entry in listing.entries] == [b"\xff\xfe.txt"]
