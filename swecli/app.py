@@ -1,1 +1,93 @@
-"""Composition root: settings -> services -> session. Nothing else builds services."""
+"""Composition root: options and settings -> services -> session. Nothing else builds services."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import traceback
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from swecli.assembly.models import chosen_model, model_factory
+from swecli.assembly.services import build_services, project_instructions, session_environment
+from swecli.assembly.startup import flags_of, read_startup
+from swecli.assembly.storage import Stored, open_storage
+from swecli.core.engine.services import ModelUnavailable, Services
+from swecli.core.engine.session import Session
+from swecli.core.engine.tool_batch import run_lines
+from swecli.core.llm.types import ModelClient
+from swecli.core.protocol.events import Mode
+from swecli.launch import LaunchOptions
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Everything that a session is made of, built off the event loop."""
+
+    services: Services
+    stored: Stored
+    model: str | None
+    environment: str
+    notices: tuple[str, ...]
+
+
+async def open_session(options: LaunchOptions) -> Session:
+    """The session that the options ask for, started. Closing it releases everything.
+
+    Raises:
+        StartError: it can't start; one line for the user.
+    """
+    parts = await asyncio.to_thread(_build, options)
+    session = Session(parts.stored.session_id, parts.services, parts.stored.make_log, parts.stored.history)
+    parts.stored.tell = lambda text: session.notice(text, "error")
+    session.start(parts.model, parts.environment)
+    for notice in parts.notices:
+        session.notice(notice, "warning")
+    return session
+
+
+def _build(options: LaunchOptions) -> _Parts:
+    environment = dict(os.environ)
+    startup = read_startup(options.cwd, environment, flags_of(options))
+    settings = startup.loaded.settings
+    model = chosen_model(options, settings, environment)
+    make_client = model_factory(options, settings, environment)
+    instructions = project_instructions(options, startup)
+    stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
+    state = startup.paths.state
+    services = build_services(
+        options, startup, instructions, make_client, lambda error: _report(error, state, options.debug)
+    )
+    notices = (*startup.notices, *stored.notices, *instructions.notices)
+    return _Parts(services, stored, model, session_environment(options, startup), notices)
+
+
+def _report(error: BaseException, state: Path, debug: bool) -> None:
+    """Write an internal failure with its traceback to the state directory, and with ``--debug`` to stderr."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (state / "errors.log").open("a", encoding="utf-8", errors="replace") as log:
+            log.write(text + "\n")
+    except OSError:
+        debug = True
+    if debug:
+        os.write(2, text.encode("utf-8", "replace"))
+
+
+async def tool_batch(lines: Iterable[str]) -> AsyncIterator[str]:
+    """One result line of JSON for each line ``{id, name, arguments, cwd, mode, approve}``."""
+
+    def no_model(model: str) -> ModelClient:
+        raise ModelUnavailable(f"a batch of tool calls asks no model (not {model} either)")
+
+    def make_services(cwd: Path, mode: Mode) -> Services:
+        options = LaunchOptions(cwd=cwd, headless=True, mode=mode, store=False)
+        startup = read_startup(cwd, dict(os.environ), flags_of(options))
+        instructions = project_instructions(options, startup)
+        services = build_services(options, startup, instructions, no_model, lambda error: None)
+        return replace(services, policy=replace(services.policy, mode=mode))
+
+    async for line in run_lines(lines, make_services):
+        yield line

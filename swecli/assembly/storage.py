@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ DATABASE = "sessions.db"
 
 @dataclass(slots=True)
 class Stored:
-    """One session in its store. ``tell`` is called with troubles of the disk while the session runs."""
+    """One session in its store, leased by this process. ``tell`` takes troubles of the disk while it runs."""
 
     session_id: str
     history: Sequence[Event]
@@ -31,18 +31,37 @@ class Stored:
     tell: Callable[[str], None] = field(default=lambda _text: None)
 
     def make_log(self, publish: Callable[[Sequence[Event]], None]) -> EventLog:
-        """The journal that writes this session."""
-        return Journal(
-            self.store.append,
-            publish,
-            lambda text: self.tell(text),
-            on_recovery=lambda text: self.tell(text),
+        """The journal that writes this session; closing it releases the session. Needs a running event loop."""
+        journal = Journal(
+            self.store.append, publish, lambda text: self.tell(text), on_recovery=lambda text: self.tell(text)
         )
+        return _ReleasingLog(journal, self)
+
+    def release(self) -> None:
+        """Give the session back and close the store."""
+        with suppress(sqlite3.Error):  # a lease that can't be given back ends with the process
+            self.store.release(self.session_id)
+        self.store.close()
 
 
-@contextmanager
-def open_storage(options: LaunchOptions, directory: Path, model: str) -> Generator[Stored, None, None]:
-    """The session that the options name, or a new one; released at the end.
+@dataclass(frozen=True, slots=True)
+class _ReleasingLog:
+    journal: Journal
+    stored: Stored
+
+    def append(self, event: Event) -> None:
+        self.journal.append(event)
+
+    async def barrier(self) -> None:
+        await self.journal.barrier()
+
+    async def close(self) -> None:
+        await self.journal.close()
+        self.stored.release()
+
+
+def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
+    """The session that the options name, or a new one.
 
     Raises:
         StartError: the session to continue does not exist or is open elsewhere.
@@ -54,22 +73,16 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Generat
         session_id = _continued(options, store)
         if session_id is None:
             session_id = store.create(str(options.cwd), model, __version__).id
-            history: Sequence[Event] = ()
-        else:
-            store.lease(session_id)
-            history = store.load(session_id, notices.append)
+            return Stored(session_id, (), tuple(notices), store)
+        store.lease(session_id)
+        history = store.load(session_id, notices.append)
+        return Stored(session_id, history, tuple(notices), store)
     except SessionError as error:
         store.close()
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
     except BaseException:
         store.close()
         raise
-    try:
-        yield Stored(session_id, history, tuple(notices), store)
-    finally:
-        with suppress(sqlite3.Error):  # a lease that can't be given back ends with the process
-            store.release(session_id)
-        store.close()
 
 
 def _continued(options: LaunchOptions, store: SessionStore) -> str | None:

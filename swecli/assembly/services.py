@@ -1,0 +1,93 @@
+"""From options and settings to the services of a session."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+from swecli import __version__
+from swecli.assembly.startup import Startup
+from swecli.core.config.settings import AgentSettings
+from swecli.core.context_management.budget import Limits
+from swecli.core.context_management.context_manager import ContextManager, PromptTexts
+from swecli.core.context_management.environment import environment_note
+from swecli.core.context_management.instructions import Instructions, load_instructions
+from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
+from swecli.core.permissions.decide import decide
+from swecli.core.permissions.types import Policy, Rule
+from swecli.core.tools.builtin import builtin_tools
+from swecli.core.tools.registry import ToolRegistry
+from swecli.core.workspace.environment import scrubbed_environment
+from swecli.core.workspace.git_facts import git_facts
+from swecli.launch import LaunchOptions
+
+
+def project_instructions(options: LaunchOptions, startup: Startup) -> Instructions:
+    """The instruction files that hold for the working directory."""
+    return load_instructions(options.cwd, user_directory=startup.paths.config)
+
+
+def build_services(
+    options: LaunchOptions,
+    startup: Startup,
+    instructions: Instructions,
+    make_client: ModelFactory,
+    report_defect: Callable[[BaseException], None],
+) -> Services:
+    """Everything that a session needs besides its history and its store."""
+    settings = startup.loaded.settings
+    registry = ToolRegistry(builtin_tools())
+    texts = PromptTexts(
+        base=options.system_prompt,
+        append=options.append_system_prompt or "",
+        instructions=instructions.render(),
+        headless=options.headless and options.input_format == "text",
+    )
+    roots = (options.cwd, *options.add_dirs)
+    return Services(
+        workspace=Workspace(options.cwd, roots, scrubbed_environment(startup.environment)),
+        tools=registry,
+        context=ContextManager(registry.schemas(), texts, context_limits(settings.agent)),
+        make_client=make_client,
+        decide=decide,
+        policy=build_policy(options, startup),
+        limits=TurnLimits(max_steps=settings.agent.max_steps, max_tokens=options.max_tokens),
+        version=__version__,
+        report_defect=report_defect,
+        instructions=tuple(str(path) for path in instructions.paths),
+    )
+
+
+def context_limits(agent: AgentSettings) -> Limits:
+    """The context limits of the settings."""
+    return Limits(agent.warn, agent.compact_trigger, agent.hard_block, agent.context_budget, agent.max_output_tokens)
+
+
+def build_policy(options: LaunchOptions, startup: Startup) -> Policy:
+    """Mode, rules and trust that the permission decision starts from."""
+    rules = [Rule(rule.effect, rule.text, rule.scope, rule.origin) for rule in startup.loaded.rules]
+    rules += [Rule("allow", text, "flag", "--allowed-tools") for text in options.allowed_tools]
+    rules += [Rule("deny", text, "flag", "--disallowed-tools") for text in options.disallowed_tools]
+    return Policy(
+        mode=startup.loaded.settings.approval.mode,
+        rules=tuple(rules),
+        trust=startup.trust.state,
+        sandbox="off",
+        yolo=options.yolo,
+        own_dirs=tuple(str(path) for path in startup.paths.all),
+        home=os.path.realpath(Path.home()),
+    )
+
+
+def session_environment(options: LaunchOptions, startup: Startup) -> str:
+    """What the model is told about date, place and platform when the session begins."""
+    return environment_note(
+        today=date.today(),
+        cwd=str(options.cwd),
+        platform=f"{platform.system()} {platform.release()}",
+        shell=Path(startup.environment.get("SHELL", "")).name,
+        git=git_facts(options.cwd) is not None,
+    )
