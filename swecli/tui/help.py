@@ -10,6 +10,7 @@ from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 KEYS: tuple[tuple[str, str], ...] = (
     ("Enter", "send; while the model works: steer it at its next step"),
     ("Tab", "complete; while the model works: queue for after this turn"),
+    ("Tab, on an empty prompt", "walk through the transcript: Up Down, Enter opens, y copies, Esc back"),
     ("Shift+Enter, Ctrl+J, \\ Enter", "new line"),
     ("Esc", "close what is open, clear the selection, interrupt"),
     ("Ctrl+C", "copy the selection, interrupt or clear; twice quits"),

@@ -60,7 +60,7 @@ def run(
     code = app.return_code or 0
     if app.failure is not None:
         sys.stderr.write(f"swecli: {app.failure}\n")
-    elif app.spoke:
+    elif app.stage.spoke:
         sys.stdout.write(farewell(app.stage.state.last_answer, options.resume_hint))
     if stray := terminal.stray_output():
         sys.stderr.write(f"Written to the terminal meanwhile:\n{_safe(stray)}\n")

@@ -63,6 +63,10 @@ class Slot(Vertical):
         if self.panel is not None:
             self.panel.escape()
 
+    def focus_panel(self) -> None:
+        """Give the keyboard back to what is in the slot."""
+        (self.panel or self._prompt.editor).focus()
+
     def expand_panel(self) -> bool:
         """Give the panel more of the screen, or less again; whether it wanted that."""
         return self.panel is not None and self.panel.toggle_expanded()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission
-from swecli.core.protocol.events import Event, FileChanged, TurnEnded
+from swecli.core.protocol.events import Event, FileChanged, TurnEnded, TurnStarted
 from swecli.tui.bridge import FRAME, Bridge
 from swecli.tui.link import OpenSession, SessionLink
 from swecli.tui.state import UiState
@@ -30,7 +30,7 @@ class Screen(Protocol):
         """Writes that the terminal has not taken yet."""
         ...
 
-    def show_events(self, events: Sequence[Event]) -> None:
+    def show_events(self, batch: Sequence[Event]) -> None:
         """Put events into the transcript."""
         ...
 
@@ -50,6 +50,7 @@ class Stage:
         self._screen = screen
         self._read_branch = branch
         self._branch = ""
+        self._spoke = False
         self._reading: asyncio.Task[None] | None = None
         self._remote = bool(os.environ.get("SSH_CONNECTION"))
         self.link = SessionLink()
@@ -59,6 +60,11 @@ class Stage:
     def opened(self) -> bool:
         """Whether a session is there."""
         return self.link.port is not None
+
+    @property
+    def spoke(self) -> bool:
+        """Whether there was a conversation to continue."""
+        return self._spoke
 
     def is_busy(self) -> bool:
         """Whether a turn runs, as far as the screen knows."""
@@ -126,6 +132,7 @@ class Stage:
 
     def _apply(self, batch: Sequence[Event]) -> None:
         self._screen.show_events(batch)
+        self._spoke = self._spoke or any(isinstance(event.body, TurnStarted) for event in batch)
         self.state.feed(batch)
         if any(isinstance(event.body, TurnEnded | FileChanged) for event in batch):
             self.refresh_branch()

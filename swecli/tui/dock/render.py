@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from textual.strip import Strip
 
-from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock, TextBlock
+from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.tui.safe_text import SafeText, sanitise
 from swecli.tui.transcript.diff import render_diff
+from swecli.tui.transcript.display import render_display
 from swecli.tui.transcript.palette import DARK, LIGHT, Palette
 from swecli.tui.transcript.rows import Row, plain_rows, segment
 
@@ -25,10 +26,8 @@ def _rows(block: DisplayBlock, width: int, palette: Palette) -> list[Row]:
             return render_diff(block, width, palette, header=False)
         case TerminalBlock():
             return _command(block, width, palette)
-        case TextBlock():
-            return plain_rows(sanitise(block.text), width, palette.dim if block.style == "dim" else palette.text)
         case _:
-            return []
+            return render_display(block, width, palette)
 
 
 def _command(block: TerminalBlock, width: int, palette: Palette) -> list[Row]:

@@ -35,7 +35,6 @@ class PromptEditor(TextArea):
     class Submitted(Message):
         """The user sent the text. ``queue`` asks to keep it for after the running turn."""
 
-        text: str
         queue: bool = False
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -90,6 +89,10 @@ class PromptEditor(TextArea):
         result = self.replace(self.pastes.fold(text), *self.selection, maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 
+    def submit(self, *, queue: bool = False) -> None:
+        """Send what is there; whoever handles the message takes it."""
+        self.post_message(self.Submitted(queue))
+
     def kill_all(self) -> None:
         """Clear the prompt; Ctrl+Y brings the text back."""
         if self.text:
@@ -126,7 +129,7 @@ class PromptEditor(TextArea):
             row = self.cursor_location[0]
             self.replace("\n", (row, column - 1), (row, column), maintain_selection_offset=False)
         else:
-            self.post_message(self.Submitted(self.message))
+            self.submit()
 
     def _backspace(self) -> None:
         row, column = self.cursor_location

@@ -1,0 +1,76 @@
+"""Search in the transcript: a line in place of the prompt."""
+
+from __future__ import annotations
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from swecli.tui.dock.panel import DockPanel
+from swecli.tui.transcript.view import Transcript
+
+DELAY = 0.08
+"""Seconds after a key before a long transcript is searched."""
+
+
+class FindPanel(DockPanel):
+    """Typing finds the newest match, Enter and Up the ones before it."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        super().__init__()
+        self._transcript = transcript
+        self._query = Input(placeholder="Find in the transcript", compact=True)
+
+    def compose(self) -> ComposeResult:
+        yield self._query
+        yield Static("", classes="dock--note", id="found", markup=False)
+
+    def on_mount(self) -> None:
+        self._query.focus()
+        self._tell()
+        self.watch(self._transcript, "found", self._tell, init=False)
+
+    def on_unmount(self) -> None:
+        self._transcript.clear_find()
+
+    def on_key(self, event: events.Key) -> None:
+        match event.key:
+            case "up" | "ctrl+p" | "ctrl+f":
+                self._transcript.action_find_previous()
+            case "down" | "ctrl+n":
+                self._transcript.action_find_next()
+            case "pageup":
+                self._transcript.action_page_up()
+            case "pagedown":
+                self._transcript.action_page_down()
+            case _:
+                return
+        event.stop()
+        event.prevent_default()
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        query = event.value
+
+        def search() -> None:
+            if query == self._query.value:
+                self._transcript.find(query) if query.strip() else self._transcript.clear_find()
+
+        self.set_timer(DELAY, search)
+
+    @on(Input.Submitted)
+    def _next(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._transcript.action_find_previous()
+
+    def _tell(self) -> None:
+        found = self._transcript.found
+        if not found.query:
+            text = "enter older · ↓ newer · esc leaves"
+        elif not found.total:
+            text = "nothing found · esc leaves"
+        else:
+            text = f"{found.current} of {found.total} · enter older · ↓ newer · esc leaves"
+        self.query_one("#found", Static).update(Content(text))

@@ -1,0 +1,36 @@
+"""Messages that wait for the running turn, shown above the editor."""
+
+from __future__ import annotations
+
+from textual.content import Content
+from textual.widgets import Static
+
+from swecli.core.protocol.events import Queued
+from swecli.tui.safe_text import safe_line
+
+SHOWN = 3
+
+
+class Waiting(Static):
+    """The newest few, one line each."""
+
+    DEFAULT_CSS = "Waiting { height: auto; color: $foreground-muted; display: none; }"
+
+    def __init__(self) -> None:
+        super().__init__("", id="queue", markup=False)
+        self.queue: tuple[Queued, ...] = ()
+
+    def show(self, queue: tuple[Queued, ...]) -> None:
+        """Replace what is shown."""
+        if queue == self.queue:
+            return
+        self.queue = queue
+        lines = [
+            Content(f"{'↳ next step' if entry.steer else '⧗ after this turn'}: {safe_line(entry.text)}")
+            for entry in queue[-SHOWN:]
+        ]
+        if len(queue) > SHOWN:
+            lines.insert(0, Content(f"… {len(queue) - SHOWN} more"))
+        width = max(1, self.app.size.width - 1)
+        self.display = bool(queue)
+        self.update(Content("\n").join([line.truncate(width, ellipsis=True) for line in lines]))
