@@ -1,14 +1,20 @@
 """Command line: arguments only; a front-end is imported after it has been chosen."""
 
-from __future__ import annotations
-
 import sys
 
 
-def main() -> int:
-    """Entry point of the ``swecli`` command. Returns the exit code."""
-    from swecli import __version__
+def main(argv: list[str] | None = None) -> int:
+    """Entry point of the ``swecli`` command. Returns the exit status."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments == ["--version"]:
+        from swecli import __version__
 
-    if sys.argv[1:2] == ["--version"]:
         sys.stdout.write(f"swecli {__version__}\n")
-    return 0
+        return 0
+    from swecli.command_line.dispatch import dispatch
+
+    return dispatch(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.core.protocol.commands import Command, ReplyPermission
 from swecli.core.protocol.events import (
     Budget,
@@ -26,7 +26,9 @@ from swecli.headless.output import Output, safe
 from swecli.headless.printers import closing_lines, trouble_line
 
 MAX_LINES = 60
-"""Lines of a block that are shown; a longer one is cut in the middle."""
+"""Lines of a diff or of a command's output that are shown; a longer one is cut in the middle."""
+MAX_OTHER_LINES = 12
+"""The same for all other blocks."""
 
 
 class TranscriptPrinter:
@@ -99,8 +101,9 @@ class TranscriptPrinter:
     def _blocks(self, blocks: Sequence[DisplayBlock]) -> None:
         for block in blocks:
             lines = block_lines(block)
-            if len(lines) > MAX_LINES:
-                half = MAX_LINES // 2
+            limit = MAX_LINES if isinstance(block, DiffBlock | TerminalBlock) else MAX_OTHER_LINES
+            if len(lines) > limit:
+                half = limit // 2
                 lines = [*lines[:half], f"... {len(lines) - 2 * half} lines ...", *lines[-half:]]
             self._write((f"    {line}".rstrip() for line in lines), gap=False)
 

@@ -1,0 +1,1 @@
+"""What stands behind the command line: its arguments, its subcommands, and what standard input brings."""

@@ -1,0 +1,260 @@
+"""The arguments of the main form and their checks. The result is a ``LaunchOptions``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn, get_args
+
+from swecli import __version__
+from swecli.exit_codes import ExitCode
+from swecli.launch import InputFormat, LaunchOptions, OutputFormat, PermissionMode, StartError
+
+_EPILOG = """subcommands:
+  swecli demo              the program on a sample project with a scripted model: no key, no network
+  swecli sessions          the stored sessions of this folder
+  swecli config            every setting, its value and where it comes from
+  swecli debug decode|tool --batch   for bug reports: decode recorded answers, run single tool calls
+
+keys and addresses come from the usual variables: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
+ANTHROPIC_BASE_URL. Exit status: 0 ok, 1 failure, 2 usage, 41 key refused, 42 bad input, 52 configuration,
+53 turn limit, 60 token cap, 61 context full, 62 an approval was needed and nobody could be asked,
+75 try again later, 130 and 143 stopped by a signal."""
+
+
+class UsageError(StartError):
+    """The arguments make no sense. One line, exit status 2."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message} (swecli --help lists the options)", ExitCode.USAGE)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaint is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def main_parser() -> Parser:
+    """The parser of the form without a subcommand."""
+    parser = Parser(
+        prog="swecli",
+        description="A terminal coding agent whose context you can see, trust and take back.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("prompt", nargs="?", default="", help="first message; a single word may be a subcommand")
+    parser.add_argument("--version", action="version", version=f"swecli {__version__}")
+    _output_options(parser.add_argument_group("one shot, without a screen"))
+    _session_options(parser.add_argument_group("sessions"))
+    _model_options(parser.add_argument_group("model"))
+    _scope_options(parser.add_argument_group("permissions and scope"))
+    _prompt_options(parser.add_argument_group("instructions"))
+    parser.add_argument("--debug", action="store_true", help="show internal failures with their traceback")
+    return parser
+
+
+Group = argparse._ArgumentGroup  # pyright: ignore[reportPrivateUsage] - argparse has no public name for it
+
+
+def _output_options(group: Group) -> None:
+    group.add_argument(
+        "-p", "--print", nargs="?", const="", default=None, metavar="TEXT", help="answer on standard output and end"
+    )
+    group.add_argument("--output-format", choices=_visible(get_args(OutputFormat)), default="text")
+    group.add_argument("--input-format", choices=get_args(InputFormat), default="text", help="of standard input")
+    group.add_argument("--max-turns", type=_count, metavar="N", help="model steps of a turn")
+    group.add_argument("--max-tokens", type=_count, metavar="N", help="input and output tokens of the session")
+
+
+def _session_options(group: Group) -> None:
+    group.add_argument("-c", "--continue", dest="continue_newest", action="store_true", help="the newest session")
+    group.add_argument(
+        "-r", "--resume", nargs="?", const="", metavar="ID", help="a stored session, by the beginning of its id"
+    )
+    group.add_argument("--no-session", action="store_true", help="store nothing of this session")
+
+
+def _model_options(group: Group) -> None:
+    group.add_argument("-m", "--model", metavar="PROVIDER/NAME")
+    group.add_argument("--base-url", metavar="URL", help="address of the provider's API")
+    group.add_argument("--effort", metavar="WORD", help="how much the model thinks, in the provider's word")
+
+
+def _scope_options(group: Group) -> None:
+    group.add_argument("--permission-mode", choices=get_args(PermissionMode))
+    group.add_argument("--yolo", action="store_true", help="run everything without asking; for containers")
+    group.add_argument(
+        "--allowed-tools",
+        action="append",
+        default=[],
+        metavar="RULES",
+        help="for example 'edit_file,run_command(git *)'",
+    )
+    group.add_argument("--disallowed-tools", action="append", default=[], metavar="RULES")
+    group.add_argument("-C", "--cwd", metavar="DIR", help="work in this folder")
+    group.add_argument("--add-dir", action="append", default=[], metavar="DIR", help="one more folder to work in")
+
+
+def _prompt_options(group: Group) -> None:
+    for name, what in (("system-prompt", "replaces the system prompt"), ("append-system-prompt", "is added to it")):
+        either = group.add_mutually_exclusive_group()
+        either.add_argument(f"--{name}", metavar="TEXT", help=what)
+        either.add_argument(f"--{name}-file", metavar="FILE")
+
+
+def _visible(formats: Sequence[str]) -> list[str]:
+    """The formats that can be chosen; the transcript belongs to the demonstration."""
+    return [name for name in formats if name != "transcript"]
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1")
+    return int(text)
+
+
+def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str], *, is_root: bool) -> LaunchOptions:
+    """Check the parsed arguments. The prompt is as given; standard input comes later.
+
+    Raises:
+        UsageError: they contradict each other, or name something that does not exist.
+    """
+    _check(arguments)
+    if arguments.yolo and is_root and not in_container(environment):
+        raise UsageError(
+            "--yolo as root would let the model change the whole machine; use another account or a container, "
+            "or set IS_SANDBOX=1 where this machine is one"
+        )
+    prompts = [text for text in (arguments.print, arguments.prompt) if text]
+    cwd = working_directory(arguments.cwd)
+    _no_directory(prompts, cwd)
+    one_shot = arguments.print is not None or arguments.output_format != "text" or arguments.input_format != "text"
+    return LaunchOptions(
+        cwd=cwd,
+        add_dirs=tuple(_directory(name, cwd, "--add-dir") for name in arguments.add_dir),
+        prompt="\n\n".join(clean(text) for text in prompts),
+        headless=one_shot,
+        output_format=arguments.output_format,
+        input_format=arguments.input_format,
+        model=arguments.model,
+        base_url=arguments.base_url,
+        effort=arguments.effort,
+        mode=arguments.permission_mode,
+        yolo=arguments.yolo,
+        allowed_tools=rules(arguments.allowed_tools),
+        disallowed_tools=rules(arguments.disallowed_tools),
+        continue_newest=arguments.continue_newest,
+        resume=arguments.resume,
+        store=not arguments.no_session,
+        max_steps=arguments.max_turns,
+        max_tokens=arguments.max_tokens,
+        system_prompt=_text_or_file(arguments.system_prompt, arguments.system_prompt_file, "--system-prompt-file"),
+        append_system_prompt=_text_or_file(
+            arguments.append_system_prompt, arguments.append_system_prompt_file, "--append-system-prompt-file"
+        ),
+        debug=arguments.debug,
+    )
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.resume == "":
+        raise UsageError("-r needs a session's id; `swecli sessions` lists them, and -c continues the newest")
+    if arguments.continue_newest and arguments.resume:
+        raise UsageError("-c continues the newest session, -r a certain one: give one of them")
+    if arguments.no_session and (arguments.continue_newest or arguments.resume):
+        raise UsageError("--no-session stores nothing, so it can't continue a session")
+    if arguments.yolo and arguments.permission_mode == "plan":
+        raise UsageError("--yolo runs everything, the plan mode nothing: give one of them")
+    model = arguments.model
+    if model is not None and ("/" not in model or not all(model.split("/", 1))):
+        raise UsageError(f"-m {model!r} must be PROVIDER/NAME, for example openai/NAME or anthropic/NAME")
+
+
+def _no_directory(prompts: Sequence[str], cwd: Path) -> None:
+    """A folder where a message is expected is most likely meant to be the place to work in."""
+    if len(prompts) == 1 and _exists_as_directory(cwd / Path(prompts[0]).expanduser()):
+        raise UsageError(f"{prompts[0]} is a directory; to work there: swecli -C {prompts[0]}")
+
+
+def _exists_as_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # too long for a name, or with a null byte: a message
+        return False
+
+
+def working_directory(name: str | None) -> Path:
+    """The folder to work in: the one given, or where the program was started. Links are followed.
+
+    Raises:
+        StartError: it is none, or is not there any more.
+    """
+    try:
+        here = Path(os.getcwd())
+    except OSError as error:
+        if name is None or not os.path.isabs(name):
+            raise StartError(
+                f"the current directory is gone ({error.strerror}); change to another one", ExitCode.BAD_INPUT
+            ) from error
+        here = Path("/")
+    return _directory(name, here, "-C") if name is not None else here.resolve()
+
+
+def _directory(name: str, base: Path, option: str) -> Path:
+    path = base / Path(name).expanduser()
+    if not _exists_as_directory(path):
+        what = "not a directory" if _reach(path.exists) else "no such directory"
+        raise UsageError(f"{option} {name}: {what}")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise UsageError(f"{option} {name}: not readable")
+    return path.resolve()
+
+
+def _reach(exists: Callable[[], bool]) -> bool:
+    try:
+        return exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _text_or_file(text: str | None, file: str | None, option: str) -> str | None:
+    if file is None:
+        return None if text is None else clean(text)
+    try:
+        return Path(file).expanduser().read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{option} {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{option} {file}: no text in UTF-8") from error
+
+
+def rules(values: Sequence[str]) -> tuple[str, ...]:
+    """Permission rules from comma-separated lists; a comma within parentheses belongs to the rule."""
+    found: list[str] = []
+    for value in values:
+        depth, rule = 0, ""
+        for character in clean(value):
+            depth += (character == "(") - (character == ")")
+            if character == "," and depth <= 0:
+                found.append(rule)
+                rule = ""
+            else:
+                rule += character
+        found.append(rule)
+    return tuple(rule.strip() for rule in found if rule.strip())
+
+
+def clean(text: str) -> str:
+    """An argument as text: bytes that are no UTF-8 become U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def in_container(environment: Mapping[str, str], root: Path = Path("/")) -> bool:
+    """Whether this runs in a container or in what the user calls a sandbox."""
+    marks = (root / ".dockerenv", root / "run" / ".containerenv")
+    return environment.get("IS_SANDBOX", "") not in ("", "0") or any(mark.exists() for mark in marks)

@@ -1,0 +1,94 @@
+"""From arguments to a front-end or subcommand, and from its failures to one line and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from types import TracebackType
+
+from swecli.command_line.arguments import UsageError, launch_options, main_parser
+from swecli.command_line.standard_input import is_terminal, joined, read_piped
+from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions, StartError
+
+SUBCOMMANDS = ("demo", "sessions", "config", "debug")
+"""Words that are no message when they come first; each is a function of ``subcommands``."""
+
+
+def dispatch(arguments: Sequence[str]) -> int:
+    """Run what the arguments ask for. Returns the exit status."""
+    _one_line_for_defects("--debug" in arguments)
+    try:
+        return int(_run(arguments))
+    except StartError as error:
+        sys.stderr.write(f"swecli: {error}\n")
+        return int(error.exit_code)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        from swecli.headless.output import detach_stdout
+
+        detach_stdout()
+        return int(ExitCode.FAILURE)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    if arguments and arguments[0] in SUBCOMMANDS:
+        from swecli.command_line import subcommands
+
+        return getattr(subcommands, arguments[0])(arguments[1:])
+    options = launch_options(main_parser().parse_args(arguments), os.environ, is_root=is_root())
+    return launch(with_standard_input(options))
+
+
+def is_root() -> bool:
+    """Whether this process may do everything."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def with_standard_input(options: LaunchOptions) -> LaunchOptions:
+    """Without a terminal there is no screen: then the run is a one-shot, and what is piped in joins the message.
+
+    Raises:
+        StartError: there is nothing to do.
+    """
+    person, screen = is_terminal(sys.stdin), is_terminal(sys.stdout)
+    if not options.headless and not screen:
+        sys.stderr.write("swecli: standard output is no terminal: answering as with -p\n")
+    options = replace(options, headless=options.headless or not person or not screen)
+    if not options.headless or options.input_format != "text":
+        return options
+    if not person:
+        stream = sys.stdin.buffer if sys.stdin is not None else None  # pyright: ignore[reportUnnecessaryComparison]
+        options = replace(options, prompt=joined(options.prompt, read_piped(stream, options.prompt)))
+    if not options.prompt.strip():
+        if person:
+            raise UsageError('-p needs a message: swecli -p "what to do"')
+        raise StartError("standard input is empty: there is nothing to do", ExitCode.BAD_INPUT)
+    return options
+
+
+def launch(options: LaunchOptions) -> int:
+    """Open the session and run the front-end that the options ask for."""
+    from swecli.command_line.front_ends import run_headless, run_interactive
+
+    if options.headless:
+        return run_headless(options)
+    return run_interactive(options)
+
+
+def _one_line_for_defects(debug: bool) -> None:
+    """An unexpected failure is one line, not a traceback, unless asked for."""
+    if debug:
+        return
+
+    def show(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+        detail = " ".join(str(error).split())[:300]
+        sys.stderr.write(
+            f"swecli: internal failure: {kind.__name__}: {detail}. What was stored is kept; "
+            "run again with --debug for the traceback.\n"
+        )
+
+    sys.excepthook = show
