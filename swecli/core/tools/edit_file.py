@@ -7,7 +7,7 @@ from pydantic import Field
 from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.file_change import FileChange, present
-from swecli.core.tools.files import explained, in_thread, missing, plural
+from swecli.core.tools.files import explained, missing, plural, reading, writing
 from swecli.core.workspace.atomic_write import StaleFileError
 from swecli.core.workspace.edit import EditError, replace_string
 from swecli.core.workspace.text_file import decode
@@ -35,10 +35,11 @@ class EditFile(Tool[EditFileParams]):
         return ctx.display(ctx.resolve(params.path))
 
     async def preview(self, params: EditFileParams, ctx: ToolContext) -> Preview:
-        return await in_thread(lambda: _plan(params, ctx)[0].preview(ctx))
+        return await reading(lambda _: _plan(params, ctx)[0].preview(ctx))
 
     async def run(self, params: EditFileParams, ctx: ToolContext) -> ToolOutcome:
-        return await in_thread(lambda: _apply(params, ctx))
+        change, lines = await reading(lambda _: _plan(params, ctx))
+        return await writing(lambda: _apply(change, lines, ctx))
 
 
 def _plan(params: EditFileParams, ctx: ToolContext) -> tuple[FileChange, tuple[int, ...]]:
@@ -57,8 +58,7 @@ def _plan(params: EditFileParams, ctx: ToolContext) -> tuple[FileChange, tuple[i
     return FileChange(path, data, edited.data, state), edited.lines
 
 
-def _apply(params: EditFileParams, ctx: ToolContext) -> ToolOutcome:
-    change, lines = _plan(params, ctx)
+def _apply(change: FileChange, lines: tuple[int, ...], ctx: ToolContext) -> ToolOutcome:
     try:
         changed = change.write()
     except (OSError, StaleFileError) as error:

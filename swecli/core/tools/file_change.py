@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 from swecli.core.protocol.blocks import DiffBlock
@@ -84,12 +83,6 @@ def present(path: Path) -> tuple[bytes, FileState] | None:
         return read_bytes(path, MAX_FILE)
     except FileNotFoundError:
         return None
-
-
-def unchanged(path: Path, data: bytes) -> ChangedFile:
-    """For a file that already has the wanted bytes."""
-    digest = sha256(data).hexdigest()
-    return ChangedFile(str(path), digest, digest)
 
 
 def _text(data: bytes) -> str:

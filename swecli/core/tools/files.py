@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
@@ -20,7 +21,16 @@ _FIND_SECONDS = 0.3
 _SKIPPED = frozenset((".git", "node_modules", ".venv", "venv", "__pycache__", ".tox", "target", "dist", "build"))
 
 
-async def in_thread(work: Callable[[], T]) -> T:
+async def reading(work: Callable[[Callable[[], bool]], T]) -> T:
+    """``work`` off the event loop. It gets a function that says whether to stop because nobody waits any more."""
+    cancelled = threading.Event()
+    try:
+        return await asyncio.to_thread(work, cancelled.is_set)
+    finally:
+        cancelled.set()
+
+
+async def writing(work: Callable[[], T]) -> T:
     """``work`` off the event loop. Once begun it ends, even when the caller is cancelled meanwhile: then the
     cancellation goes on after it, so that nothing is written behind anybody's back."""
     task = asyncio.ensure_future(asyncio.to_thread(work))

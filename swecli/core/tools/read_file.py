@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from swecli.core.protocol.blocks import ImageBlock, TextBlock
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.file_types import binary_kind, image_type, is_binary
-from swecli.core.tools.files import explained, in_thread, plural, readable_size
+from swecli.core.tools.files import explained, plural, readable_size, reading
 from swecli.core.tools.line_window import read_window
 from swecli.core.workspace.regular_file import open_regular, read_all
 from swecli.core.workspace.text_file import TextFile, decode
@@ -65,16 +65,16 @@ class ReadFile(Tool[ReadFileParams]):
     async def run(self, params: ReadFileParams, ctx: ToolContext) -> ToolOutcome:
         path = ctx.resolve(params.path)
 
-        def read() -> ToolOutcome:
+        def read(stop: Callable[[], bool]) -> ToolOutcome:
             try:
-                return _read(path, params)
+                return _read(path, params, stop)
             except OSError as error:
                 raise explained(error, path, ctx) from error
 
-        return await in_thread(read)
+        return await reading(read)
 
 
-def _read(path: Path, params: ReadFileParams) -> ToolOutcome:
+def _read(path: Path, params: ReadFileParams, stop: Callable[[], bool]) -> ToolOutcome:
     with open_regular(path) as (descriptor, status):
         head = os.read(descriptor, 8_192)
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -91,7 +91,7 @@ def _read(path: Path, params: ReadFileParams) -> ToolOutcome:
         if status.st_size <= _WHOLE:
             page = _page_of_text(decode(read_all(descriptor, status.st_size)), params)
         else:
-            page = _page_of_large(descriptor, params)
+            page = _page_of_large(descriptor, params, stop)
     notes = "".join(f"\n[{note}]" for note in page.notes)
     return ToolOutcome(page.text + notes, (TextBlock(page.text),), plural(page.shown, "line"))
 
@@ -108,8 +108,8 @@ def _page_of_text(file: TextFile, params: ReadFileParams) -> _Page:
     return _Page(text, shown, total, (*_more(params.offset, shown, total), *_form(file)))
 
 
-def _page_of_large(descriptor: int, params: ReadFileParams) -> _Page:
-    window = read_window(descriptor, params.offset, params.limit, MAX_CHARACTERS, _SECONDS)
+def _page_of_large(descriptor: int, params: ReadFileParams, stop: Callable[[], bool]) -> _Page:
+    window = read_window(descriptor, params.offset, params.limit, budget=MAX_CHARACTERS, seconds=_SECONDS, stop=stop)
     if not window.lines:
         if window.timed_out:
             raise ToolError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.file_change import FileChange, present
-from swecli.core.tools.files import explained, in_thread, plural, readable_size
+from swecli.core.tools.files import explained, plural, readable_size, reading, writing
 from swecli.core.workspace.atomic_write import StaleFileError
 from swecli.core.workspace.text_file import decode
 
@@ -29,10 +29,11 @@ class WriteFile(Tool[WriteFileParams]):
         return ctx.display(ctx.resolve(params.path))
 
     async def preview(self, params: WriteFileParams, ctx: ToolContext) -> Preview:
-        return await in_thread(lambda: _plan(params, ctx).preview(ctx))
+        return await reading(lambda _: _plan(params, ctx).preview(ctx))
 
     async def run(self, params: WriteFileParams, ctx: ToolContext) -> ToolOutcome:
-        return await in_thread(lambda: _apply(params, ctx))
+        change = await reading(lambda _: _plan(params, ctx))
+        return await writing(lambda: _apply(change, ctx))
 
 
 def _plan(params: WriteFileParams, ctx: ToolContext) -> FileChange:
@@ -64,8 +65,7 @@ def _plain(content: str) -> bytes:
         raise ToolError("content has an unpaired surrogate, which no file can hold. Nothing was written.") from error
 
 
-def _apply(params: WriteFileParams, ctx: ToolContext) -> ToolOutcome:
-    change = _plan(params, ctx)
+def _apply(change: FileChange, ctx: ToolContext) -> ToolOutcome:
     name = ctx.display(change.path)
     if change.changes_nothing:
         return ToolOutcome(f"{name} already has exactly this content; it was left alone.", (), "unchanged")

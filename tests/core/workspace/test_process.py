@@ -49,7 +49,7 @@ def zombies() -> list[int]:
 
 async def test_output_of_both_streams_status_and_directory(tmp_path: Path) -> None:
     result = await run("pwd; echo oops >&2; exit 3", tmp_path)
-    assert result.output == f"{os.path.realpath(tmp_path)}\noops\n"
+    assert result.output.endswith(f"/{tmp_path.name}\noops\n")
     assert (result.exit_status, result.ending, result.background) == (3, "exited", ())
 
 

@@ -1,0 +1,172 @@
+"""Listing, searching, running, asking and planning through the tools."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from swecli.core.protocol.blocks import FileListBlock, TerminalBlock, Todo, TodoBlock
+from swecli.core.tools.base import ToolError
+from tests.support.tool_context import ToolBench
+
+
+async def test_listing_marks_directories_and_leaves_ignored_files_out(bench: ToolBench) -> None:
+    for name in ("src/a.py", "src/deep/er/b.py", "out/x.o", "README.md"):
+        bench.file(name)
+    bench.file(".gitignore", "out/\n")
+    outcome = await bench.call("list_files")
+    assert outcome.text.split("\n") == [".gitignore", "README.md", "src/", "src/a.py", "src/deep/"]
+    assert outcome.detail == "5 entries"
+    named = await bench.call("list_files", path="src", glob="*.py")
+    assert named.text.split("\n") == ["src/a.py", "src/deep/er/b.py"]
+    assert (await bench.call("list_files", glob="*.rs")).text == "Nothing matches *.rs: ."
+
+
+async def test_listing_is_bounded_and_says_the_total(bench: ToolBench) -> None:
+    for number in range(350):
+        bench.file(f"f{number:03}")
+    outcome = await bench.call("list_files")
+    assert outcome.text.endswith("[300 of 350 entries; narrow it with path, glob or depth]")
+    (block,) = outcome.blocks
+    assert isinstance(block, FileListBlock)
+    assert (len(block.entries), block.total) == (300, 350)
+
+
+async def test_listing_a_file_or_nothing(bench: ToolBench) -> None:
+    bench.file("src/a.py")
+    with pytest.raises(ToolError, match="is a file; use read_file"):
+        await bench.call("list_files", path="src/a.py")
+    with pytest.raises(ToolError, match="Did you mean src"):
+        await bench.call("list_files", path="srcs")
+
+
+async def test_search_groups_by_file(bench: ToolBench) -> None:
+    bench.file("a.py", "import os\nlogin()\n")
+    bench.file("src/b.py", "def login():\n    pass\n")
+    outcome = await bench.call("search", pattern="login", context=1)
+    assert outcome.text.split("\n") == [
+        "2 matches in 2 files",
+        "a.py",
+        "    1- import os",
+        "    2: login()",
+        "src/b.py",
+        "    1: def login():",
+        "    2-     pass",
+    ]
+    assert outcome.detail == "2 matches in 2 files"
+    (block,) = outcome.blocks
+    assert isinstance(block, FileListBlock)
+    assert [(entry.path, entry.line) for entry in block.entries] == [("a.py", 2), ("src/b.py", 1)]
+
+
+async def test_search_is_bounded_and_counts_all(bench: ToolBench) -> None:
+    bench.file("a.txt", "hit\n" * 500)
+    outcome = await bench.call("search", pattern="hit", max_results=3)
+    assert outcome.text.count("hit") == 3
+    assert outcome.text.endswith("[3 of 500 matches shown; narrow it with path or glob]")
+    assert outcome.detail == "500 matches in 1 file"
+
+
+async def test_search_misses_and_mistakes(bench: ToolBench) -> None:
+    outcome = await bench.call("search", pattern="nothing", glob="*.py")
+    assert (outcome.text, outcome.detail) == ("No matches for 'nothing' in files like *.py.", "no matches")
+    for arguments, says in (
+        ({"pattern": "a("}, "Invalid pattern"),
+        ({"pattern": "a\nb"}, "single lines"),
+        ({"pattern": "a", "path": "gone"}, "does not exist"),
+    ):
+        with pytest.raises(ToolError, match=says):
+            await bench.call("search", **arguments)
+
+
+async def test_command_result(bench: ToolBench) -> None:
+    outcome = await bench.call("run_command", command="echo out; echo err >&2; exit 3")
+    head, *rest = outcome.text.split("\n")
+    assert head.startswith("exit status 3 after ")
+    assert rest == ["out", "err"]
+    assert (outcome.detail, outcome.exit_status, outcome.is_error) == ("exit 3", 3, True)
+    (block,) = outcome.blocks
+    assert isinstance(block, TerminalBlock)
+    assert (block.output, block.exit_status, block.cwd) == ("out\nerr\n", 3, str(bench.folder))
+    assert "".join(bench.shown) == "out\nerr\n"
+    silent = await bench.call("run_command", command="true")
+    assert silent.text.endswith("\n(no output)")
+    assert not silent.is_error
+
+
+async def test_command_is_shown_before_it_runs(bench: ToolBench) -> None:
+    preview = await bench.preview("run_command", command="rm -r x")
+    assert preview.blocks == (TerminalBlock("rm -r x", "", cwd=str(bench.folder)),)
+    tool, params = bench.parsed("run_command", command="rm -r x")
+    assert tool.effects(params, bench.context).command == "rm -r x"
+
+
+async def test_long_output_keeps_head_and_tail(bench: ToolBench) -> None:
+    outcome = await bench.call("run_command", command="seq 1 100000")
+    lines = outcome.text.split("\n")
+    assert lines[1:3] == ["1", "2"]
+    assert lines[-1] == "100000"
+    assert "lines left out …]" in outcome.text
+    assert len(outcome.text) < 26_000
+
+
+async def test_timeout_is_explained(bench: ToolBench) -> None:
+    outcome = await bench.call("run_command", command="echo begun; sleep 600", timeout=0.3)
+    assert outcome.text.startswith("Killed with all its processes after 0.3 s")
+    assert outcome.text.endswith("begun")
+    assert (outcome.detail, outcome.exit_status, outcome.is_error) == ("killed after 0.3 s", None, True)
+
+
+async def test_wish_for_a_terminal_is_explained(bench: ToolBench) -> None:
+    outcome = await bench.call("run_command", command="echo 'sudo: a password is required' >&2; exit 1")
+    assert "wants a terminal or a password" in outcome.text
+
+
+async def test_secrets_do_not_reach_commands(bench: ToolBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "canary")
+    fresh = ToolBench(bench.folder)
+    outcome = await fresh.call("run_command", command="env")
+    assert "canary" not in outcome.text
+    assert "AGENT=swecli" in outcome.text
+
+
+async def test_cancelled_command_is_gone(bench: ToolBench) -> None:
+    up = asyncio.Event()
+    context = replace(bench.context, output=lambda text: up.set())
+    tool, params = bench.parsed("run_command", command="echo up; sleep 600")
+    task = asyncio.create_task(tool.run(params, context))
+    async with asyncio.timeout(10):
+        await up.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(1):
+            await task
+
+
+async def test_todos_replace_the_list(bench: ToolBench) -> None:
+    todos = [{"text": "look", "status": "completed"}, {"text": "fix", "status": "in_progress"}, {"text": "test"}]
+    outcome = await bench.call("update_todos", todos=todos)
+    expected = (Todo("look", "completed"), Todo("fix", "in_progress"), Todo("test", "pending"))
+    assert bench.todos.todos == expected
+    assert outcome.blocks == (TodoBlock(expected),)
+    assert outcome.detail == "1 done, 1 in progress, 1 to do"
+    tool, params = bench.parsed("update_todos", todos=todos)
+    assert tool.effects(params, bench.context).internal
+    assert tool.title(params, bench.context) == "fix"
+
+
+async def test_questions_and_answers(bench: ToolBench) -> None:
+    questions = [
+        {"question": "Which?", "options": [{"label": "A"}, {"label": "B", "description": "slower"}]},
+        {"question": "Why?"},
+    ]
+    nobody = await bench.call("ask_user", questions=questions)
+    assert "Nobody can answer" in nobody.text
+    bench.asker.answers = (("B",), ("because",))
+    answered = await bench.call("ask_user", questions=questions)
+    assert answered.text == "Which?\n→ B\nWhy?\n→ because"
+    assert [option.label for option in bench.asker.asked[0].options] == ["A", "B"]
+    bench.asker.answers = ()
+    assert "without an answer" in (await bench.call("ask_user", questions=questions)).text

@@ -1,0 +1,73 @@
+"""What the model is told about the tools."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import Field
+
+from swecli.core.tools.base import Params
+from swecli.core.tools.builtin import builtin_tools
+from swecli.core.tools.registry import ALIASES, ToolRegistry
+from swecli.core.tools.schema import compact_schema
+
+REGISTRY = ToolRegistry(builtin_tools())
+
+
+@pytest.mark.parametrize(
+    ("name", "tool"),
+    [("Bash", "run_command"), ("Read", "read_file"), ("Grep", "search"), ("Glob", "list_files"), ("edit", "edit_file")],
+)
+def test_names_of_other_agents(name: str, tool: str) -> None:
+    found = REGISTRY.get(name)
+    assert found is not None
+    assert found.name == tool
+
+
+def test_every_alias_leads_to_a_tool() -> None:
+    assert set(ALIASES.values()) == set(REGISTRY.names())
+
+
+def test_unknown_names_get_the_nearest() -> None:
+    assert REGISTRY.get("red_file") is None
+    assert "Did you mean read_file?" in REGISTRY.unknown("red_file")
+    assert "Did you mean" not in REGISTRY.unknown("zzzzzz")
+
+
+def test_schemas_are_sorted_stable_and_small() -> None:
+    schemas = REGISTRY.schemas()
+    assert [schema.name for schema in schemas] == sorted(schema.name for schema in schemas)
+    again = ToolRegistry(reversed(builtin_tools())).schemas()
+    dumped = [json.dumps([one.name, one.description, one.parameters]) for one in schemas]
+    assert dumped == [json.dumps([one.name, one.description, one.parameters]) for one in again]
+    # Roughly four bytes a token.
+    assert sum(map(len, dumped)) < 5_000
+
+
+def test_schemas_have_no_noise() -> None:
+    text = json.dumps([schema.parameters for schema in REGISTRY.schemas()])
+    for word in ("$ref", "$defs", "title", 'default"', "anyOf", "null"):
+        assert word not in text
+
+
+def test_properties_named_like_keywords_stay() -> None:
+    class Inner(Params):
+        """For readers of the code."""
+
+        title: str
+
+    class Odd(Params):
+        default: int = Field(1, description="A number")
+        inner: Inner | None = None
+        items: list[Inner] = Field(default_factory=list[Inner])
+
+    inner = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    assert compact_schema(Odd) == {
+        "type": "object",
+        "properties": {
+            "default": {"type": "integer", "description": "A number"},
+            "inner": inner,
+            "items": {"type": "array", "items": inner},
+        },
+    }
