@@ -165,7 +165,8 @@ class Turn:
         return Failed(ProviderError("truncated", "the answer ended without its end marker"))
 
     def _failure(self, error: ProviderError) -> Ended:
-        reason = f"{error.message} {error.hint}".strip()
+        stop = "" if error.message.endswith((".", "!", "?")) or not error.hint else "."
+        reason = f"{error.message}{stop} {error.hint}".strip()
         return Ended("blocked" if error.kind == "context_overflow" else "error", reason, error.kind)
 
     async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
