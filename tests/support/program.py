@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 ROOT = Path(__file__).parents[2]
 PROVIDERS = (
@@ -66,7 +66,8 @@ class Program:
         """The program while it runs, with pipes for all three streams unless given otherwise."""
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         command = [sys.executable, "-m", "swecli.cli", *arguments]
-        return subprocess.Popen(command, cwd=self.folder, env=self.environment, **{**streams, **options})
+        process = subprocess.Popen(command, cwd=self.folder, env=self.environment, **{**streams, **options})
+        return cast("subprocess.Popen[bytes]", process)
 
     def run(self, *arguments: str, stdin: str | bytes | None = None, timeout: float = 60) -> Ended:
         """Run to the end. Without ``stdin`` it is empty and closed."""
