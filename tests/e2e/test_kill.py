@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from swecli.core.llm.script_format import parse_script
 from tests.support.loopback import LoopbackServer, Manners
-from tests.support.program import run, start
+from tests.support.program import Program
 
 KILLS = int(os.environ.get("SWECLI_KILLS", "8"))
 WORDS = " ".join(f"word{number}" for number in range(120))
@@ -42,20 +43,20 @@ def test_what_was_shown_before_a_kill_is_there_afterwards(tmp_path: Path, trial:
     home.mkdir()
     (project / "a.txt").write_text("content of a\n")
     with LoopbackServer(parse_script(SCRIPT), manners=Manners(play_delays=True)) as server:
-        shown = killed_after(moment.randint(4, 420), project, home, server.environment())
+        shown = killed_after(moment.randint(4, 420), Program(project, home, server.environment()))
     with LoopbackServer(parse_script(ANSWER)) as server:
-        again = run(["-c", "-p", "continue", "-m", "openai/m"], cwd=project, home=home, more=server.environment())
-        assert again.returncode == 0, again.stderr
+        again = Program(project, home, server.environment()).run("-c", "-p", "continue", "-m", "openai/m")
+        assert again.code == 0, again.stderr
         assert "I know where we were." in again.stdout
         history = json.dumps(server.asked[0].body["messages"])
     for text in said(shown):
         assert json.dumps(text)[1:-1] in history, f"lost: {text[:80]!r}"
 
 
-def killed_after(lines: int, project: Path, home: Path, variables: dict[str, str]) -> list[dict[str, Any]]:
+def killed_after(lines: int, program: Program) -> list[dict[str, Any]]:
     """Run until so many events were printed, kill, and return what was acknowledged until then."""
     arguments = ["-p", "please fix it", "-m", "openai/m", "--yolo", "--output-format", "stream-json"]
-    process = start(arguments, cwd=project, home=home, more={**variables, "IS_SANDBOX": "1"})
+    process = program.start(*arguments, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     shown: list[dict[str, Any]] = []
     for line in process.stdout:
@@ -65,10 +66,8 @@ def killed_after(lines: int, project: Path, home: Path, variables: dict[str, str
     process.send_signal(signal.SIGKILL)
     process.wait(10)
     rest = process.stdout.read()  # what it had written before it died was shown as well
-    shown += [json.loads(line) for line in rest.splitlines() if line.endswith("}")]
+    shown += [json.loads(line) for line in rest.splitlines() if line.endswith(b"}")]
     process.stdout.close()
-    assert process.stderr is not None
-    process.stderr.close()
     return shown
 
 
