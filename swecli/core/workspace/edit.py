@@ -68,7 +68,12 @@ def replace_string(file: TextFile, old: str, new: str, *, replace_all: bool = Fa
 
 
 def _find(text: str, old: str, *, overlapping: bool) -> list[_Span]:
-    """Matches of ``old``, LF matching CRLF; overlapping ones are counted up to a limit."""
+    """Matches of ``old``, LF matching CRLF; overlapping ones are counted up to a limit.
+
+    A string that ends with CR may end inside of a CRLF pair, so it is taken to the letter.
+    """
+    if old.endswith("\r"):
+        return [_Span(start, end) for start, end in _occurrences(text, old, overlapping)]
     folded, wanted = text.replace("\r\n", "\n"), old.replace("\r\n", "\n")
     pairs = _pair_positions(text)
     spans = [

@@ -191,3 +191,4 @@ def _kill_tree(process: subprocess.Popen[bytes], mark: str, known: list[tree.Run
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=0.2)
     tree.collect(known)
+    tree.collect_session(process.pid)

@@ -40,17 +40,23 @@ class Running:
 
 def inspect(pid: int) -> Running | None:
     """The process with this id; None when there is none, when it is a zombie, or outside of Linux."""
+    found = _inspect(pid)
+    return None if found is None or found[0] in (b"Z", b"X") else found[1]
+
+
+def _inspect(pid: int) -> tuple[bytes, Running] | None:
+    """State letter and process, zombies included."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             before, _, after = stream.read().rpartition(b")")
     except OSError:
         return None
     fields = after.split()
-    if len(fields) < 20 or fields[0] in (b"Z", b"X"):
+    if len(fields) < 20:
         return None
     name = before.partition(b"(")[2].decode("utf-8", "replace")
     parent, group, session = (int(field) for field in fields[1:4])
-    return Running(pid, parent, group, session, int(fields[19]), name)
+    return fields[0], Running(pid, parent, group, session, int(fields[19]), name)
 
 
 def new_mark() -> str:
@@ -150,6 +156,17 @@ def collect(processes: list[Running]) -> None:
     for process in processes:
         with contextlib.suppress(ChildProcessError, OSError):
             os.waitpid(process.pid, os.WNOHANG)
+
+
+def collect_session(leader: int) -> None:
+    """The same for orphans that nobody knew: what ended in the leader's session while we adopted. The leader's
+    own status is left to whoever started it."""
+    if sys.platform != "linux":
+        return
+    for pid in _pids():
+        found = _inspect(pid) if pid != leader else None
+        if found and found[0] == b"Z" and found[1].parent == os.getpid() and found[1].session == leader:
+            collect([found[1]])
 
 
 def _pids() -> list[int]:

@@ -174,3 +174,34 @@ def test_sweep_removes_what_dead_writers_left(tmp_path: Path) -> None:
     fresh.write_bytes(b"")
     assert sweep_temporary(tmp_path) == (tmp_path / names[0],)
     assert sorted(os.listdir(tmp_path)) == sorted((*names[1:], fresh.name))
+
+
+def test_killed_writers_leave_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    contents = [bytes([letter]) * 400_000 for letter in b"ab"]
+    path.write_bytes(contents[0])
+    script = (
+        "import sys\nfrom hashlib import sha256\nfrom pathlib import Path\n"
+        "from swecli.core.workspace.atomic_write import atomic_write\n"
+        "path, turn = Path(sys.argv[1]), 1\n"
+        "print('ready', flush=True)\n"
+        "while True:\n"
+        "    old = path.read_bytes()\n"
+        "    atomic_write(path, bytes([b'ab'[turn % 2]]) * 400_000, sha256(old).hexdigest())\n"
+        "    turn += 1\n"
+    )
+    for trial in range(8):
+        writer = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        # A different moment of the loop each time, without measuring time.
+        for _ in range(trial * 400):
+            path.stat()
+        writer.kill()
+        writer.wait()
+        writer.stdout.close()
+        assert path.read_bytes() in contents
+    for name in leftovers(tmp_path):
+        os.utime(tmp_path / name, (0, 0))
+    sweep_temporary(tmp_path)
+    assert os.listdir(tmp_path) == ["file"]

@@ -50,6 +50,8 @@ def test_only_matched_bytes_change(raw: bytes, data: st.DataObject) -> None:
     quoted = file.text[start:end].replace("\r\n", "\n")
     new = data.draw(st.sampled_from(("", "x", "new\nlines\n", "y = 1")))
     assume(quoted != new and "\r\n" not in quoted)
+    # What ends with CR is taken to the letter, so folding it would make another quote of it.
+    assume(quoted == file.text[start:end] or not quoted.endswith("\r"))
     try:
         edited = replace_string(file, quoted, new)
     except EditError as error:
