@@ -70,6 +70,7 @@ class Outcome:
         self.session = ""
         self.turns = 0
         self.steps = 0
+        self._ended_steps = 0
         self.denials: list[Denial] = []
         self.ended: TurnEnded | None = None
         self.error_notice: Notice | None = None
@@ -110,8 +111,8 @@ class Outcome:
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars; None where the price of a step is unknown, or where there was none."""
-        return self._cost if self.steps else None
+        """US dollars; None where the price of a step is unknown, or where no step came to its end."""
+        return self._cost if self._ended_steps == self.steps > 0 else None
 
     def answered(self, request: str) -> None:
         """Note that a permission request or question has been answered; its event will follow."""
@@ -134,6 +135,7 @@ class Outcome:
                 self.steps += 1
                 self._new_step()
             case StepEnded(usage=usage, cost=cost):
+                self._ended_steps += 1
                 self._add(usage, cost)
             case TurnEnded() as ended:
                 self.turn_open, self.ended = False, ended

@@ -128,7 +128,7 @@ def closing_lines(outcome: Outcome) -> list[str]:
     """What standard error gets at the end: denials and why the run did not end well."""
     lines = [f"not allowed: {denial_line(denial)}" for denial in outcome.denials]
     ended = outcome.ended
-    if outcome.signal is not None:
+    if outcome.status == "interrupted":
         lines.append("interrupted")
     elif ended is not None and ended.outcome != "done":
         lines.append(f"{ended.outcome}: {ended.reason or ended.error_kind or 'no reason given'}")

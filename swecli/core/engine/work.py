@@ -32,7 +32,9 @@ class Work:
         """Cancel what runs, if anything."""
         if self._task is not None:
             self.interrupted = True
-            self._task.cancel()
+            # A task that is cancelled before its first step runs nothing, not even its end. That step is
+            # already scheduled, so the cancellation goes after it.
+            asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def stop(self) -> None:
         """Cancel and wait until it has ended."""
