@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from swecli.core.tools.base import ToolContext, ToolError
-from swecli.core.workspace.atomic_write import StaleFileError
+from swecli.core.workspace.atomic_write import READ_ONLY, StaleFileError
 from swecli.core.workspace.regular_file import NotRegularError
 
 T = TypeVar("T")
@@ -54,7 +54,8 @@ def explained(error: OSError | StaleFileError, path: Path, ctx: ToolContext) -> 
     if isinstance(error, NotADirectoryError):
         return ToolError(f"{name}: a part of the path is a file, not a directory.")
     if isinstance(error, PermissionError):
-        return ToolError(f"{name}: permission denied.")
+        reason = "it is read-only" if error.strerror == READ_ONLY else "permission denied"
+        return ToolError(f"{name}: {reason}. Nothing was changed.")
     reason = error.strerror or str(error)
     return ToolError(f"{name}: {reason[:1].lower()}{reason[1:]}. Nothing was changed.")
 

@@ -22,6 +22,8 @@ from swecli.core.workspace.folder import Folder
 from swecli.core.workspace.regular_file import READ_FLAGS, read_all, require_regular
 
 PREFIX = ".swecli-tmp-"
+READ_ONLY = "is read-only"
+"""Text of the error for a file that its mode protects; a rename would get round it."""
 _WRITE_FLAGS = os.O_WRONLY | (READ_FLAGS & ~os.O_RDONLY)
 _SWEEP_AGE = 60.0
 """Seconds. A younger temporary file may belong to a process that is not visible from here."""
@@ -70,7 +72,7 @@ def atomic_write(path: Path, data: bytes, expected: str | None) -> Written:
             _create(folder, target, data)
             return Written(target, sha256(data).hexdigest(), False)
         if not folder.access(target.name, os.W_OK):
-            raise PermissionError(errno.EACCES, "is read-only", str(target))
+            raise PermissionError(errno.EACCES, READ_ONLY, str(target))
         in_place = old.status.st_nlink > 1 or not folder.writable
         if not in_place:
             _sweep_beside(folder)
