@@ -1,0 +1,89 @@
+"""/init: writes OPENCLI.md, the guide to the project, from the project's own files."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date
+from pathlib import Path
+
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.core.context_management.file_head import read_head
+from swecli.core.context_management.project_facts.collect import ProjectReader
+from swecli.core.context_management.project_guide.document import split
+from swecli.core.context_management.project_guide.guide import FILE_NAME, MAX_TOKENS, Guide, build_guide
+from swecli.core.context_management.project_guide.prose import Prose, parse_prose
+from swecli.core.context_management.project_guide.question import FULL_CHARS, LEAN_CHARS, question
+from swecli.core.context_management.prompts import LEAN_WINDOW, read_prompt
+from swecli.core.engine.view import SessionPort
+
+_MAX_EXISTING_BYTES = 256 * 1024
+
+
+async def _run(port: SessionPort, arguments: str) -> CommandResult:
+    folder = port.view.cwd
+    try:
+        existing = await asyncio.to_thread(_existing, folder)
+    except OSError as error:
+        return CommandResult.text(
+            f"{FILE_NAME} is there but can't be updated: {error.strerror or error}. Nothing was changed.", "error"
+        )
+    project = await asyncio.to_thread(ProjectReader, folder)
+    if project.facts.empty:
+        return CommandResult.text(f"{folder} has no files to describe. Nothing was written.", "warning")
+    prose = await _prose(port, project)
+    guide = build_guide(project, prose or Prose(), existing, date.today().isoformat())
+    if _same(existing, guide.text, project.facts.commit):
+        return CommandResult.text(f"{FILE_NAME} is up to date. Nothing was changed.")
+    run = await port.run_tool("write_file", {"path": str(folder / FILE_NAME), "content": guide.text})
+    if run.is_error:
+        return CommandResult.text(f"{FILE_NAME} was not written: {run.text}", "warning")
+    return CommandResult.text(_report(guide, prose, project))
+
+
+INIT = SlashCommand("init", f"Write {FILE_NAME}, a guide to this project for agents", _run, while_busy=False)
+
+
+def _existing(folder: Path) -> str:
+    try:
+        head = read_head(folder / FILE_NAME, _MAX_EXISTING_BYTES, folder)
+    except FileNotFoundError:
+        return ""
+    if not head.whole:
+        raise OSError(f"it has {head.size:,} bytes, more than a guide can have")
+    return head.text
+
+
+async def _prose(port: SessionPort, project: ProjectReader) -> Prose | None:
+    """What the model writes; None without a model or an answer."""
+    model = port.view.model
+    if model is None:
+        return None
+    limit = LEAN_CHARS if model.window is not None and model.window <= LEAN_WINDOW else FULL_CHARS
+    answer = await port.ask_model(read_prompt("init_system"), question(project.facts, limit))
+    return None if answer is None else parse_prose(answer, project)
+
+
+def _same(existing: str, new: str, commit: str) -> bool:
+    """Whether only the date would change."""
+
+    def rest(document: str) -> list[str]:
+        return [section.text for section in split(document)[0] if section.key != "current-state"]
+
+    return bool(existing) and rest(existing) == rest(new) and (not commit or commit in existing)
+
+
+def _report(guide: Guide, prose: Prose | None, project: ProjectReader) -> str:
+    lines = [f"{FILE_NAME} is written: about {guide.tokens:,} tokens, in the prompt of new conversations (/clear)."]
+    if prose is None:
+        lines.append("No model took part: it holds what the project's files say.")
+    elif prose.dropped:
+        lines.append(f"{prose.dropped} of the model's statements named things that are not there and were left out.")
+    if guide.kept:
+        lines.append(f"Kept as you wrote them: {', '.join(key.replace('-', ' ') for key in guide.kept)}.")
+    if guide.tokens > MAX_TOKENS:
+        lines.append(f"Your own sections alone are longer than {MAX_TOKENS:,} tokens; shorten them.")
+    if project.facts.agent_files:
+        lines.append(f"{FILE_NAME} is read instead of {', '.join(project.facts.agent_files)}; it points there.")
+    if not project.facts.complete:
+        lines.append("The project is large; only a part of it was read.")
+    return "\n".join(lines)
