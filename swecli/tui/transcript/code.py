@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, cast
 
+from rich.segment import Segment
 from rich.style import Style
 
 from swecli.tui.safe_text import SafeText
 from swecli.tui.transcript.palette import CodeColours
-from swecli.tui.transcript.rows import NO_STYLE, Gutter, Row, cut_runs
-from swecli.tui.transcript.wrap import wrap
+from swecli.tui.transcript.rows import NO_STYLE, Gutter, Row, Runs, cut_runs, rows_of
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -22,7 +21,7 @@ MAX_LINE: Final = 2_000
 MAX_AHEAD: Final = 400
 """How many lines are read only to know the state of the lexer at a line further down."""
 
-Runs = list[tuple[int, Style]]
+_NONE: Final = Runs()
 
 
 class CodeLines:
@@ -49,47 +48,46 @@ class CodeLines:
             return self._single[number]
         lexer = _lexer(self._language)
         if lexer is None or len(self.lines[number]) > MAX_LINE:
-            return []
+            return _NONE
         if self._alone or number > len(self._runs) + MAX_AHEAD:
-            runs = next(_read(lexer, self.lines[number], self._colours), [])
+            runs = next(_read(lexer, self.lines[number], self._colours), _NONE)
             self._single[number] = runs
             return runs
         if self._reader is None:
             self._reader = _read(lexer, "\n".join(self.lines), self._colours)
         while len(self._runs) <= number:
-            self._runs.append(next(self._reader, []))
+            self._runs.append(next(self._reader, _NONE))
         return self._runs[number]
 
     def rows(self, number: int, width: int, gutter: Gutter = (), rest: Gutter | None = None) -> list[Row]:
         """A line as rows, broken anywhere."""
-        text = self.lines[number]
-        following = gutter if rest is None else rest
-        return [
-            Row(
-                SafeText(text[piece.start : piece.end]),
-                lambda piece=piece: cut_runs(text, self.runs(number), piece.start, piece.end),
-                gutter if piece.join is None else following,
-                piece.join,
-            )
-            for piece in wrap(text, width, words=False)
-        ]
+        return rows_of(_Line(self, number), width, gutter, rest, words=False)
 
 
-def language_of(path: str) -> str:
-    """A name for ``CodeLines`` from a file's name."""
-    return "file:" + PurePath(path).name
+class _Line:
+    """A line of a program as the source of rows."""
+
+    __slots__ = ("_code", "_number")
+
+    def __init__(self, code: CodeLines, number: int) -> None:
+        self._code = code
+        self._number = number
+
+    @property
+    def text(self) -> SafeText:
+        return self._code.lines[self._number]
+
+    def segments(self, start: int, end: int) -> list[Segment]:
+        return cut_runs(self.text, self._code.runs(self._number), start, end)
 
 
 @lru_cache(maxsize=128)
 def _lexer(language: str) -> Lexer | None:
-    from pygments.lexers import find_lexer_class_for_filename, get_lexer_by_name
-    from pygments.util import ClassNotFound
-
-    if language.startswith("file:"):
-        found = find_lexer_class_for_filename(language.removeprefix("file:"))
-        return cast("Lexer", found(stripnl=False, ensurenl=False)) if found else None
     if not language:
         return None
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
     try:
         return get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
@@ -99,7 +97,7 @@ def _lexer(language: str) -> Lexer | None:
 def _read(lexer: Lexer, text: str, colours: CodeColours) -> Iterator[Runs]:
     """The styles of each line in turn. What a lexer can't read stays without colours."""
     styles = _styles(colours)
-    runs: Runs = []
+    runs = Runs()
     end = 0
     tokens = cast("Iterator[tuple[int, object, str]]", lexer.get_tokens_unprocessed(text))
     while True:
@@ -113,10 +111,10 @@ def _read(lexer: Lexer, text: str, colours: CodeColours) -> Iterator[Runs]:
         for number, part in enumerate(value.split("\n")):
             if number:
                 yield runs
-                runs, end = [], 0
+                runs, end = Runs(), 0
             if part:
                 end += len(part)
-                runs.append((end, style))
+                runs.add(end, style)
     yield runs
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -12,11 +11,12 @@ from rich.style import Style
 
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.tui.safe_text import SafeText, safe_line, sanitise
-from swecli.tui.transcript.code import CodeLines, Runs, language_of
+from swecli.tui.transcript.code import CodeLines
 from swecli.tui.transcript.diff_lines import DiffLine, TextDiff, changed_words, one_sided, text_diff
+from swecli.tui.transcript.languages import language_of
 from swecli.tui.transcript.palette import Palette
-from swecli.tui.transcript.rows import Gutter, Row, Styled, cut_runs, segment
-from swecli.tui.transcript.wrap import Piece, cut, wrap
+from swecli.tui.transcript.rows import Gutter, Row, Runs, Styled, cut_runs, rows_of, segment
+from swecli.tui.transcript.wrap import cut
 
 MAX_LINE: Final = 4_000
 """Characters of one line that are drawn."""
@@ -79,7 +79,6 @@ class _Lines:
         self._width = max(1, width - self._digits - 4)
         texts = [sanitise(line.text[:MAX_LINE], keep_newlines=False) for line in shown]
         self._code = CodeLines(texts, language_of(block.path), palette.tokens, alone=True)
-        self._marks: dict[int, Runs] = {}
 
     def rows(self) -> list[Row]:
         out: list[Row] = []
@@ -97,49 +96,59 @@ class _Lines:
 
     def _line(self, number: int, line: DiffLine) -> list[Row]:
         palette = self._palette
-        text = self._code.lines[number]
-        style = {"+": palette.added, "-": palette.removed}.get(line.sign, palette.text)
+        style = self.style(line)
         first: Gutter = (
             segment(SafeText(f"{line.number:>{self._digits}} "), palette.line_number),
             segment(SafeText(f"{line.sign} "), style),
         )
         rest: Gutter = (segment(SafeText(" " * (self._digits + 1))), segment(SafeText("  "), style))
         fill = style if line.sign != " " else None
-        return [
-            Row(
-                SafeText(text[piece.start : piece.end]),
-                lambda piece=piece: self._paint(number, line, style, piece),
-                first if piece.join is None else rest,
-                piece.join,
-                fill,
-            )
-            for piece in wrap(text, self._width, words=False)
-        ]
+        return rows_of(_Line(self, number, line), self._width, first, rest, words=False, fill=fill)
 
-    def _paint(self, number: int, line: DiffLine, style: Style, piece: Piece) -> Sequence[Segment]:
-        text = self._code.lines[number]
-        runs = self._marks.get(number)
-        if runs is None:
-            runs = self._marks[number] = self._runs(number, line, text, style)
-        return cut_runs(text, runs, piece.start, piece.end)
+    def text(self, number: int) -> SafeText:
+        return self._code.lines[number]
 
-    def _runs(self, number: int, line: DiffLine, text: SafeText, style: Style) -> Runs:
+    def style(self, line: DiffLine) -> Style:
+        return {"+": self._palette.added, "-": self._palette.removed}.get(line.sign, self._palette.text)
+
+    def runs(self, number: int, line: DiffLine) -> Runs:
         """Background of the sign, colours of the program, words that changed."""
         code = self._code.runs(number)
+        if line.sign == " ":
+            return code
+        text, style = self.text(number), self.style(line)
         words: list[tuple[int, int]] = []
         if line.pair is not None:
             words = changed_words(text, sanitise(line.pair[:MAX_LINE], keep_newlines=False))
         strong = self._palette.added_word if line.sign == "+" else self._palette.removed_word
-        edges = sorted({0, len(text), *(end for end, _ in code), *(edge for pair in words for edge in pair)})
-        out: Runs = []
+        edges = sorted({0, len(text), *code.ends, *(edge for pair in words for edge in pair)})
+        out = Runs()
         position = 0
         for start, end in pairwise(edges):
-            while position < len(code) and code[position][0] <= start:
+            while position < len(code.ends) and code.ends[position] <= start:
                 position += 1
-            colour = code[position][1] if position < len(code) else Style()
+            colour = code.styles[position] if position < len(code.ends) else Style()
             marked = any(begin <= start and end <= stop for begin, stop in words)
-            if line.sign == " ":
-                out.append((end, colour))
-            else:
-                out.append((end, style + Style(color=colour.color) + strong if marked else style + colour))
+            out.add(end, style + strong if marked else style + colour)
         return out
+
+
+class _Line:
+    """A line of a diff as the source of rows; its styles are found when it is first painted."""
+
+    __slots__ = ("_lines", "_number", "_of", "_runs")
+
+    def __init__(self, lines: _Lines, number: int, of: DiffLine) -> None:
+        self._lines = lines
+        self._number = number
+        self._of = of
+        self._runs: Runs | None = None
+
+    @property
+    def text(self) -> SafeText:
+        return self._lines.text(self._number)
+
+    def segments(self, start: int, end: int) -> list[Segment]:
+        if self._runs is None:
+            self._runs = self._lines.runs(self._number, self._of)
+        return cut_runs(self.text, self._runs, start, end)

@@ -86,7 +86,7 @@ class MarkdownStream:
         if fence is None:
             self._draw_tail()
             return
-        if self._tail and not fence.closes(self._tail):
+        if self._tail.strip(" \t") and not fence.closes(self._tail):
             fence.lines.append(fence.content(self._tail))
         self._tail = ""
         self._close_fence(fence)

@@ -26,9 +26,9 @@ from swecli.tui.transcript.markdown_stream import MarkdownStream
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.rows import Row, blank
 
-MAX_CACHED: Final = 512
-"""Blocks whose rows are kept."""
-MAX_CACHED_ROWS: Final = 40_000
+MAX_CACHED: Final = 200
+"""Blocks whose rows are kept. Few, because the collector of the interpreter walks over all of them."""
+MAX_CACHED_ROWS: Final = 8_000
 FOLDING: Final = (UserBlock, ReasoningBlock, ToolBlock, SubagentBlock, CompactionBlock, RewoundBlock)
 """Blocks that have a short and a long form."""
 
@@ -96,15 +96,6 @@ class Page:
         """Draw all rows anew when they are next asked for."""
         self._cache.clear()
         self._cached_rows = 0
-
-    def unpaint(self) -> None:
-        """Rows stay, their finished strips go."""
-        for cached in self._cache.values():
-            for row in cached.rows:
-                row.painted = None
-        for stream in self._streams.values():
-            for row in stream.markdown.rows:
-                row.painted = None
 
     def apply(self, operation: Operation) -> int | None:
         """Put or remove a block. Returns its place; None where nothing was to remove."""

@@ -1,9 +1,11 @@
-"""Rows: what a renderer returns. A row knows its text at once and paints its segments when it is first seen."""
+"""Rows: what a renderer returns. A row knows its text at once and paints its segments when it is seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from rich.cells import get_character_cell_size
 from rich.segment import Segment
@@ -11,7 +13,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from swecli.tui.safe_text import SafeText
-from swecli.tui.transcript.wrap import Piece, cells, is_single, wrap
+from swecli.tui.transcript.wrap import cells, is_single, wrap
 
 NO_STYLE = Style()
 EMPTY = SafeText("")
@@ -26,36 +28,67 @@ Gutter = tuple[Segment, ...]
 """What stands before the text of a row and is not part of it: indents, marks, line numbers."""
 
 
+class Source(Protocol):
+    """A line of text that rows are parts of."""
+
+    @property
+    def text(self) -> SafeText: ...
+
+    def segments(self, start: int, end: int) -> list[Segment]:
+        """Characters ``start`` to ``end`` with their styles."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Row:
-    """One line of the screen.
+    """One line of the screen: characters ``start`` to ``end`` of a line of text.
 
-    ``body`` is the text for copy and search. ``paint`` gives its segments. ``join`` is None where a new line
-    begins, else what stood between the row before and this one. ``fill`` colours the rest of the row.
+    ``join`` is None where the line begins, else what stood between the row before and this one. ``fill`` colours
+    the rest of the row. Rows are many and live long: they hold as few objects as possible.
     """
 
-    body: SafeText
-    paint: Callable[[], Sequence[Segment]]
+    source: Source
+    start: int
+    end: int
     gutter: Gutter = ()
     join: str | None = None
     fill: Style | None = None
     painted: Strip | None = field(default=None, repr=False)
     """The widget's finished strip, kept until width, palette or filters change."""
 
-    def segments(self) -> list[Segment]:
-        return [*self.gutter, *self.paint()]
+    @property
+    def body(self) -> SafeText:
+        """The text for copy and search."""
+        return SafeText(self.source.text[self.start : self.end])
 
-    def strip(self) -> Strip:
-        return Strip(self.segments())
+    def segments(self) -> list[Segment]:
+        """Gutter and text with their styles; nothing is filled up."""
+        return [*self.gutter, *self.source.segments(self.start, self.end)]
 
     @property
     def text(self) -> str:
         """The row as it looks, gutter included."""
-        return "".join(part.text for part in self.gutter) + self.body
+        return self.gutter_text + self.body
 
     @property
     def gutter_text(self) -> str:
         return "".join(part.text for part in self.gutter)
+
+
+class Runs:
+    """Styles of the parts of a line, in order. Two lists, since there are many of them for the collector."""
+
+    __slots__ = ("ends", "styles")
+
+    def __init__(self) -> None:
+        self.ends: list[int] = []
+        """Where each part ends, in characters."""
+        self.styles: list[Style] = []
+
+    def add(self, end: int, style: Style) -> None:
+        """The part up to ``end`` has this style."""
+        self.ends.append(end)
+        self.styles.append(style)
 
 
 class Styled:
@@ -64,70 +97,85 @@ class Styled:
     __slots__ = ("_parts", "_text", "runs")
 
     def __init__(self, text: SafeText = EMPTY, style: Style = NO_STYLE) -> None:
-        self._parts: list[SafeText] = []
-        self._text: SafeText | None = EMPTY
-        self.runs: list[tuple[int, Style]] = []
-        """End of each part (in characters) and its style."""
+        self._parts: list[SafeText] | None = None
+        self._text = EMPTY
+        self.runs = Runs()
         self.add(text, style)
 
     def add(self, text: SafeText, style: Style = NO_STYLE) -> Styled:
         if text:
-            self._parts.append(text)
-            self._text = None
-            self.runs.append((len(text) + (self.runs[-1][0] if self.runs else 0), style))
+            if not self.runs.ends:
+                self._text = text
+            elif self._parts is None:
+                self._parts = [self._text, text]
+            else:
+                self._parts.append(text)
+            self.runs.add(len(text) + len(self), style)
         return self
 
     def __len__(self) -> int:
-        return self.runs[-1][0] if self.runs else 0
+        return self.runs.ends[-1] if self.runs.ends else 0
 
     @property
     def text(self) -> SafeText:
-        if self._text is None:
+        if self._parts is not None:
             self._text = SafeText("".join(self._parts))
-            self._parts = [self._text]
+            self._parts = None
         return self._text
 
     def segments(self, start: int = 0, end: int | None = None) -> list[Segment]:
+        """The text, or a part of it, with its styles."""
         return cut_runs(self.text, self.runs, start, len(self) if end is None else end)
 
     def rows(self, width: int, gutter: Gutter = (), rest: Gutter | None = None, *, words: bool = True) -> list[Row]:
         """The line as rows of at most ``width`` cells, gutters not counted; ``rest`` is the gutter of all rows
         but the first."""
-        text = self.text
-        following = gutter if rest is None else rest
-        return [
-            Row(SafeText(text[p.start : p.end]), self._painter(p), gutter if p.join is None else following, p.join)
-            for p in wrap(text, width, words=words)
-        ]
-
-    def _painter(self, piece: Piece) -> Callable[[], Sequence[Segment]]:
-        return lambda: cut_runs(self.text, self.runs, piece.start, piece.end)
+        return rows_of(self, width, gutter, rest, words=words)
 
 
-def cut_runs(text: SafeText, runs: Iterable[tuple[int, Style]], start: int, end: int) -> list[Segment]:
+def rows_of(
+    source: Source,
+    width: int,
+    gutter: Gutter = (),
+    rest: Gutter | None = None,
+    *,
+    words: bool = True,
+    fill: Style | None = None,
+) -> list[Row]:
+    """A line as rows of at most ``width`` cells, broken between ``words`` or anywhere."""
+    following = gutter if rest is None else rest
+    return [
+        Row(source, piece.start, piece.end, gutter if piece.join is None else following, piece.join, fill)
+        for piece in wrap(source.text, width, words=words)
+    ]
+
+
+def cut_runs(text: SafeText, runs: Runs, start: int, end: int) -> list[Segment]:
     """Segments of ``text[start:end]``; a style never ends in the middle of a grapheme."""
     out: list[Segment] = []
     position = start
     single = is_single(text)
-    for run_end, style in runs:
-        if run_end <= position:
-            continue
-        stop = min(run_end, end)
+    for number in range(bisect_right(runs.ends, start), len(runs.ends)):
+        if position >= end:
+            break
+        stop = min(runs.ends[number], end)
         if not single:
             while stop < end and (text[stop - 1] == "\u200d" or not get_character_cell_size(text[stop])):
                 stop += 1
-        out.append(Segment(text[position:stop], style))
-        position = stop
-        if position >= end:
-            break
+        if stop > position:
+            out.append(Segment(text[position:stop], runs.styles[number]))
+            position = stop
     if position < end:
         out.append(Segment(text[position:end], NO_STYLE))
     return out
 
 
+_BLANK: Final = Styled()
+
+
 def blank() -> Row:
     """An empty row."""
-    return Row(EMPTY, tuple)
+    return Row(_BLANK, 0, 0)
 
 
 def plain_rows(

@@ -6,9 +6,10 @@ position moves with it, so that what the user reads stays where it is.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 from textual import events
 from textual.geometry import Offset, Region, Size
@@ -26,6 +27,9 @@ from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.painter import Mark, Painter
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.rows import Row
+
+MAX_PAINTED: Final = 600
+"""Finished strips that are kept; each consists of many objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class BlockScroll(ScrollView):
         super().__init__(name=name, id=id, classes=classes)
         self.page = Page(palette)
         self._painter: Painter | None = None
+        self._painted: deque[Row] = deque()
+        """Rows that hold a finished strip, oldest first."""
         self._moving = False
         """Whether a change of the scroll position is our own."""
         self._origin = 0
@@ -78,8 +84,7 @@ class BlockScroll(ScrollView):
     def notify_style_update(self) -> None:
         """Textual calls this when colours of the widget may have changed."""
         super().notify_style_update()
-        self._painter = None
-        self.page.unpaint()
+        self._unpaint()
 
     def change_blocks(self, operations: Iterable[Operation]) -> None:
         """Apply operations with one change of size and one refresh."""
@@ -97,11 +102,15 @@ class BlockScroll(ScrollView):
 
     def _reconfigure(self, *, palette: Palette | None = None, verbose: bool | None = None) -> None:
         place = self._remember()
-        self._painter = None
-        self.page.unpaint()
+        self._unpaint()
         if self.page.configure(width=self.painter.inner, palette=palette, verbose=verbose):
             self.drop_selection()
         self._settle(place)
+
+    def _unpaint(self) -> None:
+        self._painter = None
+        while self._painted:
+            self._painted.pop().painted = None
 
     def _remember(self) -> _Place | None:
         if not self.page.blocks:
@@ -263,7 +272,7 @@ class BlockScroll(ScrollView):
         """One line with its offsets, for finding what is under the mouse."""
         line = self._scroll_line + y
         found = self.rows_at(line, 1)
-        strip = self.painter.paint(found[0][1]) if found else self.painter.blank()
+        strip = self._paint(self.painter, line, *found[0], None) if found else self.painter.blank()
         return strip.apply_offsets(0, line - self._origin)
 
     def marks_of(self, number: int, row: Row) -> list[Mark]:
@@ -286,6 +295,10 @@ class BlockScroll(ScrollView):
         cursor = self.page.palette.cursor if self.has_cursor(number) else None
         if marks or cursor is not None:
             return painter.paint_marked(row, marks, cursor)
+        if row.painted is None:
+            self._painted.append(row)
+            if len(self._painted) > MAX_PAINTED:
+                self._painted.popleft().painted = None
         return painter.paint(row)
 
     # --- selection ---
