@@ -14,14 +14,15 @@ def refusal(request: PermissionRequested) -> ReplyPermission:
         "reject",
         f"Nobody can be asked in this run; {request.tool} needs an approval that has to be given at the start{allow}. "
         "Do not try it again; go on without it and say what was left undone.",
+        by="headless",
     )
 
 
 def consent(request: PermissionRequested) -> ReplyPermission:
     """Yes, this once."""
-    return ReplyPermission(request.request, "once")
+    return ReplyPermission(request.request, "once", by="headless")
 
 
 def dismissal(request: str) -> Answer:
     """No answer to the questions."""
-    return Answer(request, ())
+    return Answer(request, (), by="headless")

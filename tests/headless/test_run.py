@@ -176,7 +176,7 @@ async def test_nobody_to_ask_rejects_goes_on_and_exits_62() -> None:
     assert await run.code() == ExitCode.APPROVAL_NEEDED
     reply = run.session.commands[-1]
     assert isinstance(reply, ReplyPermission)
-    assert (reply.request, reply.choice) == ("p1", "reject")
+    assert (reply.request, reply.choice, reply.by) == ("p1", "reject", "headless")
     assert "Nobody can be asked in this run" in reply.note
     assert run.result["text"] == "I could not run it."
     assert run.result["status"] == "done"
@@ -208,13 +208,13 @@ async def test_an_error_is_worth_more_than_a_missing_approval() -> None:
 async def test_questions_are_dismissed() -> None:
     run = Run(FakeSession([step(), QuestionAsked("q1", "t1", (Question("Which?"),)), *said("A")]), prompt="hi")
     assert await run.code() == ExitCode.OK
-    assert run.session.commands[-1] == Answer("q1", ())
+    assert run.session.commands[-1] == Answer("q1", (), "headless")
 
 
 async def test_everything_can_be_approved() -> None:
     run = Run(FakeSession([step(), *asked(status="ok", detail="exit 0")]), prompt="hi", approve_all=True)
     assert await run.code() == ExitCode.OK
-    assert run.session.commands[-1] == ReplyPermission("p1", "once")
+    assert run.session.commands[-1] == ReplyPermission("p1", "once", by="headless")
 
 
 async def test_without_a_model_the_run_says_so() -> None:

@@ -28,7 +28,7 @@ class Requests:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._permissions: dict[str, asyncio.Future[ReplyPermission]] = {}
-        self._questions: dict[str, asyncio.Future[Answers]] = {}
+        self._questions: dict[str, asyncio.Future[Answer]] = {}
 
     def _new_id(self, prefix: str) -> str:
         return f"{prefix}{self._recorder.state.seq + 1}"
@@ -56,7 +56,7 @@ class Requests:
         try:
             reply = await future
             choice = "once" if reply.choice == "always" and rule is None else reply.choice
-            self._recorder.emit(PermissionResolved(request, choice, note=reply.note))
+            self._recorder.emit(PermissionResolved(request, choice, reply.by, reply.note))
             settled = True
             return reply
         finally:
@@ -67,15 +67,15 @@ class Requests:
     async def ask(self, item: str, questions: Sequence[Question]) -> Answers | None:
         """Put questions and wait; an empty tuple when they were dismissed."""
         request = self._new_id("q")
-        future: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._questions[request] = future
         self._recorder.emit(QuestionAsked(request, item, tuple(questions)))
         settled = False
         try:
-            answers = await future
-            self._recorder.emit(QuestionAnswered(request, answers))
+            answer = await future
+            self._recorder.emit(QuestionAnswered(request, answer.answers, answer.by))
             settled = True
-            return answers
+            return answer.answers
         finally:
             del self._questions[request]
             if not settled:
@@ -87,7 +87,7 @@ class Requests:
 
     def answer(self, command: Answer) -> None:
         """Settle a question."""
-        _settle(self._questions.get(command.request), command.answers)
+        _settle(self._questions.get(command.request), command)
 
 
 def _settle(future: asyncio.Future[T] | None, value: T) -> None:

@@ -173,6 +173,8 @@ class ToolCalls:
             rule=decision.offer,
             evidence=decision.evidence,
         )
+        if reply.choice == "reject" and reply.by == "headless":
+            raise Rejected(f"Not allowed; nothing was done. {reply.note}".strip(), "nobody could be asked")
         if reply.choice == "reject":
             word = f" The user says: {reply.note}" if reply.note else ""
             raise Rejected(

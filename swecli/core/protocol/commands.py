@@ -61,11 +61,12 @@ class Background:
 
 @dataclass(frozen=True, slots=True)
 class ReplyPermission:
-    """``note`` is a word to the model that goes with a rejection."""
+    """``note`` is a word to the model that goes with a rejection. ``by`` says whether a person chose."""
 
     request: str
     choice: PermissionChoice
     note: str = ""
+    by: Literal["user", "headless"] = "user"
     type: Literal["reply_permission"] = field(default="reply_permission", kw_only=True)
 
 
@@ -75,6 +76,7 @@ class Answer:
 
     request: str
     answers: tuple[tuple[str, ...], ...]
+    by: Literal["user", "headless"] = "user"
     type: Literal["answer"] = field(default="answer", kw_only=True)
 
 
