@@ -8,6 +8,7 @@ from pathlib import Path
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.context_management.file_head import read_head
+from swecli.core.context_management.instructions import INSTRUCTION_NAMES
 from swecli.core.context_management.project_facts.collect import ProjectReader
 from swecli.core.context_management.project_guide.document import split
 from swecli.core.context_management.project_guide.guide import FILE_NAME, MAX_TOKENS, Guide, build_guide
@@ -82,8 +83,8 @@ def _report(guide: Guide, prose: Prose | None, project: ProjectReader) -> str:
         lines.append(f"Kept as you wrote them: {', '.join(key.replace('-', ' ') for key in guide.kept)}.")
     if guide.tokens > MAX_TOKENS:
         lines.append(f"Your own sections alone are longer than {MAX_TOKENS:,} tokens; shorten them.")
-    if project.facts.agent_files:
-        lines.append(f"{FILE_NAME} is read instead of {', '.join(project.facts.agent_files)}; it points there.")
+    if hidden := [name for name in project.facts.agent_files if name in INSTRUCTION_NAMES]:
+        lines.append(f"{FILE_NAME} is read instead of {', '.join(hidden)}; it points there.")
     if not project.facts.complete:
         lines.append("The project is large; only a part of it was read.")
     return "\n".join(lines)

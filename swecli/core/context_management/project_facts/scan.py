@@ -19,6 +19,9 @@ MAX_SECONDS = 3.0
 MAX_FILE_BYTES = 128 * 1024
 MAX_TOTAL_BYTES = 4 * 1024 * 1024
 
+_GUIDE = "OPENCLI.md"
+"""What is made from the facts is none of them."""
+
 _KEPT_HIDDEN = frozenset((".github", ".gitlab", ".circleci", ".ci", ".buildkite", ".woodpecker"))
 _GENERATED = frozenset(
     (
@@ -97,7 +100,7 @@ class Scan:
                     if not _left_out(entry) and not (ignored and ignored.match_file(f"{path}/")):
                         self.directories.append(path)
                         waiting.append(path)
-                elif entry.is_file() and not (ignored and ignored.match_file(path)):
+                elif path != _GUIDE and entry.is_file() and not (ignored and ignored.match_file(path)):
                     self.files.append(path)
 
 

@@ -11,7 +11,7 @@ from swecli.core.context_management.project_facts.purpose import purpose_of, ran
 from swecli.core.context_management.project_facts.scan import Scan
 
 _MAKE_TARGET = re.compile(r"^([A-Za-z][\w.-]*(?:[ \t]+[A-Za-z][\w.-]*)*)[ \t]*::?(?!=)", re.MULTILINE)
-_JUST_RECIPE = re.compile(r"^@?([A-Za-z][\w-]*)((?:[ \t]+[^:\n=]+)?):(?!=)", re.MULTILINE)
+_JUST_RECIPE = re.compile(r"^@?([A-Za-z][\w-]*)((?:[ \t]+[^:\n]+)?):(?!=)", re.MULTILINE)
 _NOX_SESSION = re.compile(r"^@(?:nox\.)?session\b[^\n]*\n(?:@[^\n]*\n)*def[ \t]+(\w+)", re.MULTILINE)
 
 

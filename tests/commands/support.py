@@ -1,0 +1,47 @@
+"""A session for slash commands: values to look up, a model that answers once, a tool that really writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from swecli.commands.registry import Invocation, parse
+from swecli.core.engine.view import ToolRun
+from swecli.core.protocol.blocks import TextBlock
+from tests.support.fake_session import FakeSession
+
+
+class CommandSession(FakeSession):
+    """``answer`` is what the model says (None: it failed); ``refuse`` is the user's word against writing."""
+
+    def __init__(self, cwd: Path = Path("/work"), *, answer: str | None = None, model: bool = True) -> None:
+        super().__init__(model=model)
+        self.view.cwd = cwd
+        self.answer = answer
+        self.refuse = ""
+        self.asked: list[tuple[str, str]] = []
+        self.written: list[tuple[str, str]] = []
+
+    async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
+        self.asked.append((system, prompt))
+        return self.answer
+
+    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
+        assert name == "write_file"
+        assert set(arguments) == {"path", "content"}
+        if self.refuse:
+            return ToolRun(self.refuse, is_error=True)
+        path, content = str(arguments["path"]), str(arguments["content"])
+        await asyncio.to_thread(Path(path).write_text, content, "utf-8")
+        self.written.append((path, content))
+        return ToolRun("written", is_error=False)
+
+    async def slash(self, line: str) -> str:
+        """Run a command line; its text, or ``screen:NAME``."""
+        invocation = parse(line)
+        assert isinstance(invocation, Invocation)
+        result = await invocation.command.run(self, invocation.arguments)
+        if result.screen:
+            return f"screen:{result.screen}"
+        return "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))

@@ -1,0 +1,56 @@
+"""Which lines are commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from swecli.commands.help import command_table
+from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, find, nearest, parse
+
+
+def test_names_and_aliases_are_unique_and_lower_case() -> None:
+    names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
+    assert len(names) == len(set(names))
+    assert all(name == name.lower() for name in names)
+    assert all(command.summary and not command.summary.endswith(".") for command in COMMANDS)
+    for promised in ("help", "init", "model", "mode", "context", "clear", "quit"):
+        assert find(promised), promised
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "arguments"),
+    [
+        ("/help", "help", ""),
+        ("  /mode  plan ", "mode", "plan"),
+        ("/Q", "quit", ""),
+        ("/?", "help", ""),
+        ("/model openrouter/a/b", "model", "openrouter/a/b"),
+        ("/new\nline two", "clear", "line two"),
+    ],
+)
+def test_commands_are_found_by_name_and_alias(line: str, name: str, arguments: str) -> None:
+    parsed = parse(line)
+    assert isinstance(parsed, Invocation)
+    assert (parsed.command.name, parsed.arguments) == (name, arguments)
+
+
+@pytest.mark.parametrize(
+    "line", ["/etc/hosts is wrong", "/usr/bin", "hello /help", "/", "/ help", "/a.py fails", "//", "", "/123"]
+)
+def test_paths_and_other_text_are_for_the_model(line: str) -> None:
+    assert parse(line) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("contxt", "context"), ("ex", "quit"), ("claer", "clear"), ("zzzzzz", ""), ("MODL", "model")]
+)
+def test_the_nearest_command_is_suggested(name: str, expected: str) -> None:
+    unknown = parse(f"/{name} x")
+    assert isinstance(unknown, UnknownCommand)
+    assert unknown.nearest == nearest(name) == expected
+    assert "Nothing was sent." in unknown.message
+
+
+def test_the_table_lists_every_command() -> None:
+    table = command_table(COMMANDS)
+    assert [row[0].split()[0] for row in table.rows] == [f"/{command.name}" for command in COMMANDS]

@@ -1,0 +1,130 @@
+"""Commands that show or change a session."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from swecli.commands.context import bar
+from swecli.core.engine.view import Totals
+from swecli.core.protocol.blocks import Todo, TodoBlock
+from swecli.core.protocol.commands import SetMode, SetModel
+from swecli.core.protocol.events import Budget, Component
+from swecli.core.protocol.usage import Usage
+from tests.commands.support import CommandSession
+
+BUDGET = Budget(
+    components=(Component("system prompt", 1_000), Component("tools", 1_900, 3_000), Component("conversation", 47_100)),
+    used=50_000,
+    upper=51_500,
+    effective=100_000,
+    window=120_000,
+    reserve=20_000,
+    level="ok",
+    source="estimated",
+    window_source="catalogue",
+)
+
+
+async def test_what_only_a_front_end_can_do_is_asked_of_it() -> None:
+    session = CommandSession()
+    assert await session.slash("/help") == "screen:help"
+    assert await session.slash("/clear") == "screen:clear"
+    assert await session.slash("/exit") == "screen:quit"
+    assert await session.slash("/mode") == "screen:pick_mode"
+    assert await session.slash("/model") == "screen:pick_model"
+    assert session.commands == []
+
+
+@pytest.mark.parametrize(
+    ("words", "mode"), [("plan", "plan"), ("Accept Edits", "accept-edits"), ("edits", "accept-edits"), ("AUTO", "auto")]
+)
+async def test_mode_is_set_by_name_or_part_of_it(words: str, mode: str) -> None:
+    session = CommandSession()
+    assert (await session.slash(f"/mode {words}")).startswith(f"Mode {mode}: ")
+    assert session.commands == [SetMode(mode)]  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("words", ["yolo", "a", "plan now"])
+async def test_an_unclear_mode_changes_nothing(words: str) -> None:
+    session = CommandSession()
+    assert "default, accept-edits, plan, auto" in await session.slash(f"/mode {words}")
+    assert session.commands == []
+
+
+async def test_a_model_is_provider_and_name_and_the_provider_may_stay_the_same() -> None:
+    session = CommandSession()
+    await session.slash("/model openrouter/vendor/some-model")
+    await session.slash("/model other")
+    assert session.commands == [SetModel("openrouter/vendor/some-model"), SetModel("fake/other")]
+    for words in ("/x", "two words"):
+        assert "provider/name" in await session.slash(f"/model {words}")
+    none = CommandSession(model=False)
+    assert "openai/gpt" in await none.slash("/model gpt")
+    assert len(session.commands) == 2
+    assert none.commands == []
+
+
+async def test_context_shows_the_figures_of_the_meter() -> None:
+    session = CommandSession()
+    session.view.budget = BUDGET
+    session.view.messages = (1, 2, 3)
+    assert (await session.slash("/tokens")).splitlines() == [
+        "Context ~50.0 %: ~50,000 of 100,000 tokens (estimated)",
+        "▓" * 20 + "░" * 20,
+        "  system prompt   1,000   1.0 %",
+        "  tools           1,900   1.9 %  of at most 3,000",
+        "  conversation   47,100  47.1 %",
+        "  free           50,000  50.0 %",
+        "Window 120,000 tokens (catalogue), 20,000 of them kept for the answer. 3 messages in the conversation.",
+    ]
+
+
+async def test_context_before_the_first_request_and_at_the_block() -> None:
+    session = CommandSession()
+    assert "Nothing is measured yet" in await session.slash("/context")
+    session.view.budget = Budget((), 99, 99, 100, 120, 20, "block", "measured")
+    text = await session.slash("/context")
+    assert "Context 99.0 %" in text
+    assert "no request is sent" in text
+    session.view.budget = Budget((), 5, 5, 0, 0, 0, "block", "unknown")
+    assert "~100.0 %" in await session.slash("/context")
+
+
+def test_the_bar_is_never_longer_than_its_cells_and_never_hides_use() -> None:
+    assert bar(0.0, 4) == "░░░░"
+    assert bar(0.001, 4) == "▓░░░"
+    assert bar(7.0, 4) == "▓▓▓▓"
+
+
+async def test_usage_sums_up_the_session() -> None:
+    session = CommandSession()
+    assert "?" in (await session.slash("/usage")).splitlines()[-1]
+    session.view.totals = Totals(2, 5, 7, 10_000, 900, 9_300, Decimal("0.0421"), {"read_file": 3, "run_command": 4})
+    session.view.last_usage = Usage(input_total=5_000, cache_read=4_750, output_total=100)
+    text = await session.slash("/cost")
+    assert "run_command 4, read_file 3" in text
+    assert "9,300 (93.0 %)" in text
+    assert "95.0 %" in text
+    assert "$0.0421" in text
+
+
+async def test_status_names_session_model_folder_and_instructions() -> None:
+    session = CommandSession()
+    session.view.instructions = ("/p/AGENTS.md",)
+    text = await session.slash("/status")
+    for piece in ("fake/model", "/work", "/p/AGENTS.md", "default: reading in the workspace runs", "idle"):
+        assert piece in text
+    assert "none; set one with /model" in await CommandSession(model=False).slash("/status")
+
+
+async def test_todos_are_a_block_of_their_own() -> None:
+    session = CommandSession()
+    assert "There is no list" in await session.slash("/todos")
+    session.view.todos = (Todo("look", "completed"), Todo("mend"))
+    from swecli.commands.registry import find
+
+    command = find("todos")
+    assert command
+    assert (await command.run(session, "")).blocks == (TodoBlock(session.view.todos),)
