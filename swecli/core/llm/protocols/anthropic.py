@@ -4,14 +4,9 @@ unknown blocks are kept in their place."""
 from __future__ import annotations
 
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, parse_object
-from swecli.core.llm.protocols.answer import (
-    CallDraft,
-    OpaqueDraft,
-    ReasoningDraft,
-    TextDraft,
-    WireStop,
-)
+from swecli.core.llm.protocols.answer import WireStop
 from swecli.core.llm.protocols.base import Decoder
+from swecli.core.llm.protocols.drafts import CallDraft, Draft, OpaqueDraft, ReasoningDraft, TextDraft
 from swecli.core.protocol.usage import Usage
 
 NAME = "anthropic-messages"
@@ -47,7 +42,7 @@ class _Block:
     def __init__(self, start: JsonObject) -> None:
         self.start = start
         self.kind = as_text(start.get("type"))
-        self.draft: TextDraft | ReasoningDraft | CallDraft | OpaqueDraft | None = None
+        self.draft: Draft | None = None
         self.input: list[str] = []
 
 
@@ -99,19 +94,19 @@ class AnthropicDecoder(Decoder):
 
     def _block_start(self, index: int, start: JsonObject) -> None:
         block = self._open_blocks()[index] = _Block(start)
-        count = len(self.answer.drafts)
         if block.kind == "text":
             self._text(block, as_text(start.get("text")))
         elif block.kind == "thinking":
             self._thinking(block, as_text(start.get("thinking")), as_text(start.get("signature")))
         elif block.kind == "redacted_thinking":
-            block.draft = self.answer.add(ReasoningDraft(count, hidden=True, data=dict(start)))
+            block.draft = self.answer.add(ReasoningDraft(hidden=True, data=dict(start)))
         elif block.kind == "tool_use":
-            call = block.draft = self.answer.open_call(as_text(start.get("id")) or None, as_text(start.get("name")))
+            call = CallDraft(wire_id=as_text(start.get("id")) or None, name=as_text(start.get("name")))
+            block.draft = self.answer.add(call)
             self.answer.call_text(call, "")
         else:
             note = as_text(start.get("name")) or block.kind
-            block.draft = self.answer.add(OpaqueDraft(count, {"block": dict(start), "whole": True}, note))
+            block.draft = self.answer.add(OpaqueDraft(data={"block": dict(start), "whole": True}, note=note))
 
     def _block_delta(self, index: int, delta: JsonObject) -> None:
         block = self._open_blocks().get(index)
@@ -150,11 +145,11 @@ class AnthropicDecoder(Decoder):
 
     def _fresh_text(self) -> TextDraft | None:
         """A part of its own for each text block; with think tags the splitter decides."""
-        return None if self.answer.splits else self.answer.add(TextDraft(len(self.answer.drafts)))
+        return None if self.answer.splits else self.answer.add(TextDraft())
 
     def _thinking(self, block: _Block, text: str, signature: str) -> None:
         if block.draft is None and (text or signature):
-            block.draft = self.answer.add(ReasoningDraft(len(self.answer.drafts)))
+            block.draft = self.answer.add(ReasoningDraft())
         if isinstance(block.draft, ReasoningDraft):
             self.answer.reasoning(text, block.draft)
             if signature:

@@ -11,7 +11,8 @@ from swecli.core.llm.dialects import Dialect
 from swecli.core.llm.errors import ErrorContext, WireError, read_error, readable, to_provider_error
 from swecli.core.llm.framing import BodyParser, WireEvent
 from swecli.core.llm.json_values import JsonObject, as_object, is_list, parse_json
-from swecli.core.llm.protocols.answer import Answer, new_call_id
+from swecli.core.llm.protocols.answer import Answer
+from swecli.core.llm.protocols.transcript import new_call_id
 from swecli.core.llm.text import ThinkTags
 from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError, StreamEvent
 from swecli.core.protocol.messages import Message, Opaque, Origin

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
-from swecli.core.llm.protocols.answer import OpaqueDraft, ReasoningDraft, TextDraft, WireStop
+from swecli.core.llm.protocols.answer import WireStop
 from swecli.core.llm.protocols.base import Decoder
+from swecli.core.llm.protocols.drafts import CallDraft, OpaqueDraft, ReasoningDraft, TextDraft
 from swecli.core.protocol.usage import Usage
 
 NAME = "gemini-generate"
@@ -60,24 +61,23 @@ class GeminiDecoder(Decoder):
         elif isinstance(part.get("text"), str):
             self._text(as_text(part.get("text")), part.get("thought") is True, data)
         elif kind := next((key for key in part if key not in _MARKS), None):
-            self.answer.add(OpaqueDraft(len(self.answer.drafts), dict(part), kind))
+            self.answer.add(OpaqueDraft(data=dict(part), note=kind))
 
     def _text(self, text: str, thought: bool, data: JsonObject | None) -> None:
         """A signed part stays a part of its own, as it must go back as it came."""
-        count = len(self.answer.drafts)
         if thought:
-            last = self.answer.drafts[-1] if self.answer.drafts else None
+            last = self.answer.last
             fresh = data is not None or (isinstance(last, ReasoningDraft) and last.data is not None)
-            draft = self.answer.add(ReasoningDraft(count, summary=True, data=data)) if fresh else None
+            draft = self.answer.add(ReasoningDraft(summary=True, data=data)) if fresh else None
             self.answer.reasoning(text, draft, summary=True)
         elif data is not None:
-            self.answer.text(text, self.answer.add(TextDraft(count, data=data)))
+            self.answer.text(text, self.answer.add(TextDraft(data=data)))
         else:
             self.answer.text(text)
 
     def _call(self, function: JsonObject, data: JsonObject | None) -> None:
         call_id = as_text(function.get("id"))
-        call = self.answer.open_call(call_id or None, as_text(function.get("name")))
+        call = self.answer.add(CallDraft(wire_id=call_id or None, name=as_text(function.get("name"))))
         call.value = as_object(function.get("args"))
         if call_id:
             data = {**(data or {}), "id": call_id}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
 from swecli.core.llm.protocols.answer import WireStop
 from swecli.core.llm.protocols.base import Decoder
+from swecli.core.llm.protocols.drafts import CallDraft
 from swecli.core.protocol.usage import Usage
 
 NAME = "ollama-chat"
@@ -32,7 +33,8 @@ class OllamaDecoder(Decoder):
 
     def _call(self, item: JsonObject) -> None:
         function = as_object(item.get("function"))
-        call = self.answer.open_call(as_text(item.get("id")) or None, as_text(function.get("name")))
+        draft = CallDraft(wire_id=as_text(item.get("id")) or None, name=as_text(function.get("name")))
+        call = self.answer.add(draft)
         arguments = function.get("arguments")
         if isinstance(arguments, str):
             self.answer.call_text(call, arguments)

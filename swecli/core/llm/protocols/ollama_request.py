@@ -60,7 +60,7 @@ def _messages(request: ModelRequest, target: Target) -> list[JsonObject]:
 def _results(message: Message) -> list[JsonObject]:
     return [
         _with_images(
-            {"role": "tool", "content": result.text, "tool_name": result.name},
+            {"role": "tool", "tool_name": result.name, "content": result.text},
             [image.data for image in result.images],
         )
         for result in message.tool_results

@@ -6,9 +6,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_list, is_object
-from swecli.core.llm.protocols.answer import CallDraft, ReasoningDraft, WireStop
+from swecli.core.llm.protocols.answer import WireStop
 from swecli.core.llm.protocols.arguments import is_whole
 from swecli.core.llm.protocols.base import Decoder
+from swecli.core.llm.protocols.drafts import CallDraft, ReasoningDraft
 from swecli.core.protocol.usage import Usage
 
 NAME = "openai-chat"
@@ -110,9 +111,9 @@ class ChatDecoder(Decoder):
             self._plain_reasoning(name, as_text(delta.get(name)))
 
     def _plain_reasoning(self, name: str, text: str) -> None:
-        last = self.answer.drafts[-1] if self.answer.drafts else None
+        last = self.answer.last
         detailed = isinstance(last, ReasoningDraft) and "reasoning_details" in (last.data or {})
-        fresh = ReasoningDraft(len(self.answer.drafts)) if detailed else None
+        fresh = ReasoningDraft() if detailed else None
         draft = self.answer.reasoning(text, self.answer.add(fresh) if fresh is not None else None)
         if draft.data is None:
             draft.data = {"field": name}
@@ -125,7 +126,7 @@ class ChatDecoder(Decoder):
             hidden = kind not in ("reasoning.text", "reasoning.summary")
             draft = self.answer.add(
                 ReasoningDraft(
-                    len(self.answer.drafts), kind == "reasoning.summary", hidden, {"reasoning_details": dict(detail)}
+                    summary=kind == "reasoning.summary", hidden=hidden, data={"reasoning_details": dict(detail)}
                 )
             )
         else:
@@ -182,7 +183,7 @@ class _CallTracker:
         else:
             known = self._last
         if known is None or self._begins_another(known, call_id, name, has_arguments):
-            return self._answer.open_call()
+            return self._answer.add(CallDraft())
         return known
 
     def _begins_another(self, known: CallDraft, call_id: str, name: str, has_arguments: bool) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from swecli.core.llm.errors import read_error
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
-from swecli.core.llm.protocols.answer import CallDraft, OpaqueDraft, ReasoningDraft, TextDraft, WireStop
+from swecli.core.llm.protocols.answer import WireStop
 from swecli.core.llm.protocols.base import Decoder
+from swecli.core.llm.protocols.drafts import CallDraft, Draft, OpaqueDraft, ReasoningDraft, TextDraft
 from swecli.core.llm.protocols.openai_chat import first_int, read_cost
 from swecli.core.protocol.usage import Usage
 
@@ -27,12 +28,12 @@ class _Item:
     def __init__(self, start: JsonObject) -> None:
         self.start = start
         self.kind = as_text(start.get("type"))
-        self.drafts: list[TextDraft | ReasoningDraft | CallDraft | OpaqueDraft] = []
+        self.drafts: list[Draft] = []
         self.section: int | None = None
         self.done = False
 
     @property
-    def draft(self) -> TextDraft | ReasoningDraft | CallDraft | OpaqueDraft | None:
+    def draft(self) -> Draft | None:
         return self.drafts[-1] if self.drafts else None
 
 
@@ -86,21 +87,22 @@ class ResponsesDecoder(Decoder):
         if item.kind == "function_call":
             self._call(item)
         elif item.kind == "reasoning":
-            item.drafts.append(self.answer.add(ReasoningDraft(len(self.answer.drafts), summary=True)))
+            item.drafts.append(self.answer.add(ReasoningDraft(summary=True)))
         elif item.kind != "message":
             self._keep(item)
         else:
             self.answer.changes += 1
 
     def _keep(self, item: _Item) -> OpaqueDraft:
-        draft = self.answer.add(OpaqueDraft(len(self.answer.drafts), {"item": dict(item.start)}, item.kind))
+        draft = self.answer.add(OpaqueDraft(data={"item": dict(item.start)}, note=item.kind))
         item.drafts.append(draft)
         return draft
 
     def _call(self, item: _Item) -> CallDraft:
         if isinstance(item.draft, CallDraft):
             return item.draft
-        call = self.answer.open_call(as_text(item.start.get("call_id")) or None, as_text(item.start.get("name")))
+        draft = CallDraft(wire_id=as_text(item.start.get("call_id")) or None, name=as_text(item.start.get("name")))
+        call = self.answer.add(draft)
         item.drafts.append(call)
         self.answer.call_text(call, as_text(item.start.get("arguments")))
         return call
@@ -124,14 +126,14 @@ class ResponsesDecoder(Decoder):
             if not text:
                 return
             if refusal or not self.answer.splits:
-                draft = self.answer.add(TextDraft(len(self.answer.drafts), refusal=refusal))
+                draft = self.answer.add(TextDraft(refusal=refusal))
                 item.drafts.append(draft)
         self.answer.text(text, draft if isinstance(draft, TextDraft) else None)
 
     def _reasoning(self, item: _Item, text: str, section: int | None, summary: bool) -> None:
         draft = item.draft
         if not isinstance(draft, ReasoningDraft):
-            draft = self.answer.add(ReasoningDraft(len(self.answer.drafts), summary=summary))
+            draft = self.answer.add(ReasoningDraft(summary=summary))
             item.drafts.append(draft)
         if not draft.chunks:
             draft.summary = summary
@@ -187,7 +189,7 @@ class ResponsesDecoder(Decoder):
             sections = [as_text(as_object(part).get("text")) for part in as_list(final.get("summary"))]
         draft = item.draft
         if not isinstance(draft, ReasoningDraft):
-            draft = self.answer.add(ReasoningDraft(len(self.answer.drafts)))
+            draft = self.answer.add(ReasoningDraft())
             item.drafts.append(draft)
         if not draft.chunks:
             draft.summary = not raw

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from typing import Any
+
+from swecli.core.llm.protocols.registry import request_builder
+from swecli.core.llm.types import SystemBlock
+from swecli.core.protocol.messages import Message, ReasoningPart, Response, Stop, ToolResultPart
+from tests.core.llm.histories import IMAGE, TOOL, assistant, build, call, decoded, request, result, target, user
+
+MESSAGES = "anthropic-messages"
+CLAUDE = target(MESSAGES, "api.anthropic.com", "claude-sonnet-5-5")
+MARK = {"cache_control": {"type": "ephemeral"}}
+
+
+def messages(*history: Message, **more: Any) -> list[dict[str, Any]]:
+    return build(request(*history, **more), more.pop("to", CLAUDE))["messages"]
+
+
+def test_a_whole_conversation() -> None:
+    history = request(
+        user("fix it"),
+        assistant("I look.", call("toolu_1", '{"path": "a"}')),
+        result("toolu_1", "text"),
+        system=[SystemBlock("one", True), SystemBlock("two")],
+        tools=(TOOL,),
+        max_output_tokens=100,
+    )
+    wire = request_builder(MESSAGES)(history, CLAUDE)
+    assert wire.path == "/v1/messages"
+    assert wire.headers == {"anthropic-version": "2023-06-01"}
+    assert list(wire.body)[-1] == "messages"
+    assert build(history, CLAUDE) == {
+        "model": "claude-sonnet-5-5",
+        "max_tokens": 100,
+        "stream": True,
+        "tools": [{"name": "read", "description": "Reads.", "input_schema": dict(TOOL.parameters)}],
+        "system": [{"type": "text", "text": "one", **MARK}, {"type": "text", "text": "two"}],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "fix it"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "text", "text": "I look."},
+                    {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a"}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "text"}],
+            },
+        ],
+    }
+
+
+def test_no_sampling_parameters_and_always_a_limit() -> None:
+    body = build(request(user("x")), CLAUDE)
+    assert not {"temperature", "top_p", "top_k"} & set(body)
+    assert body["max_tokens"] == 16000
+
+
+def test_neighbours_of_one_role_are_merged_with_results_first() -> None:
+    sent = messages(assistant(call("a"), call("b")), result("a"), result("b"), user("and"))
+    assert [item["role"] for item in sent] == ["assistant", "user"]
+    assert [block["type"] for block in sent[1]["content"]] == ["tool_result", "tool_result", "text"]
+
+
+def test_results() -> None:
+    sent = messages(assistant(call("a")), result("a", "boom", IMAGE, error=True))
+    assert sent[1]["content"] == [
+        {
+            "type": "tool_result",
+            "tool_use_id": "a",
+            "content": [
+                {"type": "text", "text": "boom"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+            ],
+            "is_error": True,
+        }
+    ]
+    empty = Message("tool", (ToolResultPart("a", "read", ""),))
+    assert messages(assistant(call("a")), empty)[1]["content"] == [{"type": "tool_result", "tool_use_id": "a"}]
+
+
+def test_arguments_that_are_no_object_are_carried_along() -> None:
+    sent = messages(assistant(call("a", "{'n': 1}"), call("b", ""), call("c", "[1]")))
+    assert [block["input"] for block in sent[0]["content"]] == [
+        {"invalid_json": "{'n': 1}"},
+        {},
+        {"invalid_json": "[1]"},
+    ]
+
+
+def test_ids_of_other_hosts_fit_the_alphabet_and_still_agree() -> None:
+    sent = messages(assistant(call("functions.f:0")), result("functions.f:0"))
+    rewritten = sent[0]["content"][0]["id"]
+    assert rewritten.replace("_", "").isalnum()
+    assert sent[1]["content"][0]["tool_use_id"] == rewritten
+
+
+def test_empty_text_is_not_sent() -> None:
+    assert messages(user("", "x"), assistant("\n\n", call("a")))[1]["content"][0]["type"] == "tool_use"
+
+
+class TestBreakpoints:
+    def marked(self, body: dict[str, Any]) -> list[str]:
+        blocks = [*body.get("system", []), *(block for item in body["messages"] for block in item["content"])]
+        return [block.get("text", block["type"]) for block in blocks if "cache_control" in block]
+
+    def test_at_most_four_and_the_newest_messages(self) -> None:
+        history = request(
+            *(user(str(index)) for index in range(9)),
+            system=[SystemBlock("a", True), SystemBlock("b", True), SystemBlock("c", True)],
+            breakpoints=(0, 2, 5, 8),
+        )
+        assert self.marked(build(history, CLAUDE)) == ["b", "c", "5", "8"]
+
+    def test_after_merged_messages_and_before_the_tail(self) -> None:
+        history = request(assistant(call("a")), result("a"), user("u"), breakpoints=(1,), tail="now")
+        body = build(history, CLAUDE)
+        assert self.marked(body) == ["tool_result"]
+        assert body["messages"][-1]["content"][-1] == {"type": "text", "text": "now"}
+
+    def test_never_on_thinking(self) -> None:
+        message = decoded(CLAUDE, "thinking-text-tool")
+        only_thinking = Message("assistant", message.parts[:1], response=message.response)
+        body = build(request(user("x"), only_thinking, breakpoints=(1,)), CLAUDE)
+        assert self.marked(body) == []
+
+
+class TestEcho:
+    def test_thinking_goes_back_in_place_and_byte_for_byte(self) -> None:
+        sent = messages(user("x"), decoded(CLAUDE, "interleaved-thinking"))
+        assert sent[1]["content"] == [
+            {"type": "thinking", "thinking": "plan", "signature": "SIG-ANTHROPIC"},
+            {"type": "tool_use", "id": "t1", "name": "f", "input": {}},
+            {"type": "thinking", "thinking": "more", "signature": "SIG-SECOND-1"},
+            {"type": "tool_use", "id": "t2", "name": "g", "input": {"a": 1}},
+        ]
+
+    def test_hidden_thinking(self) -> None:
+        sent = messages(decoded(CLAUDE, "redacted-thinking"), decoded(CLAUDE, "thinking-omitted"))
+        assert sent[0]["content"][0] == {"type": "redacted_thinking", "data": "REDACTED-DATA-1"}
+        assert sent[0]["content"][2] == {"type": "thinking", "thinking": "", "signature": "SIG-ONLY-000"}
+
+    def test_server_tools_and_compaction(self) -> None:
+        sent = messages(decoded(CLAUDE, "pause-turn"), decoded(CLAUDE, "compaction"))
+        assert sent[0]["content"] == [
+            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
+            {"type": "compaction", "content": "summary"},
+        ]
+
+    def test_blocks_that_were_not_understood_are_not_sent(self) -> None:
+        assert [b["type"] for b in messages(decoded(CLAUDE, "unknown-event-block-delta"))[0]["content"]] == ["text"]
+
+    def test_nothing_goes_to_another_model_or_host(self) -> None:
+        for to in (target(MESSAGES, "api.anthropic.com", "claude-opus-5-5"), target(MESSAGES, "other.example")):
+            for case in ("interleaved-thinking", "redacted-thinking", "pause-turn"):
+                sent = build(request(user("x"), decoded(CLAUDE, case)), to)["messages"]
+                assert "SIG" not in str(sent)
+                assert "REDACTED" not in str(sent)
+                assert "srvtoolu" not in str(sent)
+
+    def test_thinking_without_signature_is_not_sent(self) -> None:
+        assert len(messages(user("x"), assistant(ReasoningPart("half"), "text"))[1]["content"]) == 1
+
+    def test_a_paused_turn_is_resent_as_it_is(self) -> None:
+        message = decoded(CLAUDE, "pause-turn")
+        assert messages(user("x"), message, tail="now")[-1]["role"] == "assistant"
+        ended = Message("assistant", message.parts, response=Response(CLAUDE.origin, Stop("end")))
+        assert messages(user("x"), ended, tail="now")[-1]["content"] == [{"type": "text", "text": "now"}]
+
+
+class TestEffort:
+    def extras(self, model: str, effort: str) -> dict[str, Any]:
+        body = build(request(user("x"), effort=effort), target(MESSAGES, "api.anthropic.com", model))
+        return {key: body[key] for key in ("thinking", "output_config") if key in body}
+
+    def test_by_word_or_by_budget(self) -> None:
+        word = {"output_config": {"effort": "low"}, "thinking": {"type": "adaptive"}}
+        assert self.extras("claude-sonnet-5-5", "low") == word
+        assert self.extras("claude-opus-4-8", "low") == word
+        for model in ("claude-haiku-4-5-20251001", "claude-sonnet-4-5", "claude-opus-4-1-20250805"):
+            assert self.extras(model, "low") == {"thinking": {"type": "enabled", "budget_tokens": 2048}}
+        assert self.extras("claude-3-5-haiku-latest", "low") == {}

@@ -1,0 +1,377 @@
+"""The client against a server on this machine that behaves in every way a server can."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.providers import Overrides, resolve
+from swecli.core.llm.transport import Timeouts
+from swecli.core.llm.types import (
+    Failed,
+    Finished,
+    ModelRequest,
+    ProviderError,
+    StreamEvent,
+    StreamNotice,
+    TextDelta,
+)
+from swecli.core.protocol.messages import Message, TextPart
+from tests.core.llm.raw_server import Answer, RawServer, head, say, serve
+from tests.core.llm.wire_cases import find_case
+
+HELLO = find_case("openai-chat", "text").body
+CALL = find_case("openai-chat", "tool-streamed").body
+REQUEST = ModelRequest((), (), (Message("user", (TextPart("hi"),)),), max_output_tokens=10)
+PATIENT = Timeouts(connect=5, first=20, idle=20)
+QUICK = Timeouts(connect=5, first=0.15, idle=0.15)
+
+
+@asynccontextmanager
+async def client_of(
+    url: str, model: str = "openai/gpt-x", timeouts: Timeouts = PATIENT
+) -> AsyncIterator[HttpModelClient]:
+    env = {"OPENAI_BASE_URL": url, "ANTHROPIC_BASE_URL": url, "OPENAI_API_KEY": "sk-secret"}
+    config = resolve(model, env, overrides=Overrides(timeouts=timeouts))
+    client = HttpModelClient(config)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def ask(*answers: Answer, timeouts: Timeouts | None = None) -> tuple[list[StreamEvent], RawServer]:
+    async with serve(*answers) as server, client_of(server.url, timeouts=timeouts or PATIENT) as client:
+        async with asyncio.timeout(20):
+            return [event async for event in client.stream(REQUEST)], server
+
+
+async def failure(*answers: Answer, timeouts: Timeouts | None = None) -> tuple[ProviderError, Message | None]:
+    events, _ = await ask(*answers, timeouts=timeouts)
+    last = events[-1]
+    assert isinstance(last, Failed)
+    assert not any(isinstance(event, Finished) for event in events)
+    if last.message is not None:
+        assert last.message.response is not None
+        assert not last.message.response.complete
+    return last.error, last.message
+
+
+def text_of(events: list[StreamEvent]) -> str:
+    last = events[-1]
+    assert isinstance(last, Finished), last
+    return last.message.text
+
+
+async def test_an_answer() -> None:
+    events, server = await ask(say(head(), HELLO))
+    assert text_of(events) == "Hello"
+    assert [event.text for event in events if isinstance(event, TextDelta)] == ["Hel", "lo"]
+    received = server.requests[0]
+    assert received.path == "/v1/chat/completions"
+    assert received.headers["authorization"] == "Bearer sk-secret"
+    assert received.body["messages"] == [{"role": "user", "content": "hi"}]
+
+
+async def test_slow_bytes() -> None:
+    events, _ = await ask(say(head(), *(HELLO[i : i + 1] for i in range(len(HELLO)))))
+    assert text_of(events) == "Hello"
+
+
+async def test_a_second_request_uses_the_same_client() -> None:
+    async with serve(say(head(), HELLO)) as server, client_of(server.url) as client:
+        for _ in range(2):
+            assert text_of([event async for event in client.stream(REQUEST)]) == "Hello"
+        assert len(server.requests) == 2
+        assert server.requests[0].body == server.requests[1].body
+
+
+async def test_close_without_terminal_event() -> None:
+    error, message = await failure(say(head(), HELLO[: HELLO.index(b'"lo"')]))
+    assert error.kind == "truncated"
+    assert error.retryable
+    assert message is not None
+    assert message.text == "Hel"
+
+
+async def test_broken_connection_keeps_what_came() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(head(transfer_encoding="chunked") + b"%x\r\n" % len(CALL) + CALL[:400])
+        await writer.drain()
+
+    error, message = await failure(answer)
+    assert error.kind == "network"
+    assert message is not None
+    assert [call.name for call in message.tool_calls] == ["read"]
+
+
+async def test_reset_before_the_head() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()
+
+    error, message = await failure(answer)
+    assert error.kind == "network"
+    assert message is None
+
+
+async def test_web_page_instead_of_an_answer() -> None:
+    page = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>...</body></html>"
+    error, _ = await failure(say(head(content_type="text/html"), page))
+    assert error.kind == "protocol"
+    assert "Sign in" in error.message
+    assert "base URL" in error.hint
+
+
+async def test_plain_text_instead_of_an_answer() -> None:
+    error, _ = await failure(say(head(content_type="text/plain"), b"upstream connect error"))
+    assert error.kind == "protocol"
+    assert "upstream connect error" in error.message
+
+
+async def test_json_of_something_else() -> None:
+    error, _ = await failure(say(head(content_type="application/json"), b'{"hello": "world"}'))
+    assert error.kind == "protocol"
+
+
+async def test_whole_answer_as_json() -> None:
+    body = {
+        "id": "c1",
+        "object": "chat.completion",
+        "model": "m",
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "tool_calls",
+                "message": {
+                    "role": "assistant",
+                    "content": "Hello",
+                    "tool_calls": [
+                        {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+                        {"id": "b", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+                    ],
+                },
+            }
+        ],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4},
+    }
+    events, _ = await ask(say(head(content_type="application/json"), json.dumps(body, indent=1).encode()))
+    assert text_of(events) == "Hello"
+    last = events[-1]
+    assert isinstance(last, Finished)
+    assert [call.call_id for call in last.message.tool_calls] == ["a", "b"]
+    assert last.message.response is not None
+    assert last.message.response.usage is not None
+    assert last.message.response.usage.input_total == 3
+
+
+@pytest.mark.parametrize("label", ["application/json", "text/event-stream"])
+async def test_error_as_json_with_status_200(label: str) -> None:
+    error, _ = await failure(
+        say(head(content_type=label), b'{"error": {"message": "Rate limit reached", "code": 429}}')
+    )
+    assert error.kind == "rate_limit"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "hint"),
+    [(401, "auth", "OPENAI_API_KEY"), (404, "not_found", "gpt-x"), (500, "server", "again"), (302, "protocol", "URL")],
+)
+async def test_statuses(status: int, kind: str, hint: str) -> None:
+    error, message = await failure(say(head(status, "application/json"), b'{"error": {"message": "no"}}'))
+    assert (error.kind, error.status) == (kind, status)
+    assert hint in error.hint
+    assert message is None
+    assert "sk-secret" not in repr(error)
+
+
+async def test_rate_limit_with_its_delay() -> None:
+    error, _ = await failure(say(head(429, "application/json", retry_after="7"), b"{}"))
+    assert (error.kind, error.retry_after) == ("rate_limit", 7.0)
+    assert error.retryable
+
+
+async def test_error_body_that_never_ends() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(head(500, "application/json", content_length="1000") + b'{"error": "half')
+        await writer.drain()
+        await asyncio.Event().wait()
+
+    error, _ = await failure(answer, timeouts=Timeouts(error_body=0.1))
+    assert error.kind == "server"
+
+
+async def test_refused_connection() -> None:
+    async with serve(say(b"")) as server:
+        url = server.url
+    async with client_of(url) as client:
+        events = [event async for event in client.stream(REQUEST)]
+    assert len(events) == 1
+    failed = events[0]
+    assert isinstance(failed, Failed)
+    assert failed.error.kind == "network"
+    assert "running" in failed.error.hint
+    assert url.removeprefix("http://") in failed.error.message
+
+
+async def endless(writer: asyncio.StreamWriter, piece: bytes) -> None:
+    while True:
+        writer.write(piece)
+        await writer.drain()
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("piece", [b": keep-alive\n\n", b"\n", b"data: \n\n", b'data: {"choices":[]}\n\n'])
+async def test_keep_alives_are_no_progress(piece: bytes) -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(head())
+        await endless(writer, piece)
+
+    error, _ = await failure(answer, timeouts=QUICK)
+    assert error.kind == "stalled"
+    assert "0.15 s" in error.message
+
+
+async def test_stall_in_the_middle_keeps_what_came() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(head() + HELLO[: HELLO.index(b"\n\n", 200) + 2])
+        await endless(writer, b": keep-alive\n\n")
+
+    error, message = await failure(answer, timeouts=QUICK)
+    assert error.kind == "stalled"
+    assert "more" in error.message
+    assert message is not None
+
+
+async def test_no_answer_at_all() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    error, _ = await failure(answer, timeouts=QUICK)
+    assert error.kind == "stalled"
+
+
+async def test_steady_progress_is_no_stall_however_long_it_takes() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(head())
+        for index in range(12):
+            chunk = {"choices": [{"index": 0, "delta": {"content": str(index)}}]}
+            writer.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+            await writer.drain()
+            await asyncio.sleep(0.03)
+        writer.write(b"data: [DONE]\n\n")
+
+    events, _ = await ask(answer, timeouts=Timeouts(first=1, idle=0.3))
+    assert text_of(events) == "01234567891011"
+
+
+async def test_a_slow_reader_is_not_a_stalled_server() -> None:
+    async with serve(say(head(), HELLO)) as server, client_of(server.url, timeouts=QUICK) as client:
+        events: list[StreamEvent] = []
+        async for event in client.stream(REQUEST):
+            events.append(event)
+            await asyncio.sleep(0.08)
+        assert text_of(events) == "Hello"
+
+
+async def test_garbled_compression() -> None:
+    error, _ = await failure(say(head(content_encoding="gzip"), b"this is no gzip" * 20))
+    assert error.kind == "protocol"
+
+
+async def test_no_http_at_all() -> None:
+    error, _ = await failure(say(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"))
+    assert error.kind == "network"
+
+
+@pytest.mark.parametrize("way", ["cancel", "close"])
+async def test_leaving_closes_the_connection_at_once(way: str) -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(head() + HELLO[:300])
+        await asyncio.Event().wait()
+
+    async with serve(answer) as server, client_of(server.url) as client:
+        stream = client.stream(REQUEST)
+        begun = asyncio.Event()
+
+        async def read() -> None:
+            async for _ in stream:
+                begun.set()
+
+        async with asyncio.timeout(10):
+            if way == "cancel":
+                task = asyncio.create_task(read())
+                await begun.wait()
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            else:
+                await anext(stream)
+                await stream.aclose()  # type: ignore[attr-defined]
+            await server.disconnected.wait()
+
+
+async def test_cancelling_while_connecting() -> None:
+    asked = asyncio.Event()
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async with serve(answer) as server, client_of(server.url) as client:
+        task = asyncio.create_task(anext(client.stream(REQUEST)))  # type: ignore[arg-type]
+        async with asyncio.timeout(10):
+            await asked.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await server.disconnected.wait()
+
+
+REFUSAL = b'{"error": {"message": "Unrecognized request argument supplied: stream_options"}}'
+
+
+async def test_unknown_parameter_is_dropped_and_remembered() -> None:
+    refuse, agree = say(head(400, "application/json"), REFUSAL), say(head(), HELLO)
+    async with serve(refuse, agree) as server, client_of(server.url) as client:
+        events = [event async for event in client.stream(REQUEST)]
+        assert text_of(events) == "Hello"
+        notice = events[0]
+        assert isinstance(notice, StreamNotice)
+        assert "stream_options" in notice.text
+        again = [event async for event in client.stream(REQUEST)]
+        assert not any(isinstance(event, StreamNotice) for event in again)
+        assert ["stream_options" in item.body for item in server.requests] == [True, False, False]
+
+
+async def test_an_unknown_parameter_is_dropped_only_once_for_each_request() -> None:
+    events, server = await ask(say(head(400, "application/json"), REFUSAL))
+    assert isinstance(events[-1], Failed)
+    assert len(server.requests) == 2
+
+
+async def test_lone_surrogates_do_not_get_through() -> None:
+    def chunk(text: str) -> bytes:
+        return b'data: {"choices":[{"index":0,"delta":{"content":"' + text.encode() + b'"}}]}\n\n'
+
+    body = chunk(r"a\ud83d") + chunk(r"\ude00b\udc00") + chunk(r"c\ud83d") + b"data: [DONE]\n\n"
+    events, _ = await ask(say(head(), body))
+    assert text_of(events) == "a😀b\ufffdc\ufffd"
+    for event in events:
+        if isinstance(event, TextDelta):
+            event.text.encode()
+
+
+async def test_anthropic() -> None:
+    body = find_case("anthropic-messages", "thinking-text-tool").body
+    async with serve(say(head(), body)) as server, client_of(server.url, "anthropic/claude-x") as client:
+        events = [event async for event in client.stream(REQUEST)]
+    assert text_of(events) == "I will look."
+    received = server.requests[0]
+    assert received.path == "/v1/messages"
+    assert received.headers["anthropic-version"] == "2023-06-01"
+    assert "authorization" not in received.headers

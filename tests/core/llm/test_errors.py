@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from swecli.core.llm.errors import ErrorContext, classify, retry_after
+from tests.core.llm.wire_cases import WireCase, all_cases
+
+CONTEXT = ErrorContext("openai", "gpt-x", "https://example.com/v1", ("OPENAI_API_KEY",))
+
+
+@pytest.mark.parametrize("case", [case for case in all_cases() if case.status != 200], ids=str)
+def test_wire_cases(case: WireCase) -> None:
+    error = classify(case.status, case.headers, case.body, CONTEXT)
+    expected = case.expected["error"]
+    assert (error.kind, error.status, error.error_type, error.code) == (
+        expected["kind"],
+        case.status,
+        expected["type"],
+        expected["code"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "prompt", "window"),
+    [
+        ("prompt is too long: 3333404 tokens > 200000 maximum", 3333404, 200000),
+        (
+            "This model's maximum context length is 128000 tokens. However, your messages resulted in 130010 tokens.",
+            130010,
+            128000,
+        ),
+        (
+            "This endpoint's maximum context length is 1048565 tokens. However, you requested about 1200000 tokens",
+            1200000,
+            1048565,
+        ),
+        (
+            "This model's maximum context length is 4096 tokens and your request has 2778 input tokens",
+            2778,
+            4096,
+        ),
+        ("The input token count (1250074) exceeds the maximum number of tokens allowed (1048576).", 1250074, 1048576),
+        ("request (4476 tokens) exceeds the available context size (4096 tokens), try increasing it", 4476, 4096),
+        ("This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 537812, 131072),
+        ("too many tokens: size limit exceeded by 9 tokens. The limit for this model is 288000 tokens", None, 288000),
+        (
+            "keep the first 9000 tokens. However, the model is loaded with context length of only 4096 tokens",
+            9000,
+            4096,
+        ),
+        ("Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 40000, 32768),
+        ("Your request exceeded model token limit: 262144 (requested: 300000)", 300000, 262144),
+        ("prompt too long; exceeded max context length by 12 tokens", None, None),
+        ("Your input exceeds the context window of this model. Please adjust your input and try again.", None, None),
+    ],
+)
+def test_overflow_and_its_numbers(message: str, prompt: int | None, window: int | None) -> None:
+    error = classify(400, {}, json.dumps({"error": {"message": message}}).encode())
+    assert (error.kind, error.prompt_tokens, error.window) == ("context_overflow", prompt, window)
+    assert "/compact" in error.hint
+    assert not error.retryable
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (401, {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}, "auth"),
+        (403, {"error": "forbidden"}, "auth"),
+        (400, {"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}}, "auth"),
+        (404, {"error": {"message": "The model `x` does not exist", "code": "model_not_found"}}, "not_found"),
+        (400, {"error": {"message": "Model Not Exist", "type": "invalid_request_error"}}, "not_found"),
+        (402, {"error": {"message": "Insufficient Balance"}}, "quota"),
+        (
+            400,
+            {"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}},
+            "quota",
+        ),
+        (429, {"error": {"message": "slow down"}}, "rate_limit"),
+        (413, {"error": {"message": "Request too large on tokens per minute (TPM): Limit 8000"}}, "too_large"),
+        (500, {"error": {"message": "oops"}}, "server"),
+        (503, {}, "overloaded"),
+        (408, {}, "server"),
+        (400, {"object": "error", "message": "bad tools", "type": "BadRequestError", "code": 400}, "bad_request"),
+        (422, {"detail": [{"loc": ["body"], "msg": "no"}]}, "bad_request"),
+        (
+            400,
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "code": 400,
+                    "metadata": {"raw": '{"message":"prompt is too long: 5 tokens > 4 maximum"}'},
+                }
+            },
+            "context_overflow",
+        ),
+        (429, {"error": {"message": "too many tokens: maximum context length is 5 per minute"}}, "rate_limit"),
+    ],
+)
+def test_kinds(status: int, body: object, kind: str) -> None:
+    assert classify(status, {}, json.dumps(body).encode()).kind == kind
+
+
+def test_a_quota_of_a_minute_is_a_rate_limit() -> None:
+    def body(quota: str) -> bytes:
+        violation = {"quotaId": quota}
+        details = [{"violations": [violation]}, {"retryDelay": "34.5s"}]
+        message = "You exceeded your current quota, please check your plan and billing details."
+        return json.dumps({"error": {"code": 429, "message": message, "details": details}}).encode()
+
+    minute = classify(429, {}, body("GenerateRequestsPerMinutePerProjectPerModel"))
+    assert (minute.kind, minute.retry_after) == ("rate_limit", 34.5)
+    assert classify(429, {}, body("GenerateRequestsPerDayPerProjectPerModel")).kind == "quota"
+
+
+def test_retry_after() -> None:
+    assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    assert retry_after({"retry-after": "0.25"}) == 0.25
+    dated = {"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}
+    assert retry_after(dated) == 30
+    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:30 GMT"}) == 0
+    for nonsense in ("soon", "nan", "-5", "inf", ""):
+        assert retry_after({"retry-after": nonsense}) is None
+    assert classify(429, {"Retry-After": "17"}, b"").retry_after == 17
+
+
+def test_hints_name_what_to_do() -> None:
+    assert "OPENAI_API_KEY" in classify(401, {}, b"{}", CONTEXT).hint
+    missing = classify(404, {}, b'{"error":"no such model"}', CONTEXT).hint
+    assert "gpt-x" in missing
+    assert "https://example.com/v1" in missing
+    page = classify(404, {}, b"<html><head><title>Not Found</title></head><body>x</body></html>", CONTEXT)
+    assert page.message == "a web page instead of an answer: Not Found"
+    assert "base URL" in page.hint
+    moved = classify(307, {"Location": "https://other.example/v1"}, b"", CONTEXT)
+    assert moved.kind == "protocol"
+    assert "https://other.example/v1" in moved.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"[[[]]]",
+        b"null",
+        b'"text"',
+        b"[" * 100_000,
+        b'{"error":{}}',
+        b'{"error":[{"message":"m"}]}',
+        b'{"error":{"message":{"a":1},"code":{"b":2}}}',
+    ],
+)
+def test_any_body_is_an_error_with_words(body: bytes) -> None:
+    error = classify(400, {}, body)
+    assert error.kind == "bad_request"
+    assert error.message
+    assert len(error.message) < 3000

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from swecli.core.llm.errors import classify
+from swecli.core.llm.protocols.base import WireRequest
+from swecli.core.llm.recovery import Adjustment, adjust, find_adjustment
+
+REQUEST = WireRequest(
+    "/x",
+    {"model": "m", "max_tokens": 5, "stream_options": {}, "prompt_cache_key": "s", "messages": []},
+    optional=("max_tokens", "stream_options", "prompt_cache_key"),
+)
+
+
+def find(message: str, status: int = 400) -> Adjustment | None:
+    body = b'{"error": {"message": "%s"}}' % message.encode()
+    return find_adjustment(classify(status, {}, body), REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("message", "parameter"),
+    [
+        ("Unknown parameter: 'prompt_cache_key'.", "prompt_cache_key"),
+        ("Unrecognized request argument supplied: stream_options", "stream_options"),
+        ("body.stream_options: Extra inputs are not permitted", "stream_options"),
+        ("property 'prompt_cache_key' is unsupported", "prompt_cache_key"),
+    ],
+)
+def test_optional_parameters_are_found(message: str, parameter: str) -> None:
+    found = find(message)
+    assert found == Adjustment(parameter)
+    changed = adjust(REQUEST, [found])
+    assert parameter not in changed.body
+    assert list(changed.body) == [key for key in REQUEST.body if key != parameter]
+    assert parameter not in changed.optional
+    assert parameter in found.notice
+
+
+def test_a_renamed_parameter_keeps_its_value_and_place() -> None:
+    found = find("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'.")
+    assert found == Adjustment("max_tokens", "max_completion_tokens")
+    changed = adjust(REQUEST, [found])
+    assert list(changed.body)[1] == "max_completion_tokens"
+    assert changed.body["max_completion_tokens"] == 5
+    assert "max_completion_tokens" in changed.optional
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Unknown parameter: 'messages'", "model is not supported", "stream_options looks fine", "my_max_tokens_x unknown"],
+)
+def test_other_complaints_change_nothing(message: str) -> None:
+    assert find(message) is None
+
+
+def test_only_bad_requests_count() -> None:
+    assert find("Unknown parameter: 'stream_options'", 500) is None
+    assert adjust(REQUEST, []) is REQUEST
