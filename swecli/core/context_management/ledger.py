@@ -10,11 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionRedone,
     CompactionUndone,
     Event,
+    FileChanged,
     ItemCheckpointed,
     ItemCompleted,
     ItemKind,
@@ -68,6 +70,9 @@ class ItemRecord:
     status: ItemStatus
     call: ToolCallPart | None
     parts: tuple[Part, ...]
+    turn: int = 0
+    exit_status: int | None = None
+    """Of a command that ran to its end."""
 
 
 class Ledger:
@@ -78,6 +83,7 @@ class Ledger:
         self.items: dict[str, ItemRecord] = {}
         self.open: dict[str, OpenItem] = {}
         self.responses: dict[str, ModelResponded] = {}
+        self.changes: list[FileChanged] = []
         self.view: tuple[ViewEntry, ...] = ()
         self.environment: str = ""
         self.revision: int = 0
@@ -100,6 +106,8 @@ class Ledger:
                 self._complete(body, event)
             case ModelResponded() as body:
                 self._respond(body, event)
+            case FileChanged() as change:
+                self.changes.append(change)
             case Rewound(item=item):
                 self._rewind(item)
             case CompactionCompleted(view=view):
@@ -118,7 +126,7 @@ class Ledger:
         kind = opened.kind if opened else "user"
         name = opened.name if opened else ""
         call = opened.part if opened and isinstance(opened.part, ToolCallPart) else None
-        record = ItemRecord(body.item, kind, name, body.status, call, body.parts)
+        record = ItemRecord(body.item, kind, name, body.status, call, body.parts, event.turn, _exit_status(body))
         self.items[body.item] = record
         if kind == "user" and body.parts:
             self._add(Entry(body.item, "user", body.item, body.item, body.parts, name, event.turn, event.ts))
@@ -170,6 +178,10 @@ class Ledger:
     def _set_view(self, view: tuple[ViewEntry, ...]) -> None:
         self.view = view
         self.revision += 1
+
+
+def _exit_status(body: ItemCompleted) -> int | None:
+    return next((block.exit_status for block in body.blocks if isinstance(block, TerminalBlock)), None)
 
 
 def _covered(view: Iterable[ViewEntry]) -> Iterable[str]:
