@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from swecli.core.llm.errors import WireError, read_body
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import JsonObject, as_int, as_object, as_text, is_list, is_object, parse_json
-from swecli.core.llm.protocols.answer import Answer, CallDraft, ReasoningDraft, TextDraft
+from swecli.core.llm.protocols.answer import Answer
 from swecli.core.llm.protocols.arguments import parse_arguments
 from swecli.core.llm.protocols.base import Decoder
+from swecli.core.llm.protocols.drafts import CallDraft, ReasoningDraft, TextDraft
 from swecli.core.llm.protocols.registry import decoder_for
 from swecli.core.protocol.messages import Origin
 

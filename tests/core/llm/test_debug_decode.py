@@ -73,39 +73,19 @@ def test_output_is_ascii_whatever_comes() -> None:
     assert text.isascii()
 
 
-words = st.sampled_from(
-    [
-        "data: ",
-        "event: error",
-        "\n\n",
-        '{"choices":',
-        '[{"delta":',
-        '{"content":',
-        '"x"',
-        "}",
-        "]",
-        "null",
-        "[DONE]",
-        '{"type":"message_start"',
-        ',"message":',
-        '{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{"}}',
-        '{"candidates":[{"content":',
-        '{"parts":[{"functionCall":1}]}',
-        '"usage":{"prompt_tokens":"many"}',
-        '{"error":[]}',
-        '{"type":"response.completed"}',
-        '{"type":"response.output_item.done","item":{"type":"function_call","arguments":5}}',
-        '{"done":true}',
-        '{"message":7',
-        '"tool_calls":[null,{"index":"a","function":[]}]',
-        ":",
-        "\r",
-        "\x00",
-        "é",
-        "<",
-        '{"type":"response.output_text.delta","delta":1}',
-    ]
-)
+WORDS = """
+data: #event: error#{"choices":#[{"delta":#{"content":#"x"#}#]#null#[DONE]#{"type":"message_start"#,"message":#:#<#é
+{"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{"}}#{"candidates":[{"content":
+{"parts":[{"functionCall":1}]}#"usage":{"prompt_tokens":"many"}#{"error":[]}#{"type":"response.completed"}#{"message":7
+{"type":"response.output_item.done","item":{"type":"function_call","arguments":5}}#{"done":true}#{"error":{"code":{}}}
+"tool_calls":[null,{"index":"a","function":[]}]#{"type":"response.output_text.delta","delta":1}
+"""
+words = st.sampled_from([word for line in WORDS.splitlines() for word in line.split("#")] + ["\n\n", "\r", "\x00"])
+FIELDS = """
+id type index delta content text tool_calls function name arguments choices finish_reason usage error message status
+content_block partial_json item output_index output response candidates parts functionCall args thought done thinking
+reasoning_details summary signature prompt_tokens code
+"""
 
 
 @given(st.sampled_from(PROTOCOLS), st.lists(st.lists(words, max_size=12), max_size=4), st.integers(100, 599))
@@ -122,44 +102,7 @@ values = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                [
-                    "id",
-                    "type",
-                    "index",
-                    "delta",
-                    "content",
-                    "text",
-                    "tool_calls",
-                    "function",
-                    "name",
-                    "arguments",
-                    "choices",
-                    "finish_reason",
-                    "usage",
-                    "error",
-                    "message",
-                    "content_block",
-                    "partial_json",
-                    "item",
-                    "output_index",
-                    "output",
-                    "response",
-                    "status",
-                    "candidates",
-                    "parts",
-                    "functionCall",
-                    "args",
-                    "thought",
-                    "done",
-                    "thinking",
-                    "reasoning_details",
-                    "summary",
-                    "signature",
-                    "prompt_tokens",
-                    "code",
-                ]
-            ),
+            st.sampled_from(FIELDS.split()),
             inner,
             max_size=5,
         )
