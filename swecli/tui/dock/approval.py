@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -48,18 +49,17 @@ class ApprovalPanel(DockPanel):
         self._clock = clock
         self._grace: Grace | None = None
         self._expanded = False
+        self._narrow = False
+        self._always = False
         self._decided = False
         self._body = BlockView(request.blocks)
         self._word = Input(placeholder="What should it do instead? Enter sends, Esc goes back", id="word", compact=True)
 
     def compose(self) -> ComposeResult:
-        request = self.request
         yield Static(self._title(), classes="dock--title", id="title")
-        about = [request.reason, *request.evidence]
-        yield Static(Content("\n".join(sanitise(line) for line in about if line)), classes="dock--note", id="reason")
+        yield Static(Content(self._about()), classes="dock--note", id="reason")
         yield self._body
-        if request.rule is not None:
-            yield Static(Content(f"always = {safe_line(request.rule)}, for this session"), id="rule")
+        yield Static(Content(self._rule()), id="rule")
         yield self._word
         yield Static(self._keys(), classes="dock--keys", id="keys")
 
@@ -84,9 +84,7 @@ class ApprovalPanel(DockPanel):
     def escape(self) -> None:
         """Leave the text field, or else reject the call."""
         if self._word.display:
-            self._word.value = ""
-            self._word.display = False
-            self.focus()
+            self._ask_why(False)
         else:
             self._decide("reject")
 
@@ -107,11 +105,10 @@ class ApprovalPanel(DockPanel):
         match event.key.lower():
             case "y":
                 self._decide("once")
-            case "a" if self.request.rule is not None:
+            case "a" if self._always:
                 self._decide("always")
             case "n":
-                self._word.display = True
-                self._word.focus()
+                self._ask_why(True)
             case _:
                 pass
 
@@ -133,20 +130,42 @@ class ApprovalPanel(DockPanel):
         event.stop()
         self._decide("reject", event.value.strip())
 
+    def _ask_why(self, on: bool) -> None:
+        self._word.value = ""
+        self._word.display = on
+        (self._word if on else self).focus()
+        self.query_one("#keys", Static).update(self._keys())
+
     def _decide(self, choice: PermissionChoice, note: str = "") -> None:
         if not self._decided:
             self._decided = True
             self.post_message(self.Finished(ReplyPermission(self.request.request, choice, note)))
 
     def _fit(self) -> None:
-        rows = self.available()
-        width = max(1, self.screen.size.width - 3)
-        others = 2 + sum(_height(text, width) for text in (self.request.reason, *self.request.evidence))
-        others += (self.request.rule is not None) + _height(self._keys().plain, width)
-        room = max(1, rows - others)
+        """Share the lines that there are: title, keys and one line of the body first, then the rule, the reason,
+        and the rest of the body. Where the rule finds no place, always is not offered."""
+        rows, columns = self.available(), self.screen.size.width
+        width = max(1, columns - 2)
+        self._narrow = columns < 62
+        spare = rows - 2 - _height(self._title().plain, width) - 1
+        for widget, text in (("#rule", self._rule()), ("#reason", self._about())):
+            wanted = _height(text, width)
+            fits = bool(text) and wanted <= spare
+            self.query_one(widget).display = fits
+            spare -= wanted if fits else 0
+        self._always = self.request.rule is not None and self.query_one("#rule").display
+        self.query_one("#keys", Static).update(self._keys())
+        room = max(1, spare + 1)
         self._body.styles.max_height = room if self._expanded else max(1, min(room, max(6, rows * 6 // 10)))
         self.styles.max_height = rows
-        self.set_class(self.screen.size.width < 60, "-tight")
+        self.set_class(columns < 62, "-tight")
+
+    def _about(self) -> str:
+        return "\n".join(sanitise(line) for line in (self.request.reason, *self.request.evidence) if line)
+
+    def _rule(self) -> str:
+        rule = self.request.rule
+        return "" if rule is None else f"always = {safe_line(rule)}, for this session"
 
     def _title(self) -> Content:
         request = self.request
@@ -156,12 +175,19 @@ class ApprovalPanel(DockPanel):
         return Content(f"{question}{target}{place}")
 
     def _keys(self) -> Content:
-        always = [("a", "always")] if self.request.rule is not None else []
-        choices = [("y", "once"), *always, ("n", "no, and say why"), ("esc", "no"), ("↑↓", "scroll")]
+        always = [("a", "always")] if self._always else []
+        if self._word.display:
+            choices = [("enter", "says no with this"), ("esc", "back")]
+        elif self._narrow:
+            choices = [("y", "once"), *always, ("n", "no…"), ("esc", "no")]
+        else:
+            choices = [("y", "once"), *always, ("n", "no, and say why"), ("esc", "no"), ("↑↓", "scroll")]
+        gap = "  " if self._narrow else "   "
         return Content.assemble(
-            *(part for key, word in choices for part in ((key, "bold $accent"), (f" {word}   ", "$foreground-muted")))
+            *(part for key, word in choices for part in ((key, "bold $accent"), (f" {word}{gap}", "$foreground-muted")))
         )
 
 
 def _height(text: str, width: int) -> int:
-    return sum(1 + max(0, len(line) - 1) // width for line in text.split("\n")) if text else 0
+    """Lines that a text takes, a little generously."""
+    return sum(1 + max(0, cell_len(line) - 1) // width for line in text.split("\n")) if text else 0

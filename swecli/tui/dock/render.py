@@ -17,7 +17,7 @@ from swecli.tui.transcript.rows import Row, plain_rows, segment
 def render(blocks: Sequence[DisplayBlock], width: int, *, dark: bool) -> list[Strip]:
     """All blocks, one below the other, in lines of at most ``width`` cells."""
     palette = DARK if dark else LIGHT
-    return [row.strip() for block in blocks for row in _rows(block, width, palette)]
+    return [Strip(row.segments()) for block in blocks for row in _rows(block, width, palette)]
 
 
 def _rows(block: DisplayBlock, width: int, palette: Palette) -> list[Row]:

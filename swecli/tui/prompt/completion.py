@@ -29,12 +29,13 @@ class Token:
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """``insert`` replaces the token; ``label`` and ``detail`` are shown. ``runs`` marks a command that needs
-    no argument, so that Enter may run it at once."""
+    no argument, so that Enter may run it at once; ``begins`` one that begins with what was typed."""
 
     label: str
     insert: str
     detail: str = ""
     runs: bool = False
+    begins: bool = False
 
 
 def token_before(text: str, row: int, column: int) -> Token | None:
@@ -65,6 +66,7 @@ def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
             f"/{command.name} " if command.arguments else f"/{command.name}",
             command.summary,
             runs=not command.arguments or command.arguments.startswith("["),
+            begins=any(name.startswith(query.lower()) for name in (command.name, *command.aliases)),
         )
         for _, command in ranked[:LIMIT]
     ]

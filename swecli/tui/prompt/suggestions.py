@@ -24,6 +24,7 @@ class Suggestions(Rows):
         self._entries: list[Suggestion] = []
         self._token: Token | None = None
         self._dismissed: tuple[str, int] | None = None
+        self._chosen = False
         self.commands: Sequence[SlashCommand] = ()
 
     @property
@@ -62,8 +63,10 @@ class Suggestions(Rows):
         """Choose and accept; whether the key was for the popup."""
         match key:
             case "up" | "ctrl+p":
+                self._chosen = True
                 self.move(-1)
             case "down" | "ctrl+n":
+                self._chosen = True
                 self.move(1)
             case "tab":
                 self._accept()
@@ -74,9 +77,14 @@ class Suggestions(Rows):
         return True
 
     def _run(self) -> None:
+        """Enter: a command that was only guessed from scattered letters runs when it was chosen, else the text
+        is sent as it is."""
         chosen, token = self._entries[self.selected], self._token
         complete = token is not None and f"/{token.query}" == chosen.insert.rstrip()
-        if token is not None and token.kind == "command" and (chosen.runs or complete):
+        if token is not None and token.kind == "command" and not (chosen.begins or self._chosen):
+            self.close()
+            self._editor.submit()
+        elif token is not None and token.kind == "command" and (chosen.runs or complete):
             self.close()
             self._editor.put(chosen.insert.rstrip())
             self._editor.submit()
@@ -92,6 +100,7 @@ class Suggestions(Rows):
 
     def _offer(self, entries: list[Suggestion]) -> None:
         if entries or self._entries:
+            self._chosen = self._chosen and entries == self._entries
             self._entries = entries
             self.display = bool(entries)
             self.show([Row(entry.label, entry.detail) for entry in entries])

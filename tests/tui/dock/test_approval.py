@@ -1,0 +1,212 @@
+"""The approval panel: it shows what would run, and nothing approves by accident."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
+from swecli.core.protocol.commands import Interrupt, ReplyPermission
+from swecli.core.protocol.events import PermissionRequested
+from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.support import Running, Session, running
+
+
+def ask(
+    number: int = 1, *, rule: str | None = "Edit(src/**)", old: str = "a\n", new: str = "b\n"
+) -> PermissionRequested:
+    blocks = (DiffBlock("src/a.py", old, new),)
+    return PermissionRequested(f"p{number}", f"t{number}", "edit_file", "src/a.py", blocks, "Edits ask.", "hash", rule)
+
+
+def run(command: str) -> PermissionRequested:
+    blocks = (TerminalBlock(command, ""),)
+    return PermissionRequested("p1", "t1", "run_command", command, blocks, "Commands ask.", "hash", None, ("writes x",))
+
+
+async def appear(it: Running, *, after: float = 1.0) -> None:
+    await it.say("go")
+    await it.shows("Make this change?")
+    it.clock.now += after
+
+
+def replies(it: Running) -> list[Any]:
+    return it.session.sent(ReplyPermission)
+
+
+@pytest.mark.parametrize(("key", "choice"), [("y", "once"), ("a", "always"), ("Y", "once")])
+async def test_keys_that_approve(key: str, choice: str) -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press(key)
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", choice)])  # type: ignore[arg-type]
+        await it.hides("Make this change?")
+
+
+async def test_the_panel_shows_change_reason_rule_and_keys() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.shows("src/a.py", "- a", "+ b", "Edits ask.", "Edit(src/**)", "y once", "a always", "n no")
+
+
+async def test_keys_soon_after_the_appearance_are_ignored_and_prolong_that() -> None:
+    async with running((ask(),)) as it:
+        await appear(it, after=0.0)
+        for _ in range(3):
+            it.clock.now += 0.2
+            await it.press("y")
+        assert not replies(it)
+        it.clock.now += 0.31
+        await it.press("y")
+        await it.until(lambda: replies(it))
+
+
+async def test_a_key_after_three_hundred_milliseconds_counts() -> None:
+    async with running((ask(),)) as it:
+        await appear(it, after=0.301)
+        await it.press("y")
+        await it.until(lambda: replies(it))
+
+
+async def test_ignoring_ends_however_many_keys_come() -> None:
+    async with running((ask(),)) as it:
+        await appear(it, after=0.0)
+        for _ in range(30):
+            it.clock.now += 0.1
+            await it.press("y")
+        assert len(replies(it)) == 1
+
+
+async def test_enter_never_approves() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press("enter", "enter", "space", "tab", "enter")
+        assert not replies(it)
+        assert "Make this change?" in it.screen()
+
+
+async def test_always_only_where_it_is_offered() -> None:
+    async with running((ask(rule=None),)) as it:
+        await appear(it)
+        await it.press("a")
+        assert not replies(it)
+        assert "always" not in it.screen()
+
+
+async def test_no_takes_a_word_to_the_model() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press("n")
+        await it.shows("What should it do instead?")
+        await it.press(*"yes any", "enter")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject", "yes any")])
+
+
+async def test_escape_leaves_the_word_then_rejects_then_interrupts() -> None:
+    async with running((ask(), WAIT_FOR_INTERRUPT)) as it:
+        await appear(it)
+        await it.press("n", "x", "escape")
+        await it.hides("What should it do instead?")
+        assert not replies(it)
+        await it.press("escape")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject")])
+        assert not it.session.sent(Interrupt)
+        await it.press("escape")
+        await it.until(lambda: it.session.sent(Interrupt))
+
+
+async def test_control_c_interrupts_the_turn() -> None:
+    async with running((ask(),)) as it:
+        await appear(it, after=0.0)
+        await it.press("ctrl+c")
+        await it.until(lambda: it.session.sent(Interrupt))
+        await it.hides("Make this change?")
+        assert not replies(it)
+
+
+async def test_hidden_characters_of_a_command_are_visible() -> None:
+    async with running((run("echo hi\u202e \x1b[2K\trm -rf x\r\nsecond [b]line[/b]"),)) as it:
+        await it.say("go")
+        await it.shows("Run this command?", "echo hi⟨U+202E⟩ ␛[2K␉rm -rf x␍", "second [b]line[/b]", "writes x")
+
+
+async def test_a_long_change_scrolls_inside_of_the_panel() -> None:
+    old = "".join(f"old {n}\n" for n in range(100))
+    new = "".join(f"new {n}\n" for n in range(100))
+    async with running((ask(old=old, new=new),)) as it:
+        await appear(it)
+        await it.press("end")
+        await it.until(lambda: "+ new 99" in it.screen())
+        assert "y once" in it.screen()
+        await it.press("home")
+        await it.until(lambda: "- old 0" in it.screen())
+        assert it.screen().splitlines()[-1].startswith(" default")
+
+
+async def test_the_panel_can_use_more_of_the_screen() -> None:
+    old = "".join(f"old {n}\n" for n in range(100))
+    async with running((ask(old=old, new=""),), size=(80, 40)) as it:
+        await appear(it)
+        before = it.app.slot.size.height
+        await it.press("ctrl+o")
+        await it.until(lambda: it.app.slot.size.height > before)
+        assert it.app.slot.size.height <= 38
+
+
+async def test_several_requests_queue() -> None:
+    session = Session((WAIT_FOR_INTERRUPT,))
+    async with running(session=session) as it:
+        await it.say("go")
+        await it.until(lambda: it.app.stage.state.busy)
+        for number in (1, 2, 3):
+            session.emit(ask(number))
+        await it.shows("(1 of 3)")
+        it.clock.now += 1
+        await it.press("y")
+        await it.shows("(2 of 3)")
+        await it.press("y")
+        assert len(replies(it)) == 1, "the second question has its own grace"
+        it.clock.now += 1
+        await it.press("y")
+        await it.shows("(3 of 3)")
+        it.clock.now += 1
+        await it.press("y")
+        await it.until(lambda: len(replies(it)) == 3)
+        await it.until(lambda: it.editor.has_focus)
+
+
+async def test_a_request_that_the_session_takes_back_goes_away_and_the_draft_stays() -> None:
+    session = Session((ask(),))
+    async with running(session=session) as it:
+        await it.say("go")
+        await it.shows("Make this change?")
+        session.send(Interrupt())
+        await it.hides("Make this change?")
+        await it.until(lambda: it.editor.has_focus)
+
+
+async def test_the_prompt_keeps_what_was_typed_while_a_request_is_shown() -> None:
+    session = Session((WAIT_FOR_INTERRUPT,))
+    async with running(session=session) as it:
+        await it.say("go")
+        await it.until(lambda: it.app.stage.state.busy)
+        await it.type("half a sent")
+        session.emit(ask())
+        await it.shows("Make this change?")
+        it.clock.now += 1
+        await it.press("y")
+        await it.shows("› half a sent")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (30, 8)])
+async def test_the_panel_fits_into_small_screens(size: tuple[int, int]) -> None:
+    old = "".join(f"old {n}\n" for n in range(100))
+    async with running((ask(old=old, new="new\n"),), size=size) as it:
+        await appear(it)
+        lines = it.screen().splitlines()
+        assert len(lines) == size[1]
+        assert all(len(line) <= size[0] for line in lines)
+        assert "y once" in it.screen()
+        await it.press("y")
+        await it.until(lambda: replies(it))

@@ -1,0 +1,156 @@
+"""A running application on a prepared session, with a clock that tests move, and the screen as text."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from swecli.commands.base import CommandResult, Screen, SlashCommand
+from swecli.core.engine.view import SessionPort
+from swecli.core.protocol.commands import Command, EditQueue, SetMode, Steer, Submit
+from swecli.core.protocol.events import ModeChanged, QueueChanged, Queued
+from swecli.tui.app import SwecliApp
+from swecli.tui.options import Options
+from tests.support.fake_session import FakeSession, Turn
+
+NOW = 1_700_000_000.0
+
+
+class Session(FakeSession):
+    """Also knows modes and waiting messages."""
+
+    def send(self, command: Command) -> None:
+        busy = self.view.busy
+        super().send(command)
+        match command:
+            case SetMode():
+                self.view.mode = command.mode
+                self.emit(ModeChanged(command.mode))
+            case Steer() | Submit() if busy:
+                entry = Queued(f"q{len(self.commands)}", command.text, isinstance(command, Steer))
+                self._show((*self.view.queue, entry))
+            case EditQueue(id, None):
+                self._show(tuple(entry for entry in self.view.queue if entry.id != id))
+            case _:
+                pass
+
+    def _show(self, queue: tuple[Queued, ...]) -> None:
+        self.view.queue = queue
+        self.emit(QueueChanged(queue))
+
+    def sent(self, kind: type[Any]) -> list[Any]:
+        return [command for command in self.commands if isinstance(command, kind)]
+
+
+def _command(
+    name: str, screen: Screen | None = None, *, busy: bool = True, arguments: str = "", **more: Any
+) -> SlashCommand:
+    async def run(port: SessionPort, text: str) -> CommandResult:
+        if screen is not None:
+            return CommandResult(screen=screen)
+        return CommandResult.text(f"{name} got [{text}]")
+
+    return SlashCommand(name, f"What {name} does", run, arguments=arguments, while_busy=busy, **more)
+
+
+COMMANDS = (
+    _command("help", "help", aliases=("?",)),
+    _command("init", busy=False),
+    _command("model", "pick_model", arguments="[provider/name]"),
+    _command("mode", "pick_mode", arguments="[mode]"),
+    _command("context", aliases=("tokens",)),
+    _command("clear", "clear", busy=False, aliases=("new", "reset")),
+    _command("quit", "quit", aliases=("exit", "q")),
+)
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Running:
+    """A running application."""
+
+    def __init__(self, app: SwecliApp, pilot: Pilot[Any], session: Session, clock: Clock) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.session = session
+        self.clock = clock
+
+    @property
+    def editor(self) -> Any:
+        return self.app.prompt.editor
+
+    @property
+    def text(self) -> str:
+        return self.app.prompt.editor.text
+
+    def screen(self) -> str:
+        """What is on the screen, line by line."""
+        lines = self.app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in lines)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        self.editor.add(text)
+        await self.pilot.pause()
+
+    async def say(self, text: str) -> None:
+        """Type a line and send it."""
+        await self.type(text)
+        await self.press("enter")
+
+    async def until(self, condition: Callable[[], object], timeout: float = 5.0) -> None:
+        await until(condition, timeout, lambda: self.screen())
+
+    async def shows(self, *texts: str) -> None:
+        """Wait until all texts are on the screen."""
+        await self.until(lambda: all(text in self.screen() for text in texts))
+
+    async def hides(self, text: str) -> None:
+        await self.until(lambda: text not in self.screen())
+
+
+async def until(condition: Callable[[], object], timeout: float = 5.0, about: Callable[[], str] = lambda: "") -> None:
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, f"condition not reached\n{about()}"
+        await asyncio.sleep(0.005)
+
+
+@contextlib.asynccontextmanager
+async def running(
+    *turns: Turn,
+    session: Session | None = None,
+    size: tuple[int, int] = (80, 24),
+    state: Path | None = None,
+    **options: Any,
+) -> AsyncIterator[Running]:
+    """The application with an open session whose turns are prepared."""
+    session = session or Session(*turns)
+
+    async def open_session() -> SessionPort:
+        return session
+
+    clock = Clock()
+    given: dict[str, Any] = {"open_session": open_session, "commands": lambda: COMMANDS, "state": state, **options}
+    app = SwecliApp(Options(**given), clock=clock, wall=lambda: NOW)
+    async with app.run_test(size=size) as pilot:
+        it = Running(app, pilot, session, clock)
+        if "open_session" not in options:
+            await it.until(lambda: app.stage.opened)
+        yield it

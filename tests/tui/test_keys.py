@@ -1,0 +1,432 @@
+"""Every key of the interface, on the whole application."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swecli.core.protocol.blocks import DiffBlock, Todo
+from swecli.core.protocol.commands import (
+    EditQueue,
+    Interrupt,
+    ReplyPermission,
+    RunShell,
+    SetMode,
+    SetModel,
+    Steer,
+    Submit,
+)
+from swecli.core.protocol.events import ItemCompleted, ItemStarted, PermissionRequested, TodosChanged
+from swecli.core.protocol.messages import TextPart
+from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.support import Session, running, until
+
+WAITS = (WAIT_FOR_INTERRUPT,)
+
+
+def answer(text: str) -> tuple[ItemStarted, ItemCompleted]:
+    return ItemStarted("a1", "text"), ItemCompleted("a1", "ok", (TextPart(text),))
+
+
+async def test_enter_sends_and_empties_the_prompt() -> None:
+    async with running(answer("Hello there")) as it:
+        await it.say("say hello")
+        await it.shows("Hello there")
+        assert it.session.sent(Submit) == [Submit("say hello")]
+        assert it.text == ""
+
+
+@pytest.mark.parametrize("key", ["shift+enter", "ctrl+j", "alt+enter"])
+async def test_keys_that_make_a_new_line(key: str) -> None:
+    async with running() as it:
+        await it.type("one")
+        await it.press(key)
+        await it.type("two")
+        assert it.text == "one\ntwo"
+        assert not it.session.commands
+
+
+async def test_backslash_enter_makes_a_new_line_and_two_backslashes_send() -> None:
+    async with running(answer("ok")) as it:
+        await it.say("one\\")
+        assert it.text == "one\n"
+        await it.say("two\\\\")
+        assert it.session.sent(Submit) == [Submit("one\ntwo\\\\")]
+
+
+async def test_enter_steers_and_tab_queues_while_the_model_works() -> None:
+    async with running(WAITS) as it:
+        await it.say("begin")
+        await it.until(lambda: it.app.stage.state.busy)
+        await it.say("also this")
+        await it.type("and then that")
+        await it.press("tab")
+        await it.until(lambda: len(it.session.commands) == 3)
+        assert it.session.commands[1:] == [Steer("also this"), Submit("and then that")]
+        await it.shows("next step: also this", "after this turn: and then that")
+
+
+async def test_up_takes_the_newest_waiting_message_back() -> None:
+    async with running(WAITS) as it:
+        await it.say("begin")
+        await it.until(lambda: it.app.stage.state.busy)
+        await it.type("later")
+        await it.press("tab")
+        await it.shows("after this turn: later")
+        await it.press("up")
+        await it.until(lambda: it.text == "later")
+        assert len(it.session.sent(EditQueue)) == 1
+        await it.hides("after this turn: later")
+
+
+async def test_escape_closes_suggestions_then_clears_a_selection_then_interrupts() -> None:
+    async with running(WAITS) as it:
+        await it.say("begin")
+        await it.until(lambda: it.app.stage.state.busy)
+        await it.press("slash")
+        await it.shows("What context does")
+        await it.press("escape")
+        await it.hides("What context does")
+        await it.press("shift+left")
+        assert not it.editor.selection.is_empty
+        await it.press("escape")
+        assert it.editor.selection.is_empty
+        assert not it.session.sent(Interrupt)
+        await it.press("escape")
+        await it.until(lambda: it.session.sent(Interrupt))
+        await it.until(lambda: not it.app.stage.state.busy)
+        assert it.text == "/"
+
+
+async def test_an_interrupt_shows_at_once_even_when_the_session_does_not_answer() -> None:
+    session = Session(WAITS)
+    async with running(session=session) as it:
+        await it.say("begin")
+        await it.until(lambda: it.app.stage.state.busy)
+        session.send = session.commands.append  # type: ignore[method-assign]
+        await it.press("escape")
+        assert "Interrupting…" in it.screen()
+
+
+async def test_control_c_clears_the_text_and_control_y_brings_it_back() -> None:
+    async with running() as it:
+        await it.type("some words")
+        await it.press("ctrl+c")
+        assert it.text == ""
+        await it.press("ctrl+y")
+        assert it.text == "some words"
+
+
+async def test_control_c_twice_within_a_second_quits_on_an_empty_prompt() -> None:
+    async with running() as it:
+        await it.press("ctrl+c")
+        await it.shows("Press Ctrl+C again to quit")
+        it.clock.now += 1.5
+        await it.press("ctrl+c")
+        assert not it.session.closed
+        it.clock.now += 0.5
+        await it.press("ctrl+c")
+        await until(lambda: it.session.closed)
+
+
+async def test_control_c_interrupts_a_turn_and_a_second_one_quits_even_if_it_hangs() -> None:
+    session = Session(WAITS)
+    async with running(session=session) as it:
+        await it.say("begin")
+        await it.until(lambda: it.app.stage.state.busy)
+        session.send = session.commands.append  # type: ignore[method-assign]
+        await it.press("ctrl+c")
+        assert it.session.sent(Interrupt)
+        await it.press("ctrl+c")
+        await until(lambda: it.session.closed)
+
+
+async def test_control_d_quits_on_an_empty_prompt_and_deletes_otherwise() -> None:
+    async with running() as it:
+        await it.type("abc")
+        await it.press("ctrl+a", "ctrl+d")
+        assert it.text == "bc"
+        await it.press("delete", "delete", "ctrl+d")
+        await until(lambda: it.session.closed)
+
+
+async def test_shift_tab_goes_through_the_modes() -> None:
+    async with running() as it:
+        for mode in ("accept-edits", "plan", "auto", "default"):
+            await it.press("shift+tab")
+            await it.until(lambda mode=mode: f"\n {mode} ·" in it.screen())
+        assert [command.mode for command in it.session.sent(SetMode)] == ["accept-edits", "plan", "auto", "default"]
+
+
+async def test_control_t_shows_todos_when_there_are_some() -> None:
+    async with running((TodosChanged((Todo("look", "completed"), Todo("fix [b]it[/b]", "in_progress"))),)) as it:
+        await it.press("ctrl+t")
+        await it.shows("There are no todos yet")
+        await it.say("go")
+        await it.until(lambda: it.app.stage.state.todos)
+        await it.press("ctrl+t")
+        await it.shows("Todos 1/2", "☑ look", "▸ fix [b]it[/b]")
+        await it.press("ctrl+t")
+        await it.hides("Todos 1/2")
+
+
+async def test_control_l_draws_again_and_changes_nothing() -> None:
+    async with running(answer("Some answer")) as it:
+        await it.say("go")
+        await it.shows("Some answer")
+        before = it.screen()
+        await it.press("ctrl+l")
+        assert it.screen() == before
+
+
+async def test_page_keys_scroll_the_transcript_and_end_follows_again() -> None:
+    async with running(answer("\n\n".join(f"paragraph {n}" for n in range(80)))) as it:
+        await it.say("go")
+        await it.shows("paragraph 79")
+        await it.press("pageup")
+        await it.hides("paragraph 79")
+        assert not it.app.transcript.following
+        await it.press("home")
+        await it.shows("paragraph 0")
+        await it.press("pagedown")
+        await it.hides("› go")
+        await it.press("end")
+        await it.shows("paragraph 79")
+        assert it.app.transcript.following
+
+
+async def test_home_and_end_move_in_the_line_first() -> None:
+    async with running(answer("\n\n".join(f"paragraph {n}" for n in range(80)))) as it:
+        await it.say("go")
+        await it.shows("paragraph 79")
+        await it.type("words")
+        await it.press("home")
+        assert it.editor.cursor_location == (0, 0)
+        assert "paragraph 79" in it.screen()
+        await it.press("home")
+        await it.shows("paragraph 0")
+
+
+async def test_control_o_shows_everything_in_full() -> None:
+    async with running() as it:
+        await it.press("ctrl+o")
+        assert it.app.transcript.verbose
+        await it.press("ctrl+o")
+        assert not it.app.transcript.verbose
+
+
+async def test_control_f_finds_in_the_transcript_and_escape_comes_back() -> None:
+    async with running(answer("first needle\n\nsecond needle")) as it:
+        await it.say("go")
+        await it.shows("second needle")
+        await it.type("draft")
+        await it.press("ctrl+f")
+        await it.press(*"needle")
+        await it.shows("1 of 1")
+        await it.press("escape")
+        await it.shows("› draft")
+        assert it.app.transcript.found.query == ""
+        await it.until(lambda: it.app.focused is it.editor)
+
+
+async def test_tab_on_an_empty_prompt_walks_the_transcript_and_typing_returns() -> None:
+    async with running(answer("an answer")) as it:
+        await it.say("go")
+        await it.shows("an answer")
+        await it.press("tab")
+        await it.until(lambda: it.app.transcript.has_focus)
+        assert it.app.transcript.cursor is not None
+        await it.press("escape")
+        await it.until(lambda: it.editor.has_focus)
+        await it.press("tab", "x")
+        await it.until(lambda: it.text == "x" and it.editor.has_focus)
+
+
+async def test_up_and_down_walk_the_history_and_come_back_to_the_draft(tmp_path: Path) -> None:
+    async with running(answer("1"), answer("2"), state=tmp_path) as it:
+        await it.say("first")
+        await it.until(lambda: not it.app.stage.state.busy and len(it.session.sent(Submit)) == 1)
+        await it.say("second")
+        await it.until(lambda: len(it.session.sent(Submit)) == 2)
+        await it.until(lambda: not it.app.stage.state.busy)
+        await it.type("draft")
+        await it.press("up")
+        assert it.text == "second"
+        await it.press("up")
+        assert it.text == "first"
+        await it.press("up")
+        assert it.text == "first"
+        await it.press("down", "down")
+        assert it.text == "draft"
+    async with running(state=tmp_path) as it:
+        await it.press("up")
+        assert it.text == "second"
+
+
+async def test_up_inside_of_several_lines_moves_the_cursor(tmp_path: Path) -> None:
+    (tmp_path / "history.jsonl").write_text('"older"\n')
+    async with running(state=tmp_path) as it:
+        await it.type("one\ntwo")
+        await it.press("up")
+        assert it.text == "one\ntwo"
+        assert it.editor.cursor_location[0] == 0
+        await it.press("up")
+        assert it.text == "older"
+
+
+async def test_control_r_searches_the_history(tmp_path: Path) -> None:
+    (tmp_path / "history.jsonl").write_text('"fix login"\n"run tests"\n"fix logout"\n')
+    async with running(state=tmp_path) as it:
+        await it.type("draft")
+        await it.press("ctrl+r", "f", "i", "x")
+        await it.shows("search history: fix")
+        assert it.text == "fix logout"
+        await it.press("ctrl+r")
+        assert it.text == "fix login"
+        await it.press("ctrl+r")
+        assert it.text == "fix login"
+        await it.press("escape")
+        await it.until(lambda: it.text == "draft")
+        await it.press("ctrl+r", "r", "u", "n", "enter")
+        assert it.text == "run tests"
+        assert not it.session.commands
+        await it.hides("search history")
+
+
+async def test_line_editing_with_a_kill_ring_and_undo() -> None:
+    async with running() as it:
+        await it.type("alpha beta gamma")
+        await it.press("ctrl+w")
+        assert it.text == "alpha beta "
+        await it.press("alt+b", "alt+d")
+        assert it.text == "alpha  "
+        await it.press("ctrl+y")
+        assert it.text == "alpha beta "
+        await it.press("ctrl+u")
+        assert it.text == " "
+        await it.press("ctrl+underscore")
+        assert it.text == "alpha beta "
+        await it.press("ctrl+a", "alt+f")
+        assert it.editor.cursor_location == (0, 5)
+        await it.press("ctrl+k")
+        assert it.text == "alpha"
+        await it.press("ctrl+y")
+        assert it.text == "alpha beta "
+
+
+async def test_several_kills_in_a_row_come_back_as_one() -> None:
+    async with running() as it:
+        await it.type("one two three")
+        await it.press("ctrl+w", "ctrl+w")
+        assert it.text == "one "
+        await it.press("ctrl+y")
+        assert it.text == "one two three"
+
+
+async def test_slash_popup_completes_with_tab_and_runs_with_enter() -> None:
+    async with running() as it:
+        await it.press("slash", "m", "o", "d", "e")
+        await it.shows("/mode [mode]", "/model [provider/name]")
+        await it.press("down", "tab")
+        assert it.text == "/model "
+        await it.press("ctrl+u", "slash", "c", "o", "n", "enter")
+        await it.shows("context got []")
+        assert it.text == ""
+
+
+async def test_file_completion_after_an_at_sign() -> None:
+    async with running(files=lambda: ["src/app/main.py", "src/app/view.py", "README.md"]) as it:
+        await it.press(*"see @view")
+        await it.shows("› src/app/view.py")
+        await it.press("tab")
+        assert it.text == "see @src/app/view.py "
+        await it.hides("› src/app/view.py")
+
+
+async def test_unknown_command_names_the_nearest_and_sends_nothing() -> None:
+    async with running() as it:
+        await it.say("/contxt")
+        await it.shows("There is no command /contxt. Did you mean /context? Nothing was sent.")
+        assert not it.session.commands
+
+
+async def test_a_path_is_text() -> None:
+    async with running(answer("ok"), answer("ok")) as it:
+        await it.say("/etc/hosts is wrong")
+        await it.until(lambda: it.session.sent(Submit))
+        await it.until(lambda: not it.app.stage.state.busy)
+        await it.say("/tmp is full")
+        await it.until(lambda: len(it.session.sent(Submit)) == 2)
+        assert [command.text for command in it.session.sent(Submit)] == ["/etc/hosts is wrong", "/tmp is full"]
+
+
+async def test_exclamation_mark_runs_a_command_of_the_user() -> None:
+    async with running() as it:
+        await it.say("!ls -l")
+        assert it.session.commands == [RunShell("ls -l")]
+
+
+async def test_commands_that_need_a_free_session_wait() -> None:
+    async with running(WAITS) as it:
+        await it.say("begin")
+        await it.until(lambda: it.app.stage.state.busy)
+        await it.say("/init")
+        await it.shows("/init has to wait until the turn has ended")
+        await it.say("/context now")
+        await it.shows("context got [now]")
+
+
+async def test_mode_and_model_are_picked_from_a_list() -> None:
+    async with running(models=lambda: ["openai/gpt", "anthropic/sonnet"]) as it:
+        await it.say("/mode")
+        await it.shows("reads and plans, changes nothing")
+        await it.press("p", "l", "enter")
+        await it.until(lambda: it.session.sent(SetMode) == [SetMode("plan")])
+        await it.say("/model")
+        await it.shows("openai/gpt")
+        await it.press(*"other/one", "enter")
+        await it.until(lambda: it.session.sent(SetModel) == [SetModel("other/one")])
+        await it.until(lambda: it.editor.has_focus)
+
+
+async def test_help_lists_keys_and_commands() -> None:
+    async with running(size=(120, 60)) as it:
+        await it.say("?")
+        await it.shows("Shift+Tab", "What context does", "also /tokens")
+
+
+async def test_clear_opens_a_new_session_when_there_is_a_way_to() -> None:
+    fresh = Session(answer("fresh"))
+
+    async def new_session() -> Session:
+        return fresh
+
+    async with running(answer("stale"), new_session=new_session) as it:
+        await it.say("go")
+        await it.shows("stale")
+        await it.until(lambda: not it.app.stage.state.busy)
+        await it.say("/clear")
+        await it.until(lambda: it.session.closed and it.app.stage.link.port is fresh)
+        await it.hides("stale")
+        await it.say("again")
+        await it.shows("fresh")
+
+
+async def test_quit_saves_nothing_and_closes_the_session() -> None:
+    async with running() as it:
+        await it.say("/quit")
+        await until(lambda: it.session.closed)
+
+
+async def test_replies_reach_the_session_while_a_draft_waits() -> None:
+    ask = PermissionRequested(
+        "p1", "t1", "edit_file", "a.py", (DiffBlock("a.py", "x\n", "y\n"),), "edits ask", "b", "Edit"
+    )
+    async with running((ask,)) as it:
+        await it.say("go")
+        await it.shows("Make this change?")
+        it.clock.now += 1
+        await it.press("y")
+        await it.until(lambda: it.session.sent(ReplyPermission) == [ReplyPermission("p1", "once")])
+        await it.until(lambda: it.editor.has_focus)
