@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import get_args
 
@@ -9,6 +10,8 @@ import pytest
 
 from swecli.core.context_management.prompts import LEAN_WINDOW, PromptName, mode_note, note, read_prompt, system_prompt
 from swecli.core.context_management.tokens import PieceEstimator
+from swecli.core.tools.builtin import builtin_tools
+from swecli.core.tools.registry import ToolRegistry
 
 TOOLS = {
     "read_file",
@@ -53,3 +56,15 @@ def test_only_modes_that_change_the_work_are_told() -> None:
     assert "refused" in mode_note("plan")
     assert mode_note("auto")
     assert note("x") == "<swecli-note>\nx\n</swecli-note>"
+
+
+def test_prompt_and_all_tools_leave_the_window_to_the_work() -> None:
+    tools = [
+        {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+        for tool in ToolRegistry(builtin_tools()).schemas()
+    ]
+    assert {tool["name"] for tool in tools} == TOOLS
+    schemas = COUNT(json.dumps(tools, separators=(",", ":")))
+    # The estimate may be a tenth too low.
+    assert 1.1 * (COUNT(system_prompt(200_000)) + schemas) <= 3_000
+    assert COUNT(system_prompt(8_192)) + schemas <= 8_192 / 4
