@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
+import time
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from swecli.commands.base import SlashCommand
 from swecli.core.engine.view import SessionPort
 from swecli.launch import LaunchOptions, StartError
+
+MAX_FILES = 20_000
+"""Files that are offered as mentions."""
+FILES_SECONDS = 3.0
+"""How long the tree is walked for them."""
 
 
 def run_headless(options: LaunchOptions) -> int:
@@ -25,17 +36,84 @@ def run_interactive(options: LaunchOptions) -> int:
     """The interface in the terminal."""
     from swecli.tui.launch import run
 
-    async def open_one(wanted: LaunchOptions) -> SessionPort:
-        from swecli.app import open_session
-        from swecli.tui.link import SessionNotOpened
-
-        try:
-            session = await open_session(wanted)
-        except StartError as error:
-            raise SessionNotOpened(str(error), int(error.exit_code)) from error
-        if wanted.banner:
-            session.notice(wanted.banner)
-        return session
-
+    # /clear begins anew: without the first message, and not where another session was continued.
     fresh = replace(options, prompt="", resume=None, continue_newest=False)
-    return run(lambda: open_one(options), first_prompt=options.prompt or None, new_session=lambda: open_one(fresh))
+    return run(
+        lambda: open_for_screen(options),
+        first_prompt=options.prompt or None,
+        new_session=lambda: open_for_screen(fresh),
+        commands=_commands,
+        files=lambda: mentions(options.cwd),
+        branch=lambda: branch(options.cwd),
+        models=lambda: models(options),
+        state=state_folder(options),
+        resume_hint=resume_hint(options),
+    )
+
+
+async def open_for_screen(options: LaunchOptions) -> SessionPort:
+    """A session for the interface, which tells of a failed start in its own way."""
+    from swecli.app import open_session
+    from swecli.tui.link import SessionNotOpened
+
+    try:
+        session = await open_session(options)
+    except StartError as error:
+        raise SessionNotOpened(str(error), int(error.exit_code)) from error
+    if options.banner:
+        session.notice(options.banner)
+    return session
+
+
+def _commands() -> Sequence[SlashCommand]:
+    from swecli.commands.registry import COMMANDS
+
+    return COMMANDS
+
+
+def mentions(folder: Path) -> Sequence[str]:
+    """Files and folders that ``@`` offers: what is not ignored, as far as it is found in time."""
+    from swecli.core.workspace.walk import walk
+
+    deadline = time.monotonic() + FILES_SECONDS
+    found: list[str] = []
+    for entry in walk(folder, (folder,), stop=lambda: time.monotonic() > deadline):
+        if len(found) >= MAX_FILES:
+            break
+        found.append(f"{entry.path}/" if entry.is_dir else entry.path)
+    return found
+
+
+def branch(folder: Path) -> str:
+    """The git branch, the beginning of the commit where there is none, or nothing."""
+    from swecli.core.workspace.git_facts import git_facts
+
+    facts = git_facts(folder)
+    return "" if facts is None else facts.branch or (facts.commit or "")[:8]
+
+
+def models(options: LaunchOptions) -> Sequence[str]:
+    """Models that can be chosen at once: the one asked for, and the usual one of each provider with a key."""
+    from swecli.core.llm.providers import configured_providers
+
+    if options.script is not None:
+        return ()
+    usual = [provider.default_model for provider in configured_providers(os.environ)]
+    return tuple(dict.fromkeys(name for name in (options.model or "", *usual) if name))
+
+
+def state_folder(options: LaunchOptions) -> Path | None:
+    """Where the prompt's history of this folder is kept; None where nothing is to be kept."""
+    from swecli.core.config.paths import user_paths, workspace_key
+
+    if not options.store:
+        return None
+    return user_paths(os.environ).state / "workspaces" / workspace_key(options.cwd)
+
+
+def resume_hint(options: LaunchOptions) -> str:
+    """The command that goes on from here."""
+    if options.script is not None:
+        return "swecli demo"
+    place = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
+    return f"swecli{place} -c" if options.store else f"swecli{place}"

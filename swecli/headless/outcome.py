@@ -26,6 +26,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Part, TextPart
 from swecli.core.protocol.usage import Usage
 from swecli.exit_codes import ExitCode
+from swecli.headless.slash import Shown
 
 Status = Literal["done", "interrupted", "blocked", "limit", "error"]
 
@@ -76,6 +77,8 @@ class Outcome:
         self.error_notice: Notice | None = None
         """The newest error that belongs to no turn."""
         self.input_errors: list[str] = []
+        self.shown: Shown | None = None
+        """What a slash command showed, when the run was one."""
         self.signal: ExitCode | None = None
         """Set by the run when a signal ended it."""
         self.turn_open = False
@@ -101,7 +104,10 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """The newest answer: the text of the last step that has any, cut short or not."""
+        """The newest answer: what a slash command showed, else the text of the last step that has any, cut
+        short or not."""
+        if self.shown is not None:
+            return self.shown.text
         return "\n\n".join((*self._step_text, *filter(None, self._partial.values()))) or self._text
 
     @property
@@ -207,6 +213,8 @@ class Outcome:
             return "interrupted"
         if self.ended is not None:
             return self.ended.outcome
+        if self.shown is not None:
+            return "error" if self.shown.failed else "done"
         return "error" if self.error_notice or self.input_errors or self.turn_open else "done"
 
     @property
@@ -214,6 +222,8 @@ class Outcome:
         """Kind and sentence of what went wrong, if anything did."""
         if self.ended is not None and self.ended.outcome not in ("done", "interrupted"):
             return self.ended.error_kind or self.ended.outcome, self.ended.reason
+        if self.shown is not None:
+            return ("command", self.shown.text) if self.shown.failed else None
         if self.ended is None and self.error_notice is not None:
             hint = f" {self.error_notice.hint}" if self.error_notice.hint else ""
             return self.error_notice.topic or "error", self.error_notice.text + hint
@@ -226,6 +236,8 @@ class Outcome:
         """The exit status of the run."""
         if self.signal is not None:
             return self.signal
+        if self.shown is not None:
+            return self._of_command(failed=self.shown.failed)
         if self.ended is None:
             if self.error_notice is not None:
                 return ExitCode.CONFIG
@@ -238,6 +250,11 @@ class Outcome:
         if code is ExitCode.OK and self.input_errors:
             return ExitCode.BAD_INPUT
         return code
+
+    def _of_command(self, *, failed: bool) -> ExitCode:
+        if any(denial.asked for denial in self.denials):
+            return ExitCode.APPROVAL_NEEDED
+        return ExitCode.FAILURE if failed else ExitCode.OK
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from swecli.commands.registry import Invocation, UnknownCommand
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import Event, PermissionRequested, QuestionAsked
 from swecli.exit_codes import ExitCode
+from swecli.headless import signals, slash
 from swecli.headless.command_input import BadLine, CommandInput
 from swecli.headless.outcome import Outcome
 from swecli.headless.output import OutputClosed
@@ -23,12 +25,6 @@ SETTLE_SECONDS = 0.05
 """How often the end of a run is checked for while no event comes."""
 CLOSE_SECONDS = 10.0
 """How long the session may take to stop its processes and store its facts."""
-
-_SIGNALS = {
-    signal.SIGINT: ExitCode.INTERRUPTED,
-    signal.SIGTERM: ExitCode.TERMINATED,
-    getattr(signal, "SIGHUP", signal.SIGTERM): ExitCode.TERMINATED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +53,30 @@ class HeadlessRun:
         self._stopping = False
         self._closed_output = False
         self._wake = asyncio.Event()
+        self._command: asyncio.Future[slash.Shown] | None = None
 
     async def run(self) -> ExitCode:
         """The exit status. Raises nothing but cancellation and defects."""
         events = self._session.subscribe(replay=True)
-        with self._signals():
-            if self._request.prompt:
-                self._session.send(Submit(self._request.prompt))
+        with signals.handled(self._signalled):
+            self._begin(self._request.prompt)
             if self._request.commands is not None:
                 CommandInput(self._request.commands, self._receive).start()
             await self._follow(events)
         if self._closed_output:
             return self._outcome.signal or ExitCode.FAILURE
         return self._finish()
+
+    def _begin(self, prompt: str) -> None:
+        """Send the first message, or run the slash command that it is."""
+        meaning = None if self._request.commands is not None else slash.meaning(prompt)
+        if isinstance(meaning, UnknownCommand):
+            self._outcome.input_errors.append(meaning.message)
+            self._complain(f"error: {meaning.message}")
+        elif isinstance(meaning, Invocation):
+            self._command = asyncio.ensure_future(slash.run(self._session, meaning))
+        elif prompt:
+            self._session.send(Submit(prompt))
 
     def _finish(self) -> ExitCode:
         try:
@@ -99,6 +106,8 @@ class HeadlessRun:
                         return
                     self._take(event)
                     following = asyncio.ensure_future(_next(events))
+            if self._command is not None:
+                self._outcome.shown = await self._command
             await self._close()
             while (event := await asyncio.wait_for(following, CLOSE_SECONDS)) is not None:
                 self._take(event)
@@ -113,7 +122,8 @@ class HeadlessRun:
         return not self._input_open and self._outcome.idle
 
     def _done(self) -> bool:
-        return self._may_end() and not self._session.view.busy
+        command_runs = self._command is not None and not self._command.done()
+        return self._may_end() and not command_runs and not self._session.view.busy
 
     async def _close(self) -> None:
         await asyncio.wait_for(self._session.close(), CLOSE_SECONDS)
@@ -185,25 +195,8 @@ class HeadlessRun:
         self._session.send(Interrupt())
         self._wake.set()
 
-    @contextlib.contextmanager
-    def _signals(self):
-        """While the run lasts, the first signal interrupts the turn; a second one ends the process at once."""
-        loop = asyncio.get_running_loop()
-        installed: list[signal.Signals] = []
-        for number, code in _SIGNALS.items():
-            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-                loop.add_signal_handler(number, self._signalled, code)
-                installed.append(number)
-        try:
-            yield
-        finally:
-            for number in installed:
-                loop.remove_signal_handler(number)
-
     def _signalled(self, code: ExitCode) -> None:
         if self._outcome.signal is not None:
-            import os
-
             os._exit(code)
         self._outcome.signal = code
         self._stop()

@@ -412,6 +412,40 @@ def test_debug_batches_answer_every_line(project: Path) -> None:
     assert (json.loads(line)["id"], json.loads(line)["error"]["kind"]) == ("a", "auth")
 
 
+@pytest.mark.parametrize(
+    ("message", "code", "shown"),
+    [
+        ("/help", 0, "/context"),
+        ("/context", 0, "32,000 tokens"),
+        ("/mode", 0, "The mode is default"),
+        ("/model", 0, "The model is openai/m"),
+        ("/quit", 0, ""),
+        ("/nonsense", 42, ""),
+        ("/init", 62, "was not written"),
+    ],
+)
+def test_slash_commands_answer_as_text(message: str, code: int, shown: str, project: Path) -> None:
+    with server("") as provider:
+        ended = program(project, provider).run("-p", message, "-m", "openai/m", "--output-format", "json")
+    assert (ended.code, ended.result["exit_code"]) == (code, code)
+    assert shown in ended.result["text"]
+    assert silent(ended)
+
+
+def test_a_message_that_begins_with_a_path_is_a_message(project: Path) -> None:
+    script = '[[step]]\ntext = "ok"\nexpect = { last_user = "/etc" }\n'
+    with server(script) as provider:
+        ended = program(project, provider).run("-p", "/etc/hosts is wrong", "-m", "openai/m")
+    assert ended == Ended(0, "ok\n", "")
+
+
+def test_init_writes_the_guide_where_it_may(project: Path) -> None:
+    with server(HELLO) as provider:
+        ended = program(project, provider).run("-p", "/init", "-m", "openai/m", "--yolo")
+    assert ended.code == 0
+    assert (project / "OPENCLI.md").is_file()
+
+
 def test_yolo_as_root_outside_of_a_container_is_refused(project: Path) -> None:
     if os.geteuid() != 0 or Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
         pytest.skip("needs root outside of a container")
