@@ -9,7 +9,6 @@ from swecli.core.protocol.blocks import DisplayBlock
 from swecli.tui.keys import KeyActions
 from swecli.tui.link import CLOSE_TIME, OpenSession
 from swecli.tui.options import Options
-from swecli.tui.talk import MODES
 
 
 class Desk:
@@ -29,11 +28,12 @@ class Desk:
         self._app.leave()
 
     def pick_mode(self) -> None:
+        from swecli.commands.mode import MODE_MEANINGS
         from swecli.tui.dock.picker import Choice, Picker
 
         view = self._app.stage.link.view
         present = view.mode if view else None
-        choices = [Choice(mode, mode, detail, mode == present) for mode, detail in MODES]
+        choices = [Choice(mode, mode, detail, mode == present) for mode, detail in MODE_MEANINGS.items()]
         self._app.slot.show(Picker("Mode", choices, self._app.talk.set_mode))
 
     def pick_model(self) -> None:

@@ -30,16 +30,10 @@ KEYS: tuple[tuple[str, str], ...] = (
 
 def blocks(commands: Sequence[SlashCommand]) -> tuple[DisplayBlock, ...]:
     """Tables of keys and commands."""
-    rows = tuple(
-        (
-            f"/{command.name}{' ' + command.arguments if command.arguments else ''}",
-            command.summary
-            + (f" (also {', '.join('/' + alias for alias in command.aliases)})" if command.aliases else ""),
-        )
-        for command in commands
-    )
+    from swecli.commands.help import command_table
+
     return (
         TableBlock(("Key", "What it does"), KEYS, "Keys"),
-        TableBlock(("Command", "What it does"), rows, "Commands"),
+        command_table(commands),
         TextBlock("In an approval: y once, a always for this session, n no with a word, Esc no.", "dim"),
     )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -40,15 +38,12 @@ class Slash:
 
 @dataclass(frozen=True, slots=True)
 class UnknownSlash:
-    """A slash command that does not exist; ``nearest`` is its likeliest meaning, or empty."""
+    """A slash command that does not exist; ``message`` says so and names the nearest."""
 
-    name: str
-    nearest: str
+    message: str
 
 
 Submission = Nothing | Say | Shell | Slash | UnknownSlash
-
-_SLASH = re.compile(r"/([A-Za-z][A-Za-z0-9_-]*|\?)(?:\s+(.*))?\s*", re.DOTALL)
 
 
 def interpret(
@@ -56,6 +51,8 @@ def interpret(
 ) -> Submission:
     """The meaning of ``text``. A line that begins with a path (one with a second slash, or one that
     ``exists``) is a message."""
+    from swecli.commands.registry import Invocation, parse
+
     stripped = text.strip()
     if not stripped:
         return Nothing()
@@ -63,26 +60,9 @@ def interpret(
         stripped = "/help"
     if stripped.startswith("!") and stripped[1:].strip():
         return Shell(stripped[1:].strip())
-    match = _SLASH.fullmatch(stripped)
-    if match is None:
+    parsed = parse(stripped, commands)
+    if parsed is None:
         return Say(text)
-    name, arguments = match.group(1).lower(), (match.group(2) or "").strip()
-    command = find(name, commands)
-    if command is not None:
-        return Slash(command, arguments)
-    if exists("/" + match.group(1)):
-        return Say(text)
-    return UnknownSlash(name, nearest(name, commands))
-
-
-def find(name: str, commands: Sequence[SlashCommand]) -> SlashCommand | None:
-    """The command of this name or alias."""
-    return next((command for command in commands if name == command.name or name in command.aliases), None)
-
-
-def nearest(name: str, commands: Sequence[SlashCommand]) -> str:
-    """The command whose name or alias is most like ``name``, or an empty string."""
-    names = {alias: command.name for command in commands for alias in (command.name, *command.aliases)}
-    begins = [names[known] for known in sorted(names) if known.startswith(name)]
-    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
-    return begins[0] if begins else names[close[0]] if close else ""
+    if isinstance(parsed, Invocation):
+        return Slash(parsed.command, parsed.arguments)
+    return Say(text) if exists("/" + parsed.name) else UnknownSlash(parsed.message)

@@ -14,13 +14,6 @@ from swecli.tui.link import SessionLink
 from swecli.tui.safe_text import safe_line
 from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, interpret
 
-MODES: tuple[tuple[Mode, str], ...] = (
-    ("default", "reads by itself, asks before anything else"),
-    ("accept-edits", "edits files of the workspace by itself, asks before commands"),
-    ("plan", "reads and plans, changes nothing"),
-    ("auto", "asks only for what is dangerous"),
-)
-
 
 class Desk(Protocol):
     """What talking needs of the screen."""
@@ -51,9 +44,8 @@ class Talk:
                 self._link.send(self._message(text, queue))
             case Shell(command):
                 self._link.send(RunShell(command))
-            case UnknownSlash(name, nearest):
-                hint = f" Did you mean /{nearest}?" if nearest else " /help lists the commands."
-                self._desk.show((TextBlock(f"There is no command /{name}.{hint} Nothing was sent.", "warning"),))
+            case UnknownSlash(message):
+                self._desk.show((TextBlock(message, "warning"),))
             case Slash(command, arguments):
                 await self._run(command, arguments)
 
@@ -103,7 +95,9 @@ class Talk:
 
     def set_mode(self, name: str) -> None:
         """Ask the session for a mode."""
-        for mode, meaning in MODES:
+        from swecli.commands.mode import MODE_MEANINGS
+
+        for mode, meaning in MODE_MEANINGS.items():
             if mode == name:
                 self._link.send(SetMode(mode))
                 self._desk.flash(f"Mode {mode}: {meaning}")

@@ -380,7 +380,7 @@ async def test_commands_that_need_a_free_session_wait() -> None:
 async def test_mode_and_model_are_picked_from_a_list() -> None:
     async with running(models=lambda: ["openai/gpt", "anthropic/sonnet"]) as it:
         await it.say("/mode")
-        await it.shows("reads and plans, changes nothing")
+        await it.shows("everything that changes")
         await it.press("p", "l", "enter")
         await it.until(lambda: it.session.sent(SetMode) == [SetMode("plan")])
         await it.say("/model")
@@ -393,7 +393,7 @@ async def test_mode_and_model_are_picked_from_a_list() -> None:
 async def test_help_lists_keys_and_commands() -> None:
     async with running(size=(120, 60)) as it:
         await it.say("?")
-        await it.shows("Shift+Tab", "What context does", "also /tokens")
+        await it.shows("Shift+Tab", "What context does", "/tokens")
 
 
 async def test_clear_opens_a_new_session_when_there_is_a_way_to() -> None:
