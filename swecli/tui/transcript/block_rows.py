@@ -89,7 +89,7 @@ def _user(block: UserBlock, width: int, palette: Palette, *, expanded: bool) -> 
     inner = max(1, width - 2)
     rows = plain_rows(sanitise(block.text), inner, palette.user, mark, INDENT) if block.text else []
     if not expanded:
-        rows = fold(rows, *LONG_PASTE, inner, palette)
+        rows = fold(rows, *LONG_PASTE, inner, palette, INDENT)
     for image in block.images:
         rows += indent(render_image(image, inner, palette), INDENT if rows else mark)
     return rows

@@ -22,7 +22,7 @@ from swecli.tui.transcript.files import render_files
 from swecli.tui.transcript.images import render_image
 from swecli.tui.transcript.markdown import render_markdown
 from swecli.tui.transcript.palette import Palette
-from swecli.tui.transcript.rows import Row, Styled, blank, plain_rows
+from swecli.tui.transcript.rows import Gutter, Row, Styled, blank, plain_rows
 from swecli.tui.transcript.table import render_table
 from swecli.tui.transcript.terminal import render_terminal
 from swecli.tui.transcript.todos import render_todos
@@ -73,11 +73,11 @@ def render_displays(
     return out
 
 
-def fold(rows: list[Row], head: int, tail: int, width: int, palette: Palette) -> list[Row]:
+def fold(rows: list[Row], head: int, tail: int, width: int, palette: Palette, gutter: Gutter = ()) -> list[Row]:
     """The first and last rows, with a line that says how many are hidden between them. Rows stay whole where
     hiding would not save any."""
     hidden = len(rows) - head - tail
     if hidden <= 1:
         return rows
     text = SafeText(f"… {hidden:,} lines hidden, {ENTER_SHOWS_ALL}")
-    return [*rows[:head], *Styled(text, palette.dim).rows(width)[:1], *rows[len(rows) - tail :]]
+    return [*rows[:head], *Styled(text, palette.dim).rows(width, gutter), *rows[len(rows) - tail :]]

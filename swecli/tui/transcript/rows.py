@@ -154,7 +154,7 @@ def cut_runs(text: SafeText, runs: Runs, start: int, end: int) -> list[Segment]:
     """Segments of ``text[start:end]``; a style never ends in the middle of a grapheme."""
     out: list[Segment] = []
     position = start
-    single = is_single(text)
+    single = is_single(text[start:end])
     for number in range(bisect_right(runs.ends, start), len(runs.ends)):
         if position >= end:
             break

@@ -110,7 +110,7 @@ def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
     """Result and state in words, so that they are not told by colour alone."""
     style = _style_of(block.status, palette)
     if block.status == "pending":
-        return (f"{len(block.arguments):,} characters" if len(block.arguments) > 400 else "", style)
+        return (f"writing · {len(block.arguments):,} characters" if len(block.arguments) > 400 else "", style)
     if block.status == "waiting":
         return ("waits for an answer" if block.name == "ask_user" else "waits for your approval", style)
     if block.status == "running":

@@ -115,6 +115,8 @@ def _wrap_wide(text: str, width: int, *, words: bool) -> list[Piece]:
     """Grapheme before which the row may break, found last."""
     while index < len(spans):
         size = spans[index][2]
+        if size > 1 or (index and spans[index - 1][2] > 1) or (index and space[index - 1]):
+            chance = index
         if used + size > width and index > first:
             stop = chance if words and chance > first else index
             if words and space[index]:
@@ -132,8 +134,6 @@ def _wrap_wide(text: str, width: int, *, words: bool) -> list[Piece]:
             first = index = resume
             used, chance = 0, -1
             continue
-        if size > 1 or (index and spans[index - 1][2] > 1) or (index and space[index - 1]):
-            chance = index
         used += size
         index += 1
     if first < len(spans) or not pieces:

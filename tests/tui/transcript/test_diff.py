@@ -1,0 +1,102 @@
+"""Diffs: what they say is what changed."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swecli.core.protocol.blocks import DiffBlock
+from swecli.tui.transcript.diff import render_diff
+from swecli.tui.transcript.diff_lines import CONTEXT, MAX_COMPARED, changed_words, text_diff
+from swecli.tui.transcript.palette import DARK
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "def f():", "    x", "", "y = 1", "z"]), max_size=25)
+
+
+@settings(max_examples=200, deadline=None)
+@given(LINES, LINES)
+def test_the_lines_lead_from_the_old_text_to_the_new_one(old: list[str], new: list[str]) -> None:
+    before = "".join(f"{line}\n" for line in old)
+    after = "".join(f"{line}\n" for line in new)
+    diff = text_diff(before, after)
+    left: list[str] = []
+    right: list[str] = []
+    for line in diff.lines:
+        if line.sign == "~":
+            assert left[-1:] != ["gap"]
+            left += old[len(left) : len(left) + line.number]
+            right += new[len(right) : len(right) + line.number]
+            continue
+        if line.sign in " -":
+            assert old[len(left)] == line.text
+            assert line.sign == " " or line.number == len(left) + 1
+            left.append(line.text)
+        if line.sign in " +":
+            assert line.number == len(right) + 1
+            right.append(line.text)
+    if old == new:
+        assert diff.lines == ()
+    else:
+        assert left == old
+        assert right == new
+    assert diff.added == sum(line.sign == "+" for line in diff.lines)
+    assert diff.removed == sum(line.sign == "-" for line in diff.lines)
+
+
+def test_context_is_three_lines() -> None:
+    old = [f"line {n}" for n in range(40)]
+    new = [*old[:20], "changed", *old[21:]]
+    diff = text_diff("\n".join(old), "\n".join(new))
+    assert [line.sign for line in diff.lines] == ["~", *" " * CONTEXT, "-", "+", *" " * CONTEXT, "~"]
+    assert [line.number for line in diff.lines if line.sign == "~"] == [17, 16]
+
+
+def test_a_large_text_without_anything_in_common_is_one_change() -> None:
+    old = "x\n" * (2 * MAX_COMPARED)
+    new = "y\n" * (2 * MAX_COMPARED)
+    diff = text_diff(old, new)
+    assert (diff.removed, diff.added) == (2 * MAX_COMPARED, 2 * MAX_COMPARED)
+
+
+def test_words_that_changed_are_marked_in_both_lines() -> None:
+    assert changed_words("return value + 33", "return value + 3") == [(15, 17)]
+    assert changed_words("something else", "return value + 3") == []
+    rows = render_diff(DiffBlock("a.txt", "return value + 3\n", "return value + 33\n"), 60, DARK, header=False)
+    added = next(row for row in rows if "+ return" in row.text)
+    assert [part.text for part in added.segments() if part.style and part.style.bold] == ["33"]
+
+
+def test_added_and_removed_lines_colour_the_whole_row_and_have_a_sign() -> None:
+    rows = render_diff(DiffBlock("a.py", "x = 1\n", "x = 2\n"), 60, DARK, header=False)
+    assert [row.text[:3] for row in rows] == ["1 -", "1 +"]
+    assert [row.fill for row in rows] == [DARK.removed, DARK.added]
+
+
+def test_line_ends_that_all_changed_are_no_noise_but_a_mix_is_visible() -> None:
+    assert [line.text for line in text_diff("a\r\nb\r\n", "a\r\nc\r\n").lines] == ["a", "b", "c"]
+    mixed = render_diff(DiffBlock("a", "a\nb\n", "a\r\nb\n"), 60, DARK, header=False)
+    assert any("a␍" in row.text for row in mixed)
+
+
+def test_only_as_many_rows_as_asked_for_are_made() -> None:
+    new = "".join(f"line {number}\n" for number in range(5_000))
+    rows = render_diff(DiffBlock("a.py", None, new), 60, DARK, limit=12)
+    assert len(rows) == 15
+    assert rows[-1].text == "… 4,988 lines hidden, Enter shows all"
+
+
+def test_rows_far_down_are_painted_without_reading_what_is_above() -> None:
+    new = "".join(f"def f{number}(): pass\n" for number in range(3_000))
+    row = render_diff(DiffBlock("a.py", None, new), 60, DARK)[-1]
+    assert any(part.style is not None and part.style.color for part in row.segments())
+
+
+def test_what_is_special_is_said() -> None:
+    def head(block: DiffBlock) -> list[str]:
+        return [row.text for row in render_diff(block, 60, DARK)[:2]]
+
+    assert head(DiffBlock("a", None, "x\n")) == ["a  +1 -0", "new file"]
+    assert head(DiffBlock("a", "x\n", None)) == ["a  +0 -1", "deleted file"]
+    assert head(DiffBlock("a", None, None, "binary")) == ["a  +0 -0", "binary"]
+    assert head(DiffBlock("a", "x", "x")) == ["a  +0 -0", "no difference in text"]
+    assert head(DiffBlock("a", "x", "x\n"))[1] == "newline added at the end"

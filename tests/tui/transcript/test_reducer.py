@@ -1,0 +1,221 @@
+"""Events become blocks, and stored facts become the same blocks as the live stream."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swecli.core.protocol.blocks import DiffBlock
+from swecli.core.protocol.events import (
+    Budget,
+    ContextMeasured,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    PermissionRequested,
+    PermissionResolved,
+    QueueChanged,
+    RetryScheduled,
+    Rewound,
+    SessionStarted,
+    StepStarted,
+    TodosChanged,
+    TurnEnded,
+)
+from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.tui.transcript.blocks import (
+    AnswerBlock,
+    NoticeBlock,
+    Operation,
+    Put,
+    Remove,
+    RewoundBlock,
+    SubagentBlock,
+    ToolBlock,
+    is_live,
+)
+from swecli.tui.transcript.page import Page
+from swecli.tui.transcript.reducer import OUTPUT_TAIL, Reducer
+from tests.tui.transcript.events import answer, facts, session, stream, tool, user
+
+
+def shown(operations: list[Operation]) -> Page:
+    page = Page()
+    for operation in operations:
+        page.apply(operation)
+    return page
+
+
+def test_replay_of_the_facts_shows_what_the_live_stream_showed() -> None:
+    events = session()
+    live, replayed = Reducer(), Reducer()
+    first = shown(live.reduce(events))
+    second = shown(replayed.reduce(facts(events)))
+    assert first.blocks == second.blocks == list(live.blocks.values())
+    assert not any(is_live(block) for block in first.blocks)
+    texts = [[row.text for row in page.rows(n)] for page in (first, second) for n in range(len(page.blocks))]
+    assert texts[: len(first.blocks)] == texts[len(first.blocks) :]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 200), max_size=20))
+def test_any_cut_of_the_stream_into_batches_gives_the_same(cuts: list[int]) -> None:
+    events = session()
+    whole = shown(Reducer().reduce(events))
+    reducer, page = Reducer(), Page()
+    edges = sorted({0, len(events), *(min(cut, len(events)) for cut in cuts)})
+    for start, end in pairwise(edges):
+        for operation in reducer.reduce(events[start:end]):
+            page.apply(operation)
+        assert [block.id for block in page.blocks] == list(reducer.blocks)
+        for number in range(len(page.blocks)):
+            page.measure(number)
+    assert page.blocks == whole.blocks
+    assert [[row.text for row in page.rows(n)] for n in range(len(page.blocks))] == [
+        [row.text for row in whole.rows(n)] for n in range(len(whole.blocks))
+    ]
+
+
+def test_every_prefix_of_the_facts_can_be_shown() -> None:
+    events = facts(session())
+    for end in range(len(events)):
+        page = shown(Reducer().reduce(events[:end]))
+        assert all(page.rows(number) is not None for number in range(len(page.blocks)))
+
+
+def test_a_batch_puts_each_block_once() -> None:
+    operations = Reducer().reduce(stream(*answer("a", "word " * 100, pieces=50)))
+    assert [type(operation) for operation in operations] == [Put]
+
+
+def test_text_that_was_only_added_keeps_its_revision_and_other_text_does_not() -> None:
+    reducer = Reducer()
+    reducer.reduce(stream(ItemStarted("a", "text"), ItemDelta("a", "one "), ItemDelta("a", "two")))
+    reducer.reduce(stream(ItemCheckpointed("a", TextPart("one two three"))))
+    block = reducer.blocks["a"]
+    assert isinstance(block, AnswerBlock)
+    assert (block.text, block.revision) == ("one two three", 0)
+    reducer.reduce(stream(ItemCompleted("a", "ok", (TextPart("another text"),))))
+    block = reducer.blocks["a"]
+    assert isinstance(block, AnswerBlock)
+    assert (block.text, block.revision, block.status) == ("another text", 1, "ok")
+
+
+def test_consent_moves_a_call_through_its_states() -> None:
+    diff = DiffBlock("a.py", "a\n", "b\n")
+    reducer = Reducer()
+
+    def status() -> str:
+        block = reducer.blocks["t"]
+        assert isinstance(block, ToolBlock)
+        return block.status
+
+    call = ToolCallPart("c", "edit_file", "{}")
+    reducer.reduce(stream(ItemStarted("t", "tool", "edit_file"), ItemCheckpointed("t", call, "a.py")))
+    assert status() == "pending"
+    reducer.reduce(stream(PermissionRequested("p", "t", "edit_file", "a.py", (diff,), "writes", "hash")))
+    assert status() == "waiting"
+    reducer.reduce(stream(PermissionResolved("p", "once")))
+    assert status() == "pending"
+    reducer.reduce(stream(ItemCheckpointed("t", call, "a.py", running=True)))
+    assert status() == "running"
+    reducer.reduce(stream(ItemCompleted("t", "ok", (), (diff,), "+1 -1")))
+    assert status() == "ok"
+
+
+def test_a_rejected_call_keeps_what_was_proposed_and_the_word_to_the_model() -> None:
+    diff = DiffBlock("a.py", "a\n", "b\n")
+    reducer = Reducer()
+    reducer.reduce(
+        stream(
+            ItemStarted("t", "tool", "edit_file", "a.py"),
+            PermissionRequested("p", "t", "edit_file", "a.py", (diff,), "writes", "hash"),
+            PermissionResolved("p", "reject", note="no, the other one"),
+            ItemCompleted("t", "rejected", (ToolResultPart("c", "edit_file", "rejected"),)),
+        )
+    )
+    block = reducer.blocks["t"]
+    assert isinstance(block, ToolBlock)
+    assert (block.status, block.blocks, block.note) == ("rejected", (diff,), "no, the other one")
+
+
+def test_the_line_about_a_retry_goes_when_something_happens() -> None:
+    reducer = Reducer()
+    retry = RetryScheduled(2, 5, 4.0, "rate_limit", "Too many requests")
+    (put,) = reducer.reduce(stream(retry))
+    assert isinstance(put, Put)
+    assert isinstance(put.block, NoticeBlock)
+    assert "attempt 2 of 5 in 4.0s" in put.block.text
+    assert [type(o) for o in reducer.reduce(stream(ItemStarted("a", "text")))] == [Remove, Put]
+    assert list(reducer.blocks) == ["a"]
+
+
+def test_live_output_keeps_its_end_only() -> None:
+    reducer = Reducer()
+    reducer.reduce(stream(*tool("t", "run_command", "yes", ItemCompleted("t", "ok"))[:5]))
+    for number in range(40):
+        reducer.reduce(stream(ItemDelta("t", f"line {number} " + "y" * 990 + "\n", "output")))
+    block = reducer.blocks["t"]
+    assert isinstance(block, ToolBlock)
+    assert len(block.output) <= 2 * OUTPUT_TAIL
+    assert block.output_cut
+    assert block.output.startswith("line ")
+    assert block.output.endswith("y\n")
+    reducer.reduce(stream(ItemCompleted("t", "ok")))
+    block = reducer.blocks["t"]
+    assert isinstance(block, ToolBlock)
+    assert block.output == ""
+
+
+def test_what_is_still_open_at_the_end_of_a_turn_was_interrupted() -> None:
+    reducer = Reducer()
+    reducer.reduce(
+        stream(
+            *user("u", "x"),
+            ItemStarted("a", "text"),
+            ItemDelta("a", "part"),
+            ItemStarted("t", "tool", "run_command", "sleep 9"),
+            TurnEnded("interrupted"),
+        )
+    )
+    assert [getattr(reducer.blocks[key], "status", None) for key in ("a", "t")] == ["interrupted", "interrupted"]
+
+
+def test_a_continued_session_closes_what_a_kill_left_open() -> None:
+    reducer = Reducer()
+    reducer.reduce(stream(ItemStarted("t", "tool", "run_command", "x")))
+    reducer.reduce(stream(SessionStarted("/w", "m", "default", "1", resumed=True)))
+    assert not any(is_live(block) for block in reducer.blocks.values())
+
+
+def test_a_rewind_folds_what_it_takes_back() -> None:
+    reducer = Reducer()
+    page = shown(reducer.reduce(stream(*user("u1", "first"), *answer("a1", "one"), *user("u2", "second"))))
+    for operation in reducer.reduce(stream(*answer("a2", "two"), Rewound("u2"), *user("u3", "third"), first=50)):
+        page.apply(operation)
+    assert [type(block).__name__ for block in page.blocks] == ["UserBlock", "AnswerBlock", "RewoundBlock", "UserBlock"]
+    folded = page.blocks[2]
+    assert isinstance(folded, RewoundBlock)
+    assert [block.id for block in folded.blocks] == ["u2", "a2"]
+    page.toggle(2)
+    assert any("second" in row.text for row in page.rows(2))
+
+
+def test_what_a_subagent_does_is_one_block() -> None:
+    reducer = Reducer()
+    reducer.reduce(stream(ItemStarted("s", "subagent", "explore", "look")))
+    reducer.reduce(stream(*tool("x1", "read_file", "a.py", ItemCompleted("x1", "ok")), agent="s"))
+    reducer.reduce(stream(*answer("x2", "inner text"), agent="s"))
+    block = reducer.blocks["s"]
+    assert isinstance(block, SubagentBlock)
+    assert (block.calls, block.activity) == (1, "Read a.py")
+    assert list(reducer.blocks) == ["s"]
+
+
+def test_events_that_show_nothing_change_nothing() -> None:
+    budget = Budget((), 1, 1, 10, 12, 2, "ok")
+    quiet = stream(ContextMeasured(budget), StepStarted(1, budget), QueueChanged(()), TodosChanged(()))
+    assert Reducer().reduce(quiet) == []
