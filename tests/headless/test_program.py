@@ -354,15 +354,14 @@ def test_the_demonstration_shows_the_edit_and_the_passing_test(project: Path) ->
     for part in (
         "scripted",
         "-m openai/",
-        "+    earned",
-        ">= pieces]",
+        "+        if quantity >= pieces:",
         "> yes",
         "5 passed, 0 failed",
         "exit 0",
         "[done",
     ):
         assert part in ended.stdout
-    assert ended.stdout.index("+    earned") < ended.stdout.index("5 passed, 0 failed")
+    assert ended.stdout.index("+        if quantity >= pieces:") < ended.stdout.index("5 passed, 0 failed")
 
 
 def test_config_shows_values_with_their_origin(project: Path) -> None:

@@ -16,7 +16,7 @@ from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.messages import Message, StopKind
 from swecli.core.protocol.usage import Usage
 
-BYTES_PER_TOKEN = 4
+BYTES_PER_TOKEN = 3.5
 """What the estimate of usage counts as one token."""
 
 
@@ -186,7 +186,7 @@ def stop_of(step: Step) -> StopKind:
 
 
 class UsageEstimate:
-    """Believable usage: the request's bytes by four, and as cached what it shares with the request before."""
+    """Believable usage: the request's size in tokens, and as cached what it shares with the request before."""
 
     def __init__(self) -> None:
         self._previous: list[tuple[object, str]] = []
@@ -209,7 +209,7 @@ class UsageEstimate:
         shared = _shared_bytes([text for _, text in self._previous], [text for _, text in current])
         self._previous = current
         total = sum(len(text) for _, text in current) + len(_canonical(tail))
-        return _reported(step, total // BYTES_PER_TOKEN + 1, shared // BYTES_PER_TOKEN)
+        return _reported(step, int(total / BYTES_PER_TOKEN) + 1, int(shared / BYTES_PER_TOKEN))
 
 
 def _canonical(value: object) -> str:
@@ -240,12 +240,12 @@ def _reported(step: Step, total: int, shared: int) -> Usage:
     given = step.usage
     input_total = total if given.input is None else given.input
     cache_read = min(shared, input_total) if given.cache_read is None else given.cache_read
-    reasoning = len(step.reasoning) // BYTES_PER_TOKEN if given.reasoning is None else given.reasoning
+    reasoning = int(len(step.reasoning) / BYTES_PER_TOKEN) if given.reasoning is None else given.reasoning
     written = len(step.text) + sum(len(call.tool) + len(call.arguments) for call in step.calls)
     return Usage(
         input_total=input_total,
         cache_read=cache_read,
         cache_write=given.cache_write,
-        output_total=written // BYTES_PER_TOKEN + 1 + reasoning if given.output is None else given.output,
+        output_total=int(written / BYTES_PER_TOKEN) + 1 + reasoning if given.output is None else given.output,
         reasoning=reasoning,
     )

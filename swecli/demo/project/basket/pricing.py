@@ -8,8 +8,11 @@ QUANTITY_DISCOUNTS = {10: 5, 50: 12}
 
 def quantity_discount(quantity: int) -> int:
     """Discount of a line with this many pieces, in percent."""
-    earned = [percent for pieces, percent in QUANTITY_DISCOUNTS.items() if quantity > pieces]
-    return max(earned, default=0)
+    percent = 0
+    for pieces, earned in QUANTITY_DISCOUNTS.items():
+        if quantity > pieces:
+            percent = earned
+    return percent
 
 
 def line_total(unit_price: int, quantity: int) -> int:
