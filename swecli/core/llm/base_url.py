@@ -54,6 +54,15 @@ def is_local(url: str) -> bool:
         return False
 
 
+def is_loopback(url: str) -> bool:
+    """Whether the server is on this machine."""
+    name = urlsplit(url).hostname or ""
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
 def _is_local_text(text: str) -> bool:
     return is_local(f"http://{text}")
 

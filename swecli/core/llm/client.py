@@ -8,10 +8,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from swecli.core.llm.errors import ErrorContext, classify
+from swecli.core.llm.errors import ErrorContext, WireError, read_body, to_provider_error
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.protocols.base import Decoder, Target, WireRequest
+from swecli.core.llm.protocols.drafts import ReasoningDraft
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.recovery import Adjustment, adjust, find_adjustment
 from swecli.core.llm.text import clean
@@ -41,6 +42,13 @@ class ClientConfig:
     headers: Mapping[str, str] = field(default_factory=lambda: {}, repr=False)
     key_variables: tuple[str, ...] = ()
     timeouts: Timeouts = Timeouts()
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """The server answered with an error status."""
+
+    error: WireError
 
 
 class HttpModelClient:
@@ -78,16 +86,18 @@ class HttpModelClient:
             adjustment: Adjustment | None = None
             async with aclosing(self._attempt(wire)) as events:
                 async for event in events:
-                    if isinstance(event, Failed) and not last and event.message is None:
-                        adjustment = find_adjustment(event.error, wire)
-                    if adjustment is None:
+                    if isinstance(event, _Refused):
+                        adjustment = None if last else find_adjustment(event.error, wire)
+                        if adjustment is None:
+                            yield Failed(to_provider_error(event.error, self._context))
+                    else:
                         yield event
             if adjustment is None:
                 return
             self._adjustments.append(adjustment)
             yield StreamNotice(adjustment.notice)
 
-    async def _attempt(self, wire: WireRequest) -> AsyncGenerator[StreamEvent, None]:
+    async def _attempt(self, wire: WireRequest) -> AsyncGenerator[StreamEvent | _Refused, None]:
         origin = self._config.target.origin
         decoder = decoder_for(origin.protocol, origin, self._config.target.dialect.think_tags, self._context)
         watchdog = _Watchdog(self._config.timeouts)
@@ -97,7 +107,7 @@ class HttpModelClient:
             response = await watchdog.wait(self._transport.post(url, self._headers(wire), body))
             if not 200 <= response.status < 300:
                 text = await response.read_error_body(self._config.timeouts.error_body)
-                yield Failed(classify(response.status, response.headers, text, self._context))
+                yield _Refused(read_body(response.status, response.headers, text))
                 return
             async with aclosing(self._decode(decoder, response, watchdog)) as events:
                 async for event in events:
@@ -118,7 +128,7 @@ class HttpModelClient:
                 before = decoder.answer.changes
                 events = decoder.feed(wire_event)
                 if decoder.answer.changes != before:
-                    watchdog.progress()
+                    watchdog.progress(_thinks_in_secret(decoder))
                 for event in events:
                     yield event
                 if decoder.closed:
@@ -142,12 +152,18 @@ class HttpModelClient:
         }
 
 
+def _thinks_in_secret(decoder: Decoder) -> bool:
+    """Whether the model is at reasoning of which nothing is shown, which may take as long as a first token."""
+    last = decoder.answer.last
+    return isinstance(last, ReasoningDraft) and not last.chunks
+
+
 class _Watchdog:
     """Ends a stream in which nothing happens. Only the time spent waiting for the server counts, and only an
     event that adds to the answer winds it up again."""
 
     def __init__(self, timeouts: Timeouts) -> None:
-        self._limit = self._left = timeouts.first
+        self._limit = self._left = self._first = timeouts.first
         self._idle = timeouts.idle
         self._begun = False
 
@@ -171,9 +187,10 @@ class _Watchdog:
             if self._left is not None:
                 self._left = max(0.0, self._left - (clock() - start))
 
-    def progress(self) -> None:
+    def progress(self, silence: bool) -> None:
+        """Something came; ``silence`` is to be expected next."""
         self._begun = True
-        self._limit = self._left = self._idle
+        self._limit = self._left = self._first if silence else self._idle
 
     def _error(self) -> ProviderError:
         return ProviderError(

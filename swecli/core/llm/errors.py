@@ -7,7 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -38,12 +38,13 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
         "quota",
         re.compile(
             r"insufficient_quota|exceeded your current quota|credit balance is too low|billing_error|payment required"
-            r"|insufficient (?:balance|credits?|funds)|billing_hard_limit|requires more credits|out of credits",
+            r"|insufficient (?:balance|credits?|funds)|billing_hard_limit|requires more credits|out of credits"
+            r"|used all available credits|spending limit|arrearage",
             re.I,
         ),
     ),
     ("too_large", re.compile(r"request_too_large|payload too large|request entity too large", re.I)),
-    ("overloaded", re.compile(r"overloaded|at capacity|server is busy|engine_overloaded", re.I)),
+    ("overloaded", re.compile(r"overloaded|at capacity|server is busy|high demand", re.I)),
     ("rate_limit", re.compile(r"rate.?limit|too many requests|resource_exhausted|throttl", re.I)),
     (
         "auth",
@@ -76,6 +77,8 @@ class WireError:
     prompt_tokens: int | None = None
     window: int | None = None
     retry_after: float | None = None
+    parameter: str = ""
+    """Name of the parameter that the server complains about, where it says so in a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,6 @@ class ErrorContext:
     model: str = ""
     base_url: str = ""
     key_variables: tuple[str, ...] = ()
-    headers: Mapping[str, str] = field(default_factory=lambda: {})
-    """Response headers with names in lower case."""
 
 
 def classify(
@@ -128,7 +129,17 @@ def read_error(value: object, status: int = 200, headers: Mapping[str, str] | No
         return WireError(status, f"the server redirects to {place}", kind="protocol")
     kind = _kind(effective, evidence, overflow, _per_minute(inner))
     after = retry_after(headers or {})
-    return WireError(status, message, error_type, code, kind, prompt, window, after if after is not None else delay)
+    return WireError(
+        status,
+        message,
+        error_type,
+        code,
+        kind,
+        prompt,
+        window,
+        after if after is not None else delay,
+        as_text(inner.get("param")),
+    )
 
 
 def to_provider_error(error: WireError, context: ErrorContext) -> ProviderError:
@@ -168,7 +179,7 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     if kind == "not_found":
         return (
             f"Check the model name {context.model!r} (-m {context.provider or 'provider'}/NAME) "
-            f"and the base URL {context.base_url!r}: the server knows one of them not."
+            f"and the base URL {context.base_url!r}: the server does not know one of them."
         )
     if kind == "quota":
         return f"The account at {server} has no credit left: add some, or choose another model with /model."
@@ -216,7 +227,7 @@ def _kind(status: int | None, evidence: str, overflow: bool, per_minute: bool) -
         word = "rate_limit"
     if status == 429 and word in ("quota", "overloaded"):
         return word
-    if word == "quota" and status not in (401, 404):
+    if word == "quota" and status != 404:
         return "quota"
     if status in _BY_STATUS:
         return _BY_STATUS[status]

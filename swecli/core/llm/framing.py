@@ -57,6 +57,8 @@ class SseParser:
         self._name = ""
         self.recognised = False
         """Whether any line was a comment or a field of the format."""
+        self.strange = False
+        """Whether any whole line was neither."""
 
     def feed(self, chunk: bytes) -> list[WireEvent]:
         events: list[WireEvent] = []
@@ -75,9 +77,10 @@ class SseParser:
 
     def end(self) -> list[WireEvent]:
         events: list[WireEvent] = []
-        partial = bool(self._line)
+        partial, strange = bool(self._line), self.strange
         if partial:
             self._end_line(events)
+            self.strange = strange
         self._dispatch(events, partial=partial)
         return events
 
@@ -96,6 +99,8 @@ class SseParser:
         field, _, value = line.partition(":")
         if field in _FIELDS:
             self.recognised = True
+        else:
+            self.strange = True
         value = value.removeprefix(" ")
         if field == "data":
             self._data.append(value)
@@ -212,7 +217,8 @@ class BodyParser:
     @property
     def kind(self) -> BodyKind:
         if self._kind == "sse" and isinstance(self._parser, SseParser):
-            return "sse" if self._labelled_sse or self._parser.recognised else "other"
+            doubtful = not self._labelled_sse or self._parser.strange
+            return "other" if doubtful and not self._parser.recognised else "sse"
         return self._kind
 
     def feed(self, chunk: bytes) -> list[WireEvent]:

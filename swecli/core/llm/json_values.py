@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from typing import TypeAlias, TypeGuard, cast
 
 JsonObject: TypeAlias = dict[str, object]
+
+MAX_DEPTH = 200
+"""Levels of nesting that are read. Deeper values are no data but an attack on the stack."""
+
+_BRACKETS = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def is_object(value: object) -> TypeGuard[JsonObject]:
@@ -42,16 +49,38 @@ def as_int(value: object) -> int | None:
     return int(value) if isinstance(value, float) and value.is_integer() else None
 
 
-def parse_json(text: str | bytes) -> object:
-    """The decoded JSON value.
+def parse_json(text: str) -> object:
+    """The decoded JSON value. Python's own additions to JSON (NaN and infinities) are refused.
 
     Raises:
-        ValueError: no JSON, or nested too deeply.
+        ValueError: no JSON, or nested deeper than ``MAX_DEPTH``.
     """
-    try:
-        return cast("object", json.loads(text))
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+        raise ValueError("nested too deeply")
+    return cast("object", json.loads(text, parse_constant=_refuse, parse_float=_finite))
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for match in _BRACKETS.finditer(text):
+        token = match.group()
+        if token in ("[", "{"):
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token in ("]", "}"):
+            depth -= 1
+    return deepest
+
+
+def _refuse(word: str) -> float:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is out of range")
+    return number
 
 
 def parse_object(text: str) -> JsonObject | None:

@@ -19,6 +19,9 @@ from swecli.core.llm.protocols.registry import PROTOCOLS
 from swecli.core.llm.transport import Timeouts
 from swecli.core.protocol.messages import Origin
 
+LOCAL_TIMEOUTS = Timeouts(first=3600.0)
+"""A model on this machine may read a long prompt for minutes before its first word."""
+
 
 class ProviderSetupError(ValueError):
     """No client can be made; the message says what to do."""
@@ -82,7 +85,7 @@ class Overrides:
     protocol: str = ""
     window: int | None = None
     max_output: int | None = None
-    timeouts: Timeouts = Timeouts()
+    timeouts: Timeouts | None = None
 
 
 def resolve(
@@ -114,7 +117,8 @@ def resolve(
     origin = Origin(protocol, host_of(address), model)
     dialect = find_dialect(protocol, origin.host, model)
     target = Target(origin, dialect, provider.name, info.window, info.max_output)
-    return ClientConfig(info, target, address, headers, provider.api_key_env, chosen.timeouts)
+    timeouts = chosen.timeouts or (LOCAL_TIMEOUTS if is_local(address) else Timeouts())
+    return ClientConfig(info, target, address, headers, provider.api_key_env, timeouts)
 
 
 def configured_providers(env: Mapping[str, str]) -> tuple[ConfiguredProvider, ...]:

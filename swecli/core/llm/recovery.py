@@ -6,13 +6,14 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from swecli.core.llm.json_values import JsonObject
+from swecli.core.llm.errors import WireError
+from swecli.core.llm.json_values import JsonObject, as_object
 from swecli.core.llm.protocols.base import WireRequest
-from swecli.core.llm.types import ProviderError
 
 _REFUSED = re.compile(
     r"unsupported|not supported|unknown|unrecognized|unexpected|not permitted|not allowed|extra (?:inputs|fields)"
-    r"|does not support|invalid (?:parameter|argument|field)|additional propert|not a valid|cannot be used|no such",
+    r"|does not support|invalid (?:parameter|argument|field)|additional propert|not a valid|cannot be used"
+    r"|no such|must be verified",
     re.IGNORECASE,
 )
 _TWINS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -34,17 +35,17 @@ class Adjustment:
         return f"The server does not know the parameter {self.parameter}; it is left out from now on."
 
 
-def find_adjustment(error: ProviderError, request: WireRequest) -> Adjustment | None:
+def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None:
     """What to change so that the server accepts the request, if the error is about an optional parameter."""
     if error.kind != "bad_request" or error.status not in (400, 422):
         return None
-    text = f"{error.message} {error.code or ''}"
+    text = f"{error.parameter} {error.message} {error.code or ''}"
     if not _REFUSED.search(text):
         return None
-    named = [name for name in request.optional if name in request.body and _names(text, name)]
+    named = [name for name in request.optional if _has(request.body, name) and _names(text, name)]
     if not named:
         return None
-    parameter = min(named, key=lambda name: _position(text, name))
+    parameter = min(named, key=lambda name: (_position(text, name), -len(name)))
     twin = _TWINS.get(parameter)
     return Adjustment(parameter, twin if twin is not None and _names(text, twin) else None)
 
@@ -59,8 +60,18 @@ def adjust(request: WireRequest, adjustments: Collection[Adjustment]) -> WireReq
         name = changes.get(key, key)
         if name is not None:
             body[name] = value
+    for path in changes:
+        outer, dot, inner = path.partition(".")
+        if dot and outer in body:
+            body[outer] = {key: value for key, value in as_object(body[outer]).items() if key != inner}
     optional = tuple(name for key in request.optional if (name := changes.get(key, key)) is not None)
     return replace(request, body=body, optional=optional)
+
+
+def _has(body: JsonObject, path: str) -> bool:
+    """Whether ``body`` has a key, or ``outer.inner`` a key within a key."""
+    outer, dot, inner = path.partition(".")
+    return outer in body and (not dot or inner in as_object(body[outer]))
 
 
 def _names(text: str, parameter: str) -> bool:

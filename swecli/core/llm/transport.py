@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from swecli.core.llm.base_url import is_loopback
 from swecli.core.llm.types import ProviderError
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class HttpResponse:
 
 class Transport:
     """Keeps connections to one server. Redirects are not followed: a key goes to no other host than the one
-    it was given for. Proxies and certificates come from the environment."""
+    it was given for. Proxies and certificates come from the environment; this machine is reached directly."""
 
     def __init__(self, base_url: str, timeouts: Timeouts) -> None:
         self._base_url = base_url
@@ -116,12 +117,15 @@ class Transport:
     async def _open(self, library: ModuleType) -> httpx.AsyncClient:
         context = await asyncio.to_thread(_tls_context, self._base_url)
         limits = self._timeouts
+        host = urlsplit(self._base_url).hostname or ""
+        direct = {f"all://{host}": None} if is_loopback(self._base_url) and ":" not in host else None
         return library.AsyncClient(
             http1=True,
             http2=False,
             verify=context,
             follow_redirects=False,
             trust_env=True,
+            mounts=direct,
             timeout=library.Timeout(None, connect=limits.connect, write=limits.write, pool=limits.connect),
         )
 

@@ -149,6 +149,12 @@ class TestEcho:
             {"type": "compaction", "content": "summary"},
         ]
 
+    def test_messages_stay_as_they_are(self) -> None:
+        for case in ("pause-turn", "redacted-thinking", "thinking-text-tool"):
+            message, fresh = decoded(CLAUDE, case), decoded(CLAUDE, case)
+            build(request(user("x"), message, breakpoints=(1,), tail="now"), CLAUDE)
+            assert message == fresh
+
     def test_blocks_that_were_not_understood_are_not_sent(self) -> None:
         assert [b["type"] for b in messages(decoded(CLAUDE, "unknown-event-block-delta"))[0]["content"]] == ["text"]
 

@@ -133,6 +133,45 @@ async def test_plain_text_instead_of_an_answer() -> None:
     assert "upstream connect error" in error.message
 
 
+async def test_lines_of_something_else_behind_the_label_of_events() -> None:
+    error, _ = await failure(say(head(), b"upstream connect error\n"))
+    assert error.kind == "protocol"
+
+
+async def test_this_machine_is_reached_without_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    events, _ = await ask(say(head(), HELLO))
+    assert text_of(events) == "Hello"
+
+
+async def test_a_useless_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "gopher://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "")
+    async with client_of("http://llm.invalid/v1") as client:
+        events = [event async for event in client.stream(REQUEST)]
+    assert isinstance(events[-1], Failed)
+    assert "PROXY" in events[-1].error.hint
+
+
+async def test_secret_reasoning_may_take_its_time() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        body = find_case("openai-responses", "reasoning-and-call").body
+        cut = body.index(b"event: response.reasoning_summary_part.added")
+        writer.write(head() + body[:cut])
+        await writer.drain()
+        await asyncio.sleep(0.3)
+        writer.write(body[cut:])
+
+    env = {"OPENAI_API_KEY": "k"}
+    async with serve(answer) as server:
+        overrides = Overrides(server.url, "openai-responses", timeouts=Timeouts(first=10, idle=0.1))
+        client = HttpModelClient(resolve("openai/m", env, overrides=overrides))
+        events = [event async for event in client.stream(REQUEST)]
+        await client.close()
+    assert isinstance(events[-1], Finished)
+
+
 async def test_json_of_something_else() -> None:
     error, _ = await failure(say(head(content_type="application/json"), b'{"hello": "world"}'))
     assert error.kind == "protocol"

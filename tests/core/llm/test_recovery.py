@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.llm.errors import classify
+from swecli.core.llm.errors import read_body
 from swecli.core.llm.protocols.base import WireRequest
 from swecli.core.llm.recovery import Adjustment, adjust, find_adjustment
 
@@ -15,7 +15,7 @@ REQUEST = WireRequest(
 
 def find(message: str, status: int = 400) -> Adjustment | None:
     body = b'{"error": {"message": "%s"}}' % message.encode()
-    return find_adjustment(classify(status, {}, body), REQUEST)
+    return find_adjustment(read_body(status, {}, body), REQUEST)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,19 @@ def test_a_renamed_parameter_keeps_its_value_and_place() -> None:
     assert list(changed.body)[1] == "max_completion_tokens"
     assert changed.body["max_completion_tokens"] == 5
     assert "max_completion_tokens" in changed.optional
+
+
+def test_a_parameter_within_another() -> None:
+    wire = WireRequest(
+        "/x", {"reasoning": {"effort": "low", "summary": "auto"}}, optional=("reasoning", "reasoning.summary")
+    )
+    body = b'{"error": {"message": "Your organization must be verified.", "param": "reasoning.summary"}}'
+    found = find_adjustment(read_body(400, {}, body), wire)
+    assert found == Adjustment("reasoning.summary")
+    changed = adjust(wire, [found])
+    assert changed.body == {"reasoning": {"effort": "low"}}
+    assert changed.optional == ("reasoning",)
+    assert wire.body["reasoning"] == {"effort": "low", "summary": "auto"}
 
 
 @pytest.mark.parametrize(

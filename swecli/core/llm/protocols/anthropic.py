@@ -93,6 +93,7 @@ class AnthropicDecoder(Decoder):
         return self._blocks
 
     def _block_start(self, index: int, start: JsonObject) -> None:
+        self._block_stop(index)
         block = self._open_blocks()[index] = _Block(start)
         if block.kind == "text":
             self._text(block, as_text(start.get("text")))

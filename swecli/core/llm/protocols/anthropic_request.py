@@ -116,7 +116,7 @@ def _block(part: object, target: Target) -> JsonObject | None:
         return _image(part)
     if isinstance(part, OpaquePart):
         data = target.echo(part.opaque) or {}
-        return as_object(data.get("block")) if data.get("whole") else None
+        return dict(as_object(data.get("block"))) if data.get("whole") else None
     return None
 
 
@@ -125,7 +125,7 @@ def _thinking(part: ReasoningPart, target: Target) -> JsonObject | None:
     if data is None:
         return None
     if data.get("type") == "redacted_thinking":
-        return data
+        return dict(data)
     signature = as_text(data.get("signature"))
     return {"type": "thinking", "thinking": part.text, "signature": signature} if signature else None
 

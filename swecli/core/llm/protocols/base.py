@@ -40,7 +40,8 @@ class Target:
 @dataclass(frozen=True, slots=True)
 class WireRequest:
     """A request ready to be sent. ``path`` follows the base URL (which ends without a slash), ``optional`` names
-    the keys of ``body`` that the request can do without, in case a server does not know them."""
+    the keys of ``body`` (``outer.inner`` for a key within one) that the request can do without, in case a server
+    does not know them."""
 
     path: str
     body: JsonObject

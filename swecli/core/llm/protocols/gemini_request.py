@@ -87,7 +87,7 @@ def _contents(request: ModelRequest, target: Target) -> list[JsonObject]:
 
 def _model_parts(message: Message, target: Target, given: dict[str, str]) -> list[JsonObject]:
     out: list[JsonObject] = []
-    signed = False
+    first_call = True
     for part in message.parts:
         if isinstance(part, TextPart | ReasoningPart):
             data = target.echo(part.opaque) or {}
@@ -100,9 +100,9 @@ def _model_parts(message: Message, target: Target, given: dict[str, str]) -> lis
             if (call_id := data.pop("id", None)) is not None:
                 given[part.call_id] = call["id"] = str(call_id)
             foreign = message.response is None or message.response.origin != target.origin
-            if foreign and not signed and not data and target.dialect.signature_dummy:
+            if foreign and first_call and not data and target.dialect.signature_dummy:
                 data["thoughtSignature"] = target.dialect.signature_dummy
-            signed = True
+            first_call = False
             out.append({"functionCall": call, **data})
         elif isinstance(part, OpaquePart) and (kept := target.echo(part.opaque)) is not None:
             out.append(kept)

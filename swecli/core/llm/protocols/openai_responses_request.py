@@ -44,6 +44,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         reasoning["effort"] = dialect.efforts.get(request.effort, request.effort)
     if dialect.thoughts:
         reasoning["summary"] = "auto"
+        optional.append("reasoning.summary")
     if reasoning:
         body["reasoning"] = reasoning
         optional.append("reasoning")
