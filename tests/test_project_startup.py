@@ -1,0 +1,49 @@
+"""Start-up is a feature: what is imported, counted rather than timed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+HEAVY = ("textual", "rich", "httpx", "pydantic", "tiktoken", "pygments", "sqlite3", "asyncio", "argparse")
+
+
+def imported(code: str) -> set[str]:
+    """Names of all modules after ``code`` ran in a fresh interpreter."""
+    script = f"{code}\nimport sys\nprint('\\n'.join(sys.modules), file=sys.stderr)"
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    return set(run.stderr.split())
+
+
+def top(modules: set[str]) -> set[str]:
+    return {module.partition(".")[0] for module in modules}
+
+
+def test_the_version_costs_next_to_nothing() -> None:
+    bare = imported("pass")
+    asked = imported("from swecli.cli import main\nmain(['--version'])")
+    assert not top(asked) & set(HEAVY)
+    assert asked - bare <= {"swecli", "swecli.cli"}
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("swecli.core.engine.session", ("textual", "rich", "httpx")),
+        ("swecli.core.engine", ("textual", "rich", "httpx", "tiktoken")),
+        ("swecli.commands.registry", ("textual", "rich", "httpx", "tiktoken", "sqlite3")),
+        ("swecli.core.protocol.codec", ("textual", "rich", "httpx", "pydantic")),
+        ("swecli.app", ("textual", "rich")),
+        ("swecli.headless.front_end", ("textual", "rich", "httpx")),
+        ("swecli.tui.app", ("httpx", "tiktoken", "sqlite3", "pydantic")),
+    ],
+)
+def test_a_part_loads_only_what_it_is_for(module: str, absent: tuple[str, ...]) -> None:
+    assert not top(imported(f"import {module}")) & set(absent)
