@@ -27,9 +27,14 @@ def run_headless(options: LaunchOptions) -> int:
 
 async def _headless(options: LaunchOptions) -> int:
     from swecli.app import open_session
-    from swecli.headless.front_end import run
+    from swecli.headless.front_end import run, start_failed
 
-    return await run(await open_session(options), options)
+    try:
+        session = await open_session(options)
+    except StartError as error:
+        start_failed(options, error)
+        raise
+    return await run(session, options)
 
 
 def run_interactive(options: LaunchOptions) -> int:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import BinaryIO
 
 from swecli.core.engine.view import SessionPort
+from swecli.core.protocol.codec import to_text
 from swecli.exit_codes import ExitCode
-from swecli.headless.output import Output
-from swecli.headless.printers import JsonPrinter, Printer, StreamJsonPrinter, TextPrinter
+from swecli.headless.outcome import Outcome
+from swecli.headless.output import Output, OutputClosed
+from swecli.headless.printers import JsonPrinter, Printer, StreamJsonPrinter, TextPrinter, result_object
 from swecli.headless.run import HeadlessRun, Request
 from swecli.headless.transcript import TranscriptPrinter
-from swecli.launch import LaunchOptions
+from swecli.launch import LaunchOptions, StartError
 
 
 async def run(session: SessionPort, options: LaunchOptions) -> ExitCode:
@@ -23,6 +26,15 @@ async def run(session: SessionPort, options: LaunchOptions) -> ExitCode:
         approve_all=options.approve_all,
     )
     return await HeadlessRun(session, request, printer_for(options, out, err), lambda line: err.text(f"{line}\n")).run()
+
+
+def start_failed(options: LaunchOptions, error: StartError) -> None:
+    """Whoever reads JSON gets a result even if there was no session."""
+    if options.output_format in ("json", "stream-json"):
+        outcome = Outcome()
+        outcome.start_error = error
+        with contextlib.suppress(OutputClosed):
+            Output(sys.stdout).line(to_text(result_object(outcome)))
 
 
 def printer_for(options: LaunchOptions, out: Output, err: Output) -> Printer:

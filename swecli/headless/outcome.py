@@ -27,6 +27,7 @@ from swecli.core.protocol.messages import Part, TextPart
 from swecli.core.protocol.usage import Usage
 from swecli.exit_codes import ExitCode
 from swecli.headless.slash import Shown
+from swecli.launch import StartError
 
 Status = Literal["done", "interrupted", "blocked", "limit", "error"]
 
@@ -77,6 +78,8 @@ class Outcome:
         self.error_notice: Notice | None = None
         """The newest error that belongs to no turn."""
         self.input_errors: list[str] = []
+        self.start_error: StartError | None = None
+        """Why there was no session at all."""
         self.shown: Shown | None = None
         """What a slash command showed, when the run was one."""
         self.signal: ExitCode | None = None
@@ -209,6 +212,8 @@ class Outcome:
     @property
     def status(self) -> Status:
         """One word for the whole run."""
+        if self.start_error is not None:
+            return "error"
         if self.signal is not None:
             return "interrupted"
         if self.ended is not None:
@@ -220,6 +225,8 @@ class Outcome:
     @property
     def error(self) -> tuple[str, str] | None:
         """Kind and sentence of what went wrong, if anything did."""
+        if self.start_error is not None:
+            return self.start_error.exit_code.name.lower(), str(self.start_error)
         if self.ended is not None and self.ended.outcome not in ("done", "interrupted"):
             return self.ended.error_kind or self.ended.outcome, self.ended.reason
         if self.shown is not None:
@@ -234,6 +241,8 @@ class Outcome:
     @property
     def exit_code(self) -> ExitCode:
         """The exit status of the run."""
+        if self.start_error is not None:
+            return self.start_error.exit_code
         if self.signal is not None:
             return self.signal
         if self.shown is not None:

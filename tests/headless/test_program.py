@@ -228,6 +228,10 @@ def test_no_provider_is_a_clear_line(project: Path) -> None:
     assert ended.code == 52
     assert "OPENAI_API_KEY" in ended.stderr
     assert len(ended.stderr.splitlines()) == 1
+    for kind in ("json", "stream-json"):
+        result = program(project).run("-p", "x", "--output-format", kind).result
+        assert (result["type"], result["status"], result["exit_code"]) == ("result", "error", 52)
+        assert "OPENAI_API_KEY" in result["error"]["message"]
     unknown = program(project).run("-p", "x", "-m", "nobody/m")
     assert unknown.code == 52
     assert "nobody" in unknown.stderr
@@ -329,6 +333,17 @@ def test_a_reader_that_goes_away_is_no_traceback(project: Path) -> None:
         error = process.stderr.read().decode()
         assert process.wait(20) == 1
     assert error == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_line(project: Path) -> None:
+    with server(HELLO) as provider, open("/dev/full", "wb") as full:
+        process = program(project, provider).start("-p", "x", "-m", "openai/m", stdin=subprocess.DEVNULL, stdout=full)
+        assert process.stderr is not None
+        error = process.stderr.read().decode()
+        assert process.wait(20) == 1
+    assert "No space left" in error
+    assert len(error.splitlines()) == 1
 
 
 def test_an_ascii_locale_is_no_error(project: Path) -> None:
