@@ -76,7 +76,7 @@ class Outcome:
         self.denials: list[Denial] = []
         self.ended: TurnEnded | None = None
         self.error_notice: Notice | None = None
-        """The newest error that belongs to no turn."""
+        """The first error that belongs to no turn: those that follow are its consequences."""
         self.input_errors: list[str] = []
         self.start_error: StartError | None = None
         """Why there was no session at all."""
@@ -160,7 +160,7 @@ class Outcome:
             case ItemCompleted() as completed:
                 self._complete(completed)
             case Notice(level="error") as notice:
-                self.error_notice = notice
+                self.error_notice = self.error_notice or notice
             case PermissionRequested(request=request) as asked:
                 self._requests[request] = asked
             case PermissionResolved(request=request):
