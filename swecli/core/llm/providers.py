@@ -47,6 +47,7 @@ class BadProviderSetting(ProviderSetupError):
 class ProviderConfig:
     """A provider. The fields are those of a section of the settings.
 
+    Without a ``protocol`` the address decides: Responses at OpenAI's own host, Chat Completions anywhere else.
     ``api_key_env`` are names of variables, the first that is set counts; ``headers`` are sent with each
     request. ``window`` and ``max_output`` (tokens) override what is known of its models.
     """
@@ -193,17 +194,15 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
 
 
 def _address(provider: ProviderConfig, env: Mapping[str, str], overrides: Overrides) -> tuple[str, str]:
-    """Base URL and protocol. OpenAI's own host speaks Responses; whoever else takes its place, Chat."""
+    """Base URL and protocol."""
     variable = next((name for name in provider.base_url_env if env.get(name, "").strip()), "")
     given = overrides.base_url or env.get(variable, "") or provider.base_url
-    protocol = overrides.protocol or provider.protocol
+    by_address = "openai-responses" if _is_openai(given) else "openai-chat"
+    protocol = overrides.protocol or provider.protocol or by_address
     if protocol not in PROTOCOLS:
         raise BadProviderSetting(
             f"{provider.name}: there is no protocol {protocol!r}; choose one of {', '.join(PROTOCOLS)}"
         )
-    built_in = known_providers().get("openai")
-    if not overrides.protocol and provider is built_in and not _is_openai(given):
-        protocol = "openai-chat"
     try:
         return normalise(given, protocol), protocol
     except ValueError as error:

@@ -161,8 +161,11 @@ class TestDialects:
         assert body["reasoning_effort"] == "low"
 
     def test_an_unknown_host_gets_nothing_special(self) -> None:
-        body = build(request(user("x"), session="s1", effort="low"), UNKNOWN)
+        body = build(request(user("x"), session="s1"), UNKNOWN)
         assert set(body) == {"model", "stream", "stream_options", "messages"}
+
+    def test_an_unknown_host_gets_the_usual_word_for_effort(self) -> None:
+        assert build(request(user("x"), effort="low"), UNKNOWN)["reasoning_effort"] == "low"
 
     def test_mistral(self) -> None:
         to = target(CHAT, "api.mistral.ai")

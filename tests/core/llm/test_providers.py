@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from swecli.core.llm.base_url import is_local, normalise
@@ -155,6 +157,8 @@ def test_custom_provider() -> None:
         resolve("mine/m", {}, [custom])
     with pytest.raises(BadProviderSetting, match="X-Bad"):
         resolve("bad/m", {}, [ProviderConfig("bad", "openai-chat", "http://h", headers={"X-Bad": "a\nb"})])
+    moved = replace(known_providers()["openai"], base_url="http://h:1")
+    assert protocol_and_url(resolve("openai/m", {}, [moved])) == ("openai-chat", "http://h:1/v1")
     replaced = ProviderConfig("openai", "openai-chat", "http://h:1/v1")
     assert protocol_and_url(resolve("openai/m", {"OPENAI_API_KEY": "sk"}, [replaced])) == (
         "openai-chat",
