@@ -88,8 +88,8 @@ class Ledger:
         self.environment: str = ""
         self.revision: int = 0
         """Changes with each change of the view."""
-        self._undo: list[tuple[ViewEntry, ...]] = []
-        self._redo: list[tuple[ViewEntry, ...]] = []
+        self._undo: list[tuple[str, tuple[ViewEntry, ...]]] = []
+        self._redo: list[tuple[str, tuple[ViewEntry, ...]]] = []
         self._response_of: dict[str, str] = {}
 
     def apply(self, event: Event) -> None:
@@ -110,8 +110,8 @@ class Ledger:
                 self.changes.append(change)
             case Rewound(item=item):
                 self._rewind(item)
-            case CompactionCompleted(view=view):
-                self._undo.append(self.view)
+            case CompactionCompleted(item=item, view=view):
+                self._undo.append((item, self.view))
                 self._redo.clear()
                 self._set_view(view)
             case CompactionUndone():
@@ -165,14 +165,26 @@ class Ledger:
         if cut is not None:
             self._set_view(self.view[:cut])
 
-    def _swap(self, source: list[tuple[ViewEntry, ...]], target: list[tuple[ViewEntry, ...]]) -> None:
+    @property
+    def undoable(self) -> str | None:
+        """Item of the newest compaction that is in force."""
+        return self._undo[-1][0] if self._undo else None
+
+    @property
+    def redoable(self) -> str | None:
+        """Item of the compaction that was undone last."""
+        return self._redo[-1][0] if self._redo else None
+
+    def _swap(
+        self, source: list[tuple[str, tuple[ViewEntry, ...]]], target: list[tuple[str, tuple[ViewEntry, ...]]]
+    ) -> None:
         """Exchange the view for an older or newer one; what was said since stays at its end."""
         if not source:
             return
-        restored = source.pop()
+        item, restored = source.pop()
         known = set(_covered(restored))
         later = [entry for entry in self.view if entry.id in self.entries and entry.id not in known]
-        target.append(self.view)
+        target.append((item, self.view))
         self._set_view((*restored, *later))
 
     def _set_view(self, view: tuple[ViewEntry, ...]) -> None:

@@ -32,12 +32,16 @@ CUT_NOTE = "[Your previous answer was cut off by a failure of the connection; wh
 CONTINUATION = "[The conversation continues.]"
 
 
-def project(ledger: Ledger) -> tuple[Message, ...]:
-    """The conversation as the model is to see it: view entries grouped into messages, then repaired."""
-    return repair(with_notes(with_environment(_group(ledger), ledger.environment)))
+def project(ledger: Ledger, view: Sequence[ViewEntry] | None = None) -> tuple[Message, ...]:
+    """The conversation as the model is to see it: view entries grouped into messages, then repaired.
+
+    ``view`` takes the place of the ledger's own, to see what a change of it would give.
+    """
+    chosen = ledger.view if view is None else view
+    return repair(with_notes(with_environment(_group(ledger, chosen), ledger.environment)))
 
 
-def _group(ledger: Ledger) -> list[Message]:
+def _group(ledger: Ledger, view: Sequence[ViewEntry]) -> list[Message]:
     messages: list[Message] = []
     calls: list[Part] = []
     results: list[Part] = []
@@ -51,7 +55,7 @@ def _group(ledger: Ledger) -> list[Message]:
         calls.clear()
         results.clear()
 
-    for view_entry in ledger.view:
+    for view_entry in view:
         entry = ledger.entries.get(view_entry.id)
         owner = entry.message if entry else view_entry.id
         if owner != current:
@@ -106,12 +110,19 @@ def with_notes(messages: Sequence[Message]) -> list[Message]:
     result: list[Message] = []
     for message in messages:
         before = _last_assistant(result)
-        if message.role == "user" and before is not None and before.response and not before.response.complete:
-            note = INTERRUPTION_NOTE if before.response.stop.detail == INTERRUPTED else CUT_NOTE
+        if message.role == "user" and before is not None and _ended_early(before):
+            detail = before.response.stop.detail if before.response else None
+            note = INTERRUPTION_NOTE if detail == INTERRUPTED else CUT_NOTE
             if _user_count_after(result, before) == 0:
                 message = replace(message, parts=(TextPart(note), *message.parts))
         result.append(message)
     return result
+
+
+def _ended_early(message: Message) -> bool:
+    """Cut or interrupted; an answer that reached its output limit ended by a rule that its results tell of."""
+    response = message.response
+    return response is not None and not response.complete and response.stop.detail is not None
 
 
 def _last_assistant(messages: Sequence[Message]) -> Message | None:

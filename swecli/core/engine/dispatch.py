@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from swecli.core.engine.connection import Connection
+from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.requests import Requests
 from swecli.core.engine.scheduler import Scheduler
@@ -13,6 +14,7 @@ from swecli.core.engine.services import Services
 from swecli.core.engine.side_work import run_shell
 from swecli.core.engine.turn import Turn
 from swecli.core.engine.work import Work
+from swecli.core.llm.types import ModelClient
 from swecli.core.protocol import commands as c
 from swecli.core.protocol.events import (
     ItemCompleted,
@@ -38,11 +40,13 @@ class Dispatcher:
         recorder: Recorder,
         requests: Requests,
         scheduler: Scheduler,
+        keeper: ContextKeeper,
         connection: Connection,
     ) -> None:
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
+        self._keeper = keeper
         self._connection = connection
         self.work = Work(self._ended)
         self.closed = False
@@ -59,6 +63,9 @@ class Dispatcher:
             c.SetEffort: self._set_effort,
             c.Rewind: self._rewind,
             c.RunShell: self._run_shell,
+            c.Compact: self._compact,
+            c.UndoCompaction: lambda _: self._between_turns(self._keeper.undo),
+            c.RedoCompaction: lambda _: self._between_turns(self._keeper.redo),
         }
 
     def dispatch(self, command: c.Command) -> None:
@@ -119,6 +126,7 @@ class Dispatcher:
             self.notice(trouble, "error")
         elif client is not None:
             self._recorder.emit(ModelChanged(command.model, self._recorder.state.effort, client.info.window))
+            self._keeper.measure(client)
 
     def _set_effort(self, command: c.SetEffort) -> None:
         self._recorder.emit(ModelChanged(self._recorder.state.model, command.effort))
@@ -130,12 +138,29 @@ class Dispatcher:
             self.notice(f"There is no message {command.item!r} in the conversation.", "warning")
         else:
             self._recorder.emit(Rewound(command.item, "chosen by the user"))
+            if self._connection.client is not None:
+                self._keeper.measure(self._connection.client)
 
     def _run_shell(self, command: c.RunShell) -> None:
         if self.work.busy:
             self.notice("A turn is running; run your command when it has ended.", "warning")
         else:
             self.work.begin(run_shell(self._recorder, self._services, command.command))
+
+    def _compact(self, command: c.Compact) -> None:
+        client = self._connection.client
+        if self.work.busy:
+            self.notice("A turn is running; compact when it has ended.", "warning")
+        elif client is None:
+            self.notice("No model is connected, so nothing can be measured or summarised.", "warning")
+        else:
+            self.work.begin(self._keeper.compact_now(client, command.focus))
+
+    def _between_turns(self, action: Callable[[ModelClient | None], None]) -> None:
+        if self.work.busy:
+            self.notice("A turn is running; try again when it has ended.", "warning")
+        else:
+            action(self._connection.client)
 
     def _begin_turn(self, text: str, images: Sequence[ImagePart] = ()) -> None:
         client = self._connection.client
@@ -145,7 +170,7 @@ class Dispatcher:
         self._recorder.emit(TurnStarted(item))
         self._recorder.emit(ItemStarted(item, "user"))
         self._recorder.emit(ItemCompleted(item, "ok", (TextPart(text), *images)))
-        self.work.begin(Turn(self._services, self._recorder, self._scheduler, client).run())
+        self.work.begin(Turn(self._services, self._recorder, self._scheduler, self._keeper, client).run())
 
     def _ended(self, defect: BaseException | None) -> None:
         if defect is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.types import ModelClient
 from swecli.core.permissions.types import Call, Decision, Policy
@@ -70,6 +71,7 @@ class Services:
     policy: Policy = Policy()
     """Rules, trust and sandbox; the mode in it is the session's mode at start."""
     limits: TurnLimits = TurnLimits()
+    compaction: CompactionOptions = CompactionOptions()
     hooks: Hooks = field(default_factory=NoHooks)
     price: Callable[[str, Usage], str | None] = no_price
     clock: Callable[[], float] = time.time

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from swecli.core.engine.connection import Connection
+from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.dispatch import Dispatcher
 from swecli.core.engine.live_view import LiveView
 from swecli.core.engine.recorder import LogFactory, Recorder
@@ -32,7 +33,10 @@ class Session:
         requests = Requests(self._recorder)
         self._scheduler = Scheduler(ToolCalls(services, self._recorder, requests))
         self._connection = Connection(services.make_client)
-        self._dispatcher = Dispatcher(services, self._recorder, requests, self._scheduler, self._connection)
+        self._keeper = ContextKeeper(services, self._recorder)
+        self._dispatcher = Dispatcher(
+            services, self._recorder, requests, self._scheduler, self._keeper, self._connection
+        )
         self._view = LiveView(
             self._recorder, services, lambda: self._connection.client, lambda: self._dispatcher.work.busy
         )
@@ -59,6 +63,8 @@ class Session:
         trouble = self._connection.connect(name) if name else None
         if trouble is not None:
             self.notice(trouble, "error")
+        elif self._connection.client is not None:
+            self._keeper.measure(self._connection.client)
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
         """A line for the user from outside of the engine (start-up, store)."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import aclosing
 
 from swecli.core.engine.answer import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
 from swecli.core.engine.view import ToolRun
+from swecli.core.llm.streaming import stream_events
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, SystemBlock
 from swecli.core.protocol.blocks import TerminalBlock, TextBlock
 from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted, Notice
@@ -42,12 +44,13 @@ async def ask_model(
         max_output_tokens=max_output_tokens,
         session=recorder.session,
     )
-    async for event in client.stream(request):
-        if isinstance(event, Finished):
-            return event.message.text or None
-        if isinstance(event, Failed):
-            recorder.emit(Notice(f"The model could not be asked: {event.error.message}", "warning", "model"))
-            return None
+    async with aclosing(stream_events(client, request)) as events:
+        async for event in events:
+            if isinstance(event, Finished):
+                return event.message.text or None
+            if isinstance(event, Failed):
+                recorder.emit(Notice(f"The model could not be asked: {event.error.message}", "warning", "model"))
+                return None
     return None
 
 

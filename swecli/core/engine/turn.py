@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import INTERRUPTED, project
 from swecli.core.engine.answer import Answer, Call
+from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.recovery import closing_bodies
 from swecli.core.engine.retry import retry_delay
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
+from swecli.core.llm.streaming import stream_events
 from swecli.core.llm.types import Failed, Finished, ModelClient, ProviderError, StreamNotice
 from swecli.core.protocol.events import (
     ItemCompleted,
@@ -46,10 +49,18 @@ class Turn:
     """One turn, from the user's message to the last answer. ``run`` returns when it is over, whatever
     happened; cancelling its task interrupts it."""
 
-    def __init__(self, services: Services, recorder: Recorder, scheduler: Scheduler, client: ModelClient) -> None:
+    def __init__(
+        self,
+        services: Services,
+        recorder: Recorder,
+        scheduler: Scheduler,
+        keeper: ContextKeeper,
+        client: ModelClient,
+    ) -> None:
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
+        self._keeper = keeper
         self._client = client
         self._origin = Origin("", "", client.info.ref)
         self._step = 0
@@ -75,11 +86,13 @@ class Turn:
     async def _loop(self) -> Ended:
         while True:
             self._absorb_steering()
-            prepared = self._prepare()
+            self._check_caps()
+            prepared = await self._with_room(self._prepare())
+            self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
             self._gate(prepared)
             await self._recorder.barrier()
-            message, calls = await self._query(prepared)
+            message, calls = await self._answered(prepared)
             await self._run_tools(message, calls)
             self._finish_step(prepared, message)
             if not calls and not self._goes_on(message):
@@ -97,7 +110,7 @@ class Turn:
             self._recorder.emit(ItemStarted(item, "user"))
             self._recorder.emit(ItemCompleted(item, "ok", (TextPart(queued.text),)))
 
-    def _prepare(self) -> PreparedRequest:
+    def _check_caps(self) -> None:
         limits = self._services.limits
         if limits.max_steps is not None and self._step >= limits.max_steps:
             raise Ended("limit", f"stopped after {limits.max_steps} model steps, as asked", "max_turns")
@@ -105,7 +118,8 @@ class Turn:
         spent = totals.input_tokens + totals.output_tokens
         if limits.max_tokens is not None and spent >= limits.max_tokens:
             raise Ended("limit", f"stopped after {spent:,} tokens; the cap is {limits.max_tokens:,}", "max_tokens")
-        self._step += 1
+
+    def _prepare(self) -> PreparedRequest:
         return self._services.context.prepare(
             project(self._recorder.ledger),
             info=self._client.info,
@@ -115,11 +129,30 @@ class Turn:
             session=self._recorder.session,
         )
 
+    async def _with_room(self, prepared: PreparedRequest) -> PreparedRequest:
+        """The request after whatever compaction it needs."""
+        changed = await self._keeper.before_request(prepared, self._client)
+        return self._prepare() if changed else prepared
+
     def _gate(self, prepared: PreparedRequest) -> None:
         if prepared.blocked:
             raise Ended("blocked", prepared.reason, "context")
         if prepared.warning:
             self._recorder.emit(Notice(prepared.warning, "warning", "context"))
+
+    async def _answered(self, prepared: PreparedRequest) -> tuple[Message, tuple[Call, ...]]:
+        """The answer; where the provider says that the request is too long, after one compaction."""
+        try:
+            return await self._query(prepared)
+        except Ended as ended:
+            if ended.error_kind != "context_overflow":
+                raise
+            if not await self._keeper.after_overflow(prepared, self._client):
+                raise
+        again = self._prepare()
+        self._gate(again)
+        await self._recorder.barrier()
+        return await self._query(again)
 
     async def _query(self, prepared: PreparedRequest) -> tuple[Message, tuple[Call, ...]]:
         """Ask until there is an answer. What was shown of a failed answer is kept and marked."""
@@ -146,9 +179,8 @@ class Turn:
             await self._services.sleep(delay)
 
     async def _stream(self, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
-        stream = self._client.stream(prepared.request)
-        try:
-            async for event in stream:
+        async with aclosing(stream_events(self._client, prepared.request)) as events:
+            async for event in events:
                 match event:
                     case Finished(message=message):
                         return message
@@ -158,10 +190,6 @@ class Turn:
                         self._recorder.emit(Notice(text, "info", "model"))
                     case _:
                         answer.feed(event)
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
         return Failed(ProviderError("truncated", "the answer ended without its end marker"))
 
     def _failure(self, error: ProviderError) -> Ended:
@@ -170,7 +198,9 @@ class Turn:
         return Ended("blocked" if error.kind == "context_overflow" else "error", reason, error.kind)
 
     async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
-        if message.response is not None and message.response.stop.kind == "length":
+        if message.response is not None and (
+            not message.response.complete or message.response.stop.kind == "length"
+        ):
             for call in calls:
                 result = ToolResultPart(call.part.call_id, call.part.name, CUT_CALL, is_error=True)
                 self._recorder.emit(ItemCompleted(call.item, "error", (result,), detail="cut at the output limit"))
@@ -185,6 +215,7 @@ class Turn:
             cost = self._services.price(self._client.info.ref, usage)
             self._services.context.observe(prepared.request, usage, self._client.info)
         self._recorder.emit(StepEnded(self._step, usage, cost))
+        self._keeper.measure(self._client)
 
     def _goes_on(self, message: Message) -> bool:
         """Whether the turn continues although the model made no call."""

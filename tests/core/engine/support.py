@@ -40,6 +40,8 @@ class Gates:
     held: set[str] = field(default_factory=set)
     log: list[tuple[str, str]] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+    """Result texts by target, where they matter."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -85,7 +87,8 @@ class _Gated(Tool[Target]):
             raise ToolError("it is broken")
         if params.target == "defect":
             raise KeyError("a defect of the tool")
-        return ToolOutcome(f"{self.name} {params.target} done", (TextBlock(params.target),), "done")
+        text = self.gates.outputs.get(params.target, f"{self.name} {params.target} done")
+        return ToolOutcome(text, (TextBlock(params.target),), "done")
 
 
 class Peek(_Gated):

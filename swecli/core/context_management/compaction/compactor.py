@@ -1,0 +1,243 @@
+"""Compaction as a transaction: candidates are built beside the view, measured, and only a good one is taken.
+
+The ladder: clearing; a summary by the model on the live prefix; the same on a shortened request; a bounded text
+form; the record alone, without a model; a shorter tail. Every rung is tried only if the one before it was not
+enough, and the last ones need no model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from swecli.core.context_management.compaction.clearing import clear
+from swecli.core.context_management.compaction.options import CompactContext, CompactionOptions, CompactResult, Trigger
+from swecli.core.context_management.compaction.package import Attachment, build_package
+from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
+from swecli.core.context_management.compaction.state_block import SessionFacts
+from swecli.core.context_management.compaction.summarizer import Summarizer, Summary
+from swecli.core.context_management.compaction.tail import tail_start
+from swecli.core.context_management.compaction.views import (
+    covered,
+    current_request,
+    important,
+    recent_start,
+    replaced,
+    shrunk,
+)
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.projection import project
+from swecli.core.llm.types import ModelClient, ModelInfo, ModelRequest
+from swecli.core.protocol.events import Budget, ViewEntry
+
+ACCEPTED_SHARE = 0.70
+"""The whole request must shrink to this share of what it was."""
+TAIL_SHARE = 0.15
+"""The verbatim tail takes at most this share of what there is."""
+ACCEPTED_FILL = 0.50
+"""And to less than this share of the effective window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One compaction to do. ``request`` is the agent's newest request, whose prefix the provider has cached."""
+
+    trigger: Trigger
+    summary_id: str
+    request: ModelRequest
+    client: ModelClient
+    facts: SessionFacts
+    focus: str = ""
+    forced: bool = False
+    """No request fits any more: a hook can't cancel it."""
+    when: str = ""
+    attachments: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A candidate that was accepted."""
+
+    view: tuple[ViewEntry, ...]
+    result: CompactResult
+    notes: tuple[str, ...] = ()
+    summary: Summary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompacted:
+    """Nothing changes, and why."""
+
+    reason: str
+    cancelled: bool = False
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """One run of the ladder."""
+
+    ledger: Ledger
+    job: Job
+    sizes: EntrySizes
+    allowances: Allowances
+    before: Budget
+    strategies: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Compactor:
+    """Builds, measures and judges candidates. It changes nothing itself: the caller records the result."""
+
+    def __init__(self, context: ContextManager, options: CompactionOptions | None = None) -> None:
+        self._context = context
+        self.options = options or CompactionOptions()
+
+    async def compact(
+        self, ledger: Ledger, job: Job, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    ) -> Compacted | NotCompacted:
+        """Find a view that is small enough. Cancelling leaves everything as it was."""
+        info = job.client.info
+        before = self._measure(ledger, ledger.view, info)
+        decision = await self._ask_hook(ledger, job, before)
+        if isinstance(decision, NotCompacted):
+            return decision
+        focus, own_summary = decision
+        attempt = _Attempt(
+            ledger, job, EntrySizes(self._context.monitor, info), Allowances.of(before.effective), before
+        )
+        summarizer = Summarizer(job.client, self.options.summarization, sleep)
+        summary: Summary | None = None
+        view = self._without_model(attempt)
+        if view is None and own_summary is not None:
+            attempt.strategies.append("hook")
+            summary = Summary(own_summary)
+        elif view is None and _summarisable(ledger) and self.options.strategy in ("chain", "summarization"):
+            summary = await summarizer.summarize(job.request, focus, self._summary_tokens(attempt), before.effective)
+            attempt.notes.extend(summary.notes)
+            if summary.text:
+                attempt.strategies.append("summary")
+        if view is None:
+            view = self._packaged(attempt, summary.text if summary else "")
+        if view is None:
+            return NotCompacted(self._hopeless(attempt))
+        after = self._measure(ledger, view, info)
+        result = CompactResult(
+            before.used,
+            after.used,
+            len(project(ledger)),
+            len(project(ledger, view)),
+            tuple(attempt.strategies),
+            summary.text if summary else "",
+        )
+        return Compacted(view, result, tuple(attempt.notes), summary)
+
+    def measure(self, ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo) -> int:
+        """Tokens of a whole request over this view."""
+        return self._measure(ledger, view, info).used
+
+    # --- the rungs ----------------------------------------------------------------------------------------
+
+    def _without_model(self, attempt: _Attempt) -> tuple[ViewEntry, ...] | None:
+        """Clearing, truncation, importance: the strategies that need no model."""
+        options, ledger, job = self.options, attempt.ledger, attempt.job
+        if options.strategy == "truncation":
+            start = recent_start(ledger, ledger.view, options.truncation.keep_recent)
+            return self._packaged_from(attempt, start, "", "truncation") if start else None
+        if options.strategy == "importance":
+            view, dropped = important(ledger, ledger.view, options.importance)
+            return self._taken(attempt, view, "importance") if dropped else None
+        if options.strategy == "chain" and job.trigger in ("auto", "overflow"):
+            cleared = clear(ledger, ledger.view, attempt.sizes, attempt.allowances.protected)
+            if cleared.cleared:
+                return self._taken(attempt, cleared.view, "clearing")
+        return None
+
+    def _packaged(self, attempt: _Attempt, summary: str) -> tuple[ViewEntry, ...] | None:
+        """Summary or record in front of ever shorter tails, until one is small enough."""
+        tail = min(attempt.allowances.tail, int(attempt.before.used * TAIL_SHARE))
+        for share in (1.0, 0.5, 0.25, 0.0):
+            allowance = max(1, int(tail * share))
+            start = tail_start(attempt.ledger, attempt.ledger.view, attempt.sizes, allowance)
+            if start:
+                name = "record" if not summary and share == 1.0 else "truncation" if share < 1.0 else ""
+                view = self._packaged_from(attempt, start, summary, name)
+                if view is not None:
+                    return view
+        view = self._packaged_from(attempt, len(attempt.ledger.view), summary, "truncation")
+        if view is not None:
+            return view
+        largest = max(200, attempt.allowances.tail // 4)
+        return self._taken(attempt, shrunk(attempt.ledger, attempt.ledger.view, attempt.sizes, largest), "shrinking")
+
+    def _packaged_from(self, attempt: _Attempt, start: int, summary: str, name: str) -> tuple[ViewEntry, ...] | None:
+        ledger, job = attempt.ledger, attempt.job
+        removed = covered(ledger.view[:start])
+        package = build_package(
+            ledger,
+            removed,
+            summary,
+            job.facts,
+            attempt.sizes,
+            attempt.allowances,
+            job.attachments,
+            job.when,
+        )
+        view = replaced(ledger, ledger.view, start, job.summary_id, package.text)
+        cleared = clear(ledger, view, attempt.sizes, attempt.allowances.tail)
+        return self._taken(attempt, cleared.view if cleared.cleared else view, name)
+
+    def _taken(self, attempt: _Attempt, view: tuple[ViewEntry, ...], name: str) -> tuple[ViewEntry, ...] | None:
+        """The view if it is small enough, else None."""
+        after = self._measure(attempt.ledger, view, attempt.job.client.info)
+        if not acceptable(attempt.before, after, manual=attempt.job.trigger in ("manual", "model")):
+            return None
+        if name and name not in attempt.strategies:
+            attempt.strategies.append(name)
+        return view
+
+    # --- the frame ----------------------------------------------------------------------------------------
+
+    async def _ask_hook(self, ledger: Ledger, job: Job, before: Budget) -> tuple[str, str | None] | NotCompacted:
+        """Focus and own summary, or the hook's refusal."""
+        hook = self.options.on_pre_compact
+        if hook is None:
+            return job.focus, None
+        trigger = "manual" if job.trigger == "manual" else "auto"
+        target = int(before.effective * ACCEPTED_FILL)
+        count = len(project(ledger))
+        decision = await hook(CompactContext(trigger, before.used, target, count, job.focus or None))
+        if decision.cancel and not job.forced:
+            return NotCompacted("cancelled by a hook", cancelled=True)
+        focus = "\n".join(text for text in (job.focus, decision.custom_instructions) if text)
+        return focus, decision.custom_summary
+
+    def _measure(self, ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo) -> Budget:
+        return self._context.measure(project(ledger, view), info)
+
+    def _summary_tokens(self, attempt: _Attempt) -> int:
+        options = self.options.summarization
+        most = min(attempt.allowances.summary, attempt.before.reserve) if attempt.before.reserve else 500
+        return min(most, options.max_summary_tokens) if options else most
+
+    def _hopeless(self, attempt: _Attempt) -> str:
+        largest = max(attempt.before.components, key=lambda part: part.tokens, default=None)
+        name = f"; the largest part is {largest.name} with {largest.tokens:,} tokens" if largest else ""
+        return (
+            f"nothing that can be left out makes enough room ({attempt.before.used:,} of "
+            f"{attempt.before.effective:,} tokens are in use{name})"
+        )
+
+
+def _summarisable(ledger: Ledger) -> bool:
+    """Whether there is anything besides the current request to summarise."""
+    request = current_request(ledger, ledger.view)
+    return any(request is None or entry.id != request.id for entry in ledger.view)
+
+
+def acceptable(before: Budget, after: Budget, *, manual: bool) -> bool:
+    """Whether a candidate is worth taking. One that the user asked for need only be clearly smaller."""
+    if after.used > before.used * ACCEPTED_SHARE:
+        return False
+    return manual or after.upper < after.effective * ACCEPTED_FILL

@@ -1,0 +1,78 @@
+"""Getting a summary from a model, down a ladder of requests that ends without one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from swecli.core.context_management.compaction.options import SummarizationStrategy
+from swecli.core.context_management.compaction.summary import serialised_request, suffix_request, unusable
+from swecli.core.llm.streaming import stream_events
+from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, ProviderError
+from swecli.core.protocol.messages import Message
+from swecli.core.protocol.usage import Usage
+
+CALLS = 3
+"""Model calls at the most for one summary, whatever goes wrong."""
+CHARACTERS_PER_TOKEN = 3
+BOUNDED_SHARE = 0.6
+PAUSE = 1.0
+"""Seconds before a failed call is repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """``text`` is empty when no model gave a usable one; ``notes`` say what went wrong on the way."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+    usage: tuple[Usage, ...] = ()
+
+
+class Summarizer:
+    """Asks the session's model on its live prefix, or another one with the text of the conversation."""
+
+    def __init__(
+        self,
+        client: ModelClient,
+        options: SummarizationStrategy | None,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._client = client
+        self._other = options.summarize_with if options else None
+        self._sleep = sleep
+
+    async def summarize(self, request: ModelRequest, focus: str, max_tokens: int, effective: int) -> Summary:
+        """At most ``CALLS`` calls; every answer is checked before it counts."""
+        characters = int(effective * BOUNDED_SHARE * CHARACTERS_PER_TOKEN)
+        serialised = serialised_request(request, focus, max_tokens, characters)
+        client = self._other or self._client
+        wanted = serialised if self._other else suffix_request(request, focus, max_tokens)
+        notes: list[str] = []
+        usages: list[Usage] = []
+        for _ in range(CALLS):
+            message, error = await _ask(client, wanted)
+            if message is not None and message.response and message.response.usage:
+                usages.append(message.response.usage)
+            trouble = str(error) if error else unusable(message) if message else "no answer"
+            if trouble is None and message is not None:
+                return Summary(message.text.strip(), tuple(notes), tuple(usages))
+            notes.append(f"summary refused: {trouble}")
+            if error is not None and not error.retryable and error.kind not in ("context_overflow", "too_large"):
+                break
+            if error is not None and error.retryable:
+                await self._sleep(PAUSE)
+            else:
+                wanted = serialised
+        return Summary("", tuple(notes), tuple(usages))
+
+
+async def _ask(client: ModelClient, request: ModelRequest) -> tuple[Message | None, ProviderError | None]:
+    async with aclosing(stream_events(client, request)) as events:
+        async for event in events:
+            if isinstance(event, Finished):
+                return event.message, None
+            if isinstance(event, Failed):
+                return None, event.error
+    return None, ProviderError("truncated", "the answer ended without its end marker")
