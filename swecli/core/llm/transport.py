@@ -1,4 +1,4 @@
-"""Transport: one streamed POST over HTTP/1.1. The only file that knows httpx, which is loaded at the first
+"""Transport: one streamed request over HTTP/1.1. The only file that knows httpx, which is loaded at the first
 request, because importing it takes a noticeable moment."""
 
 from __future__ import annotations
@@ -89,23 +89,30 @@ class Transport:
         Raises:
             ProviderError: kind ``network``, ``protocol`` or (no URL) ``bad_request``.
         """
-        library = self._httpx
-        if library is None:
-            library = self._httpx = await asyncio.to_thread(importlib.import_module, "httpx")
-        try:
-            client = self._client = self._client or await self._open(library)
-            request = client.build_request("POST", url, headers=dict(headers), content=body)
-            response = await client.send(request, stream=True)
-        except (library.HTTPError, library.InvalidURL, ImportError, ValueError, OSError) as error:
-            raise self._error(error, library) from error
-        head = {name.lower(): value for name, value in response.headers.items()}
-        return HttpResponse(response.status_code, head, self._chunks(response, library), response.aclose)
+        return await self._send("POST", url, headers, body)
+
+    async def get(self, url: str, headers: Mapping[str, str]) -> HttpResponse:
+        """Ask for ``url``; see ``post``."""
+        return await self._send("GET", url, headers, None)
 
     async def close(self) -> None:
         """Close all connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
+
+    async def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> HttpResponse:
+        library = self._httpx
+        if library is None:
+            library = self._httpx = await asyncio.to_thread(importlib.import_module, "httpx")
+        try:
+            client = self._client = self._client or await self._open(library)
+            request = client.build_request(method, url, headers=dict(headers), content=body)
+            response = await client.send(request, stream=True)
+        except (library.HTTPError, library.InvalidURL, ImportError, ValueError, OSError) as error:
+            raise self._error(error, library) from error
+        head = {name.lower(): value for name, value in response.headers.items()}
+        return HttpResponse(response.status_code, head, self._chunks(response, library), response.aclose)
 
     async def _chunks(self, response: httpx.Response, library: ModuleType) -> AsyncGenerator[bytes, None]:
         try:
