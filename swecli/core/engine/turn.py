@@ -198,9 +198,7 @@ class Turn:
         return Ended("blocked" if error.kind == "context_overflow" else "error", reason, error.kind)
 
     async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
-        if message.response is not None and (
-            not message.response.complete or message.response.stop.kind == "length"
-        ):
+        if message.response is not None and (not message.response.complete or message.response.stop.kind == "length"):
             for call in calls:
                 result = ToolResultPart(call.part.call_id, call.part.name, CUT_CALL, is_error=True)
                 self._recorder.emit(ItemCompleted(call.item, "error", (result,), detail="cut at the output limit"))
