@@ -7,12 +7,13 @@ what the mode says. How specific a rule is never matters.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from swecli.core.permissions.paths import inside, is_own, is_secret, protected_reason
-from swecli.core.permissions.rules import is_valid, matches_call, parse_rule, path_rule, words_rule
+from swecli.core.permissions.commands import Judgement, allowed_by, forbids, judge, named_secret, offer
+from swecli.core.permissions.paths import inside, is_own, is_secret_in, protected_reason
+from swecli.core.permissions.rules import active_rules, is_valid, matches_call, parse_rule, path_rule
+from swecli.core.permissions.shell.proof import Part
 from swecli.core.permissions.types import Call, Decision, Policy, Rule, RuleEffect
 from swecli.core.protocol.events import Mode
 
@@ -22,17 +23,27 @@ def decide(policy: Policy, call: Call) -> Decision:
     refusal = _hard_refusal(policy, call)
     if refusal is not None:
         return refusal
-    for effect in ("deny", "ask"):
-        rule = _matching_rule(policy, call, effect)
-        if rule is not None and not (policy.yolo and effect == "ask"):
-            return _by_rule(rule)
+    judgement = judge(policy, call) if call.effects.command is not None else None
+    if judgement is not None:
+        refusal = _refused_command(call.effects.command or "", judgement)
+        if refusal is not None:
+            return refusal
+    rule = _matching_rule(policy, call, "deny", judgement)
+    if rule is not None:
+        return _by_rule(rule)
+    hidden = _hidden_from_rules(policy, judgement) if judgement is not None else None
+    if hidden is not None:
+        return hidden
+    rule = None if policy.yolo else _matching_rule(policy, call, "ask", judgement)
+    if rule is not None:
+        return _by_rule(rule)
     if policy.yolo:
         return Decision("allow", "Everything runs without a question in this session (--yolo).")
     mode = _effective_mode(policy)
     if _changes_nothing(call):
         return Decision("allow", "This only concerns the session itself.")
-    if call.effects.command is not None:
-        return _command(policy, call, mode)
+    if judgement is not None:
+        return _command(policy, call, mode, judgement)
     return _paths(policy, call, mode)
 
 
@@ -72,30 +83,14 @@ def _texts(value: object) -> Iterable[str]:
 # --- rules ---------------------------------------------------------------------------------------------------------
 
 
-def _matching_rule(policy: Policy, call: Call, effect: RuleEffect) -> Rule | None:
-    for rule in _active(policy, effect):
-        if _covers(rule, policy, call):
+def _matching_rule(policy: Policy, call: Call, effect: RuleEffect, judgement: Judgement | None = None) -> Rule | None:
+    for rule in active_rules(policy, effect):
+        if _covers(rule, policy, call) or (judgement is not None and forbids(rule, policy, call, judgement)):
             return rule
     return None
 
 
-def _active(policy: Policy, effect: RuleEffect) -> Iterable[Rule]:
-    """The rules of one list; a project can only tighten until its folder is trusted."""
-    trusted = policy.trust in ("trusted", "session")
-    return (
-        rule
-        for rule in policy.rules
-        if rule.effect == effect and not (effect == "allow" and rule.scope == "project" and not trusted)
-    )
-
-
 def _covers(rule: Rule, policy: Policy, call: Call) -> bool:
-    command = call.effects.command
-    if command is not None and is_valid(rule):
-        pattern = parse_rule(rule.text)
-        if pattern.kind == "command" and pattern.matches_tool(call.tool):
-            plain = _plain_words(command)
-            return plain is not None and pattern.matches_words(plain)
     return matches_call(rule, call, policy.home)
 
 
@@ -166,7 +161,7 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
             return Decision("ask", f"This would change {path}.", offer=offer, evidence=effects.writes)
     for path in effects.reads:
         offer = _offered(policy, call, path_rule("Read", path, call.roots)) if one else None
-        if is_secret(path):
+        if is_secret_in(path, call.roots):
             return Decision("ask", f"{path} may hold secrets, by its name.", offer=offer, evidence=(path,))
         if inside(path, call.roots) is None:
             return Decision("ask", f"{path} is outside the workspace.", offer=offer, evidence=(path,))
@@ -182,27 +177,54 @@ def _offered(policy: Policy, call: Call, text: str) -> str | None:
 # --- commands ------------------------------------------------------------------------------------------------------
 
 
-def _command(policy: Policy, call: Call, mode: Mode) -> Decision:
-    command = call.effects.command or ""
+def _refused_command(command: str, judgement: Judgement) -> Decision | None:
+    for danger in judgement.dangers:
+        if danger.refuse:
+            return Decision("deny", danger.reason, evidence=danger.evidence)
+    if judgement.unread is not None and judgement.unproven is not None and "<<" not in command:
+        return Decision("deny", f"The command can't be read: {judgement.unread}.")
+    return None
+
+
+def _hidden_from_rules(policy: Policy, judgement: Judgement) -> Decision | None:
+    """A deny rule about commands may be meant for what can't be seen in this one."""
+    if not judgement.computed:
+        return None
+    for rule in active_rules(policy, "deny"):
+        if is_valid(rule) and parse_rule(rule.text).kind == "command":
+            return Decision(
+                "ask", f"Part of what runs is not known beforehand, and the rule {rule.text} may forbid it."
+            )
+    return None
+
+
+def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> Decision:
+    if judgement.proven:
+        return Decision("allow", "This command is proven to only read inside the workspace.")
+    why = judgement.reason
+    evidence = tuple(f"{_text(part)}{part.reason}" for part in judgement.parts if part.reason is not None)[:10]
     if mode == "plan":
-        return Decision("deny", "Plan mode runs only commands that are proven to change nothing; this one is not.")
-    rule = _matching_rule(policy, call, "allow")
+        if judgement.only_reads_elsewhere:
+            return Decision("ask", f"This command is not known to stay inside the workspace: {why}.", evidence=evidence)
+        return Decision("deny", f"Plan mode runs only what is proven to change nothing: {why}.", evidence=evidence)
+    if judgement.dangers:
+        danger = judgement.dangers[0]
+        return Decision("ask", danger.reason, evidence=(*danger.evidence, *evidence))
+    rule = allowed_by(active_rules(policy, "allow"), policy, call, judgement)
     if rule is not None:
         return _by_rule(rule)
-    if mode == "auto" and policy.sandbox == "full":
-        return Decision("allow", "The sandbox contains what this command can do.", evidence=("sandbox: full",))
-    reason = "This command is not proven to change nothing."
-    if mode == "auto":
+    contained = mode == "auto" and policy.sandbox == "full"
+    if contained and judgement.unread is None and not any(part.soft for part in judgement.parts):
+        secret = named_secret(judgement, call.roots)
+        if secret is None:
+            return Decision("allow", "The sandbox contains what this command can do.", evidence=("sandbox: full",))
+        why = f"{secret} may hold secrets, by its name"
+    reason = f"This command is not proven to only read: {why}."
+    if mode == "auto" and policy.sandbox != "full":
         reason += " Auto mode has no full sandbox here, so it asks."
-    plain = _plain_words(command)
-    return Decision("ask", reason, offer=_offered(policy, call, words_rule(plain)) if plain else None)
+    return Decision("ask", reason, offer=offer(policy, call, judgement), evidence=evidence)
 
 
-def _plain_words(command: str) -> list[str] | None:
-    """The words of a single command that uses nothing of the shell; None for every other."""
-    if any(char in command for char in ";&|<>$`(){}\n*?[]~#=!"):
-        return None
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return None
+def _text(part: Part) -> str:
+    words = " ".join("…" if word is None else word for word in part.words)
+    return f"{words[:200]}: " if words else ""

@@ -190,6 +190,12 @@ def is_secret(path: str) -> bool:
     return bool(re.match(r"/+proc/[^/]+/(?:environ|mem|maps|cmdline|fd(?:/|$)|root(?:/|$)|cwd(?:/|$))", path))
 
 
+def is_secret_in(path: str, roots: Sequence[str]) -> bool:
+    """``is_secret`` for what is below the workspace, whatever the workspace itself is called."""
+    root = inside(path, roots)
+    return is_secret(path if root is None else path[len(root.rstrip("/")) :])
+
+
 def is_own(path: str, own_dirs: Sequence[str]) -> bool:
     """Whether the path is swecli's own configuration, hook, grant or data, in the user's directories or in a
     project's ``.swecli``. Memory, notes and playbook are ordinary files of the project."""

@@ -19,8 +19,8 @@ from typing import Literal
 
 from pathspec import GitIgnoreSpec
 
-from swecli.core.permissions.paths import inside
-from swecli.core.permissions.types import Call, Rule
+from swecli.core.permissions.paths import inside, within_text
+from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
 
 Kind = Literal["tool", "command", "read", "write", "domain"]
 
@@ -210,6 +210,16 @@ def check_rules(rules: Iterable[Rule], tools: Collection[str] | None = None) -> 
     return tuple(problems)
 
 
+def active_rules(policy: Policy, effect: RuleEffect) -> tuple[Rule, ...]:
+    """The rules of one list that count; a project can only tighten until its folder is trusted."""
+    trusted = policy.trust in ("trusted", "session")
+    return tuple(
+        rule
+        for rule in policy.rules
+        if rule.effect == effect and not (effect == "allow" and rule.scope == "project" and not trusted)
+    )
+
+
 def is_valid(rule: Rule) -> bool:
     """Whether the rule can be understood."""
     try:
@@ -255,8 +265,6 @@ def _matches_paths(rule: Rule, writing: bool, pattern: PathPattern, call: Call, 
 
 def given_paths(call: Call, home: str) -> tuple[str, ...]:
     """The paths as the model wrote them, made absolute by their text alone (links not followed)."""
-    from swecli.core.permissions.paths import within_text
-
     found: list[str] = []
     for key in ("path", "file_path", "paths", "old_path", "new_path", "directory"):
         value = call.arguments.get(key)

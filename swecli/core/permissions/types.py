@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from swecli.core.permissions.facts import FileFacts, NoFacts
 from swecli.core.protocol.events import Mode
 
 Outcome = Literal["allow", "ask", "deny"]
@@ -69,6 +70,9 @@ class Policy:
     the mode and the rules."""
     home: str = ""
     """The user's resolved home directory; empty when unknown, and then no ``~`` rule matches."""
+    facts: FileFacts = field(default_factory=NoFacts)
+    """How to ask the file system about what a command names; with the default no command with operands is
+    proven to only read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,204 @@
+"""What the decision asks of the file system: a small protocol, so that the decision itself stays pure."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+
+from swecli.core.permissions.git_facts import git_problem
+from swecli.core.permissions.paths import inside
+
+PathKind = Literal["file", "directory", "other", "missing"]
+
+MAX_NAMES = 5_000
+MAX_TREE = 5_000
+_VERSION_FILES = (".tool-versions", ".mise.toml", "mise.toml", ".mise", ".config/mise")
+_PYTHON_VERSION_FILES = (".python-version",)
+_OTHER_VERSION_FILES = (
+    *(".ruby-version", ".node-version", ".nvmrc", ".java-version", ".go-version", "package.json", ".npmrc"),
+    *_PYTHON_VERSION_FILES,
+)
+"""Files by which version managers choose what runs."""
+
+
+class FileFacts(Protocol):
+    """Answers about the disk at the moment of the decision. Paths are absolute; nothing is opened for its
+    content except git's own configuration."""
+
+    def resolve(self, path: str) -> str:
+        """The path with links followed as far as they exist."""
+        ...
+
+    def kind(self, path: str) -> PathKind:
+        """What is there, links followed."""
+        ...
+
+    def size(self, path: str) -> int:
+        """Bytes of a file; 0 when there is none."""
+        ...
+
+    def names(self, directory: str) -> tuple[str, ...] | None:
+        """The names in a directory; empty when it is none, None when there are too many to judge."""
+        ...
+
+    def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
+        """Whether following links below ``path`` may leave ``roots``; True also when it is too large to tell."""
+        ...
+
+    def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
+        """Why the program that the shell would start under this name can't be relied on, as a clause; None when
+        it is a program outside of the workspace, or there is none of this name."""
+        ...
+
+    def shell_problem(self, cwd: str, *, moving: bool) -> str | None:
+        """Why the shell itself may not do what the text says, as a clause; ``moving`` if it changes directory."""
+        ...
+
+    def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
+        """Why git, started here, might run a program that the repository chose; None when it will not."""
+        ...
+
+
+class NoFacts:
+    """Knows nothing, so nothing with an operand is proven."""
+
+    def resolve(self, path: str) -> str:
+        return os.path.normpath(path)
+
+    def kind(self, path: str) -> PathKind:
+        del path
+        return "other"
+
+    def size(self, path: str) -> int:
+        del path
+        return 0
+
+    def names(self, directory: str) -> tuple[str, ...] | None:
+        del directory
+        return None
+
+    def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
+        del path, roots
+        return True
+
+    def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
+        del cwd, roots
+        return f"it is not known which program {name} is"
+
+    def shell_problem(self, cwd: str, *, moving: bool) -> str | None:
+        del cwd, moving
+        return "the shell's environment is not known"
+
+    def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
+        del cwd, roots
+        return "the repository's configuration is not known"
+
+
+class OsFacts:
+    """The real file system. ``environment`` is what commands run with: its PATH decides which program a name
+    means."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = dict(environment)
+
+    def resolve(self, path: str) -> str:
+        return os.path.realpath(path)
+
+    def kind(self, path: str) -> PathKind:
+        try:
+            mode = os.stat(path).st_mode
+        except (OSError, ValueError):
+            return "other" if os.path.islink(path) and not _dangling(path) else "missing"
+        if stat.S_ISREG(mode):
+            return "file"
+        return "directory" if stat.S_ISDIR(mode) else "other"
+
+    def size(self, path: str) -> int:
+        try:
+            return os.stat(path).st_size
+        except (OSError, ValueError):
+            return 0
+
+    def names(self, directory: str) -> tuple[str, ...] | None:
+        found: list[str] = []
+        try:
+            with os.scandir(directory) as entries:
+                for entry in entries:
+                    found.append(entry.name)
+                    if len(found) > MAX_NAMES:
+                        return None
+        except OSError:
+            return ()
+        return tuple(found)
+
+    def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
+        pending, seen = [path], 0
+        while pending:
+            try:
+                with os.scandir(pending.pop()) as entries:
+                    for entry in entries:
+                        seen += 1
+                        if seen > MAX_TREE:
+                            return True
+                        if entry.is_symlink():
+                            if inside(os.path.realpath(entry.path), roots) is None:
+                                return True
+                        elif entry.is_dir(follow_symlinks=False):
+                            pending.append(entry.path)
+            except OSError:
+                continue
+        return False
+
+    def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
+        for entry in self._environment.get("PATH", os.defpath).split(os.pathsep):
+            path = os.path.join(entry or ".", name)
+            if not entry.startswith("/"):
+                path = os.path.join(cwd, path)
+            if not (os.path.isfile(path) and os.access(path, os.X_OK)):
+                continue
+            real = os.path.realpath(path)
+            if not entry.startswith("/"):
+                return f"PATH finds {name} through a relative directory"
+            if inside(os.path.normpath(path), roots) or inside(real, roots):
+                return f"{name} is a program of the workspace"
+            return self._chosen_version(name, path, real, cwd, roots)
+        return None
+
+    def shell_problem(self, cwd: str, *, moving: bool) -> str | None:
+        environment = self._environment
+        if any(key.startswith("BASH_FUNC_") or key in ("BASH_ENV", "SHELLOPTS", "BASHOPTS") for key in environment):
+            return "the environment may redefine commands"
+        if moving and "CDPATH" in environment:
+            return "CDPATH may take cd elsewhere"
+        known_as = environment.get("PWD", cwd)
+        if moving and known_as != cwd and os.path.realpath(known_as) == os.path.realpath(cwd):
+            return "the shell knows this directory under another name"
+        return None
+
+    def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
+        return git_problem(cwd, self._environment)
+
+    def _chosen_version(self, name: str, path: str, real: str, cwd: str, roots: Sequence[str]) -> str | None:
+        """Version managers start whatever a file of the workspace names."""
+        parts = (*path.split("/"), *real.split("/"))
+        if not {"shims", ".volta", "corepack"} & set(parts):
+            return None
+        named = _PYTHON_VERSION_FILES if name.startswith(("python", "pip")) else _OTHER_VERSION_FILES
+        folder = cwd
+        while inside(folder, roots):
+            for file in (*_VERSION_FILES, *named):
+                if os.path.lexists(os.path.join(folder, file)):
+                    return f"{file} in the workspace chooses which {name} runs"
+            if folder == os.path.dirname(folder):
+                break
+            folder = os.path.dirname(folder)
+        return None
+
+
+def _dangling(path: str) -> bool:
+    try:
+        return not os.path.lexists(os.path.realpath(path))
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,147 @@
+"""Whether git would run a program that a repository chose: its configuration, hooks and submodules.
+
+Read-only git commands start programs for the file system monitor, external diff, textconv, clean filters,
+signatures, lazy fetches and the hook after an index refresh; submodules bring a configuration of their own. So
+only keys that are known to be harmless are accepted, and only in a repository that is where one expects it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+_HEADER = re.compile(r'\s*\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\][ \t]*(.*)')
+_VARIABLE = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?")
+_MAX_BYTES = 1_000_000
+_MAX_INDEX = 64_000_000
+_LINK_MODE = b"\x00\x00\xe0\x00"
+"""Mode 160000 as the index stores it: a submodule."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Harmless:
+    environment: frozenset[str]
+    environment_cat: frozenset[str]
+    sections: frozenset[str]
+    diff_driver: frozenset[str]
+    keys: Mapping[str, frozenset[str]]
+
+
+@cache
+def _harmless_settings() -> _Harmless:
+    data = tomllib.loads(files(__package__ or "").joinpath("git_config.toml").read_text(encoding="utf-8"))
+    return _Harmless(
+        frozenset(data["environment"].split()),
+        frozenset(data["environment_cat"].split()),
+        frozenset(data["sections"].split()),
+        frozenset(data["diff_driver"].split()),
+        {section: frozenset(keys.split()) for section, keys in data["keys"].items()},
+    )
+
+
+def git_problem(cwd: str, environment: Mapping[str, str]) -> str | None:
+    """Why git started in ``cwd`` might run something of the repository's choice, as a clause; else None."""
+    known = _harmless_settings()
+    for name, value in environment.items():
+        if name.startswith("GIT_") and name not in known.environment:
+            if name in known.environment_cat and value in ("", "cat", "true", ":"):
+                continue
+            return f"{name} is set in the environment"
+    try:
+        return _repository_problem(Path(cwd))
+    except OSError as error:
+        return f"the repository can't be examined ({error.strerror})"
+
+
+def _repository_problem(cwd: Path) -> str | None:
+    for folder in (cwd, *cwd.parents):
+        place = folder / ".git"
+        try:
+            mode = os.lstat(place).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            if all(os.path.lexists(folder / name) for name in ("HEAD", "objects", "refs")):
+                return f"{folder} is laid out as a bare repository"
+            continue
+        if stat.S_ISREG(mode):
+            target = _read(place).strip()
+            if not target.startswith("gitdir: "):
+                return f"{place} is not understood"
+            place = Path(os.path.normpath(folder / target.removeprefix("gitdir: ")))
+        elif not stat.S_ISDIR(mode):
+            return f"{place} is a link"
+        return _directory_problem(place)
+    return None
+
+
+def _directory_problem(place: Path) -> str | None:
+    common = place
+    if os.path.lexists(place / "commondir"):
+        common = Path(os.path.normpath(place / _read(place / "commondir").strip()))
+    if not os.path.lexists(place / "HEAD") or not os.path.lexists(common / "config"):
+        return f"{place} is no ordinary repository"
+    for config in dict.fromkeys((common / "config", common / "config.worktree", place / "config.worktree")):
+        problem = _config_problem(config)
+        if problem is not None:
+            return f"{config} {problem}"
+    if os.path.lexists(common / "hooks" / "post-index-change"):
+        return "the repository has a hook that runs when its index is refreshed"
+    return _index_problem(place)
+
+
+def _config_problem(path: Path) -> str | None:
+    if not os.path.lexists(path):
+        return None
+    section, sub = "", False
+    for line in _read(path).removeprefix("\ufeff").split("\n"):
+        text = line.strip()
+        header = _HEADER.fullmatch(text)
+        if header is not None:
+            name, dot, _ = header.group(1).lower().partition(".")
+            section, sub = name, bool(dot) or header.group(2) is not None
+            text = header.group(3).strip()
+        if not text or text[0] in "#;":
+            continue
+        if text.endswith("\\"):
+            return "continues over several lines, which is not understood"
+        variable = _VARIABLE.fullmatch(text)
+        if variable is None or not section:
+            return "is not understood"
+        key = variable.group(1).lower()
+        if not _harmless(section, sub, key):
+            return f"sets {section}.{key}, which is not known to be harmless"
+    return None
+
+
+def _harmless(section: str, sub: bool, key: str) -> bool:
+    known = _harmless_settings()
+    if section == "diff" and sub:
+        return key in known.diff_driver
+    return section in known.sections or key in known.keys.get(section, ())
+
+
+def _index_problem(place: Path) -> str | None:
+    if any(name.startswith("sharedindex.") for name in os.listdir(place)):
+        return "its index is split, which is not understood"
+    index = place / "index"
+    if not os.path.lexists(index):
+        return None
+    state = os.stat(index)
+    if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_INDEX:
+        return "its index is too large to examine"
+    if _LINK_MODE in index.read_bytes():
+        return "it may have submodules, which bring settings of their own"
+    return None
+
+
+def _read(path: Path) -> str:
+    state = os.stat(path)
+    if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_BYTES:
+        raise OSError(0, f"{path.name} is no ordinary file")
+    return path.read_bytes().decode("utf-8", "replace")

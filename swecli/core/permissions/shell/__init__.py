@@ -1,0 +1,1 @@
+"""What a shell command does, as far as its text and the file system prove it. Fails closed everywhere."""

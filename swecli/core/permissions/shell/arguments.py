@@ -1,0 +1,236 @@
+"""One command's arguments against its table: options, operands, and the files among them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from swecli.core.permissions.shell.expand import Situation
+from swecli.core.permissions.shell.places import (
+    check_content,
+    check_entry,
+    check_name,
+    check_revision,
+    check_tree,
+    looks_for_secrets,
+)
+from swecli.core.permissions.shell.syntax import UnprovenError
+from swecli.core.permissions.shell.tables import Table
+
+_NAME_PATTERNS = frozenset(("-g", "--glob", "--iglob", "--include"))
+
+_DEREFERENCE = frozenset(("-L", "-D", "-H", "--dereference", "--dereference-args"))
+
+
+@dataclass(slots=True)
+class _Parsed:
+    options: set[str] = field(default_factory=lambda: set[str]())
+    texts: list[tuple[str, str]] = field(default_factory=lambda: list[tuple[str, str]]())
+    """Options with their values."""
+    files: list[str] = field(default_factory=lambda: list[str]())
+    """Files that options name."""
+    operands: list[str] = field(default_factory=lambda: list[str]())
+    paths_from: int | None = None
+    """How many operands stood before ``--``."""
+
+
+def check_table(name: str, table: Table, arguments: Sequence[str | None], situation: Situation) -> None:
+    """Raise unless these arguments only make the command read what may be read.
+
+    Raises:
+        UnprovenError: they may do more, or name what needs a question.
+    """
+    if table.operands == "any":
+        return
+    known = [argument for argument in arguments if argument is not None]
+    if len(known) != len(arguments):
+        raise UnprovenError(f"an argument of {name} is not known")
+    if any("%G" in argument for argument in known) and name.startswith("git "):
+        raise UnprovenError("git would check signatures with another program")
+    parsed = _parse(name, table, known)
+    _check_options(name, table, parsed, situation)
+    _check_operands(name, table, parsed, situation)
+
+
+# --- reading options -----------------------------------------------------------------------------------------------
+
+
+def _parse(name: str, table: Table, arguments: Sequence[str]) -> _Parsed:
+    parsed = _Parsed()
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        if argument == "--":
+            parsed.paths_from = len(parsed.operands)
+            parsed.operands += rest
+            break
+        if argument == "-" or not argument.startswith("-"):
+            parsed.operands.append(argument)
+        elif argument in table.words or (table.digits and re.fullmatch(r"-[0-9]+", argument)):
+            parsed.options.add(argument)
+        elif argument.startswith("--"):
+            _long(name, table, argument, rest, parsed)
+        else:
+            _short(name, table, argument, rest, parsed)
+    return parsed
+
+
+def _long(name: str, table: Table, argument: str, rest: list[str], parsed: _Parsed) -> None:
+    option, equals, value = argument[2:].partition("=")
+    parsed.options.add(f"--{option}")
+    takes_value = option in table.long_values or option in table.long_files
+    if equals:
+        if not takes_value and option not in table.long_optional and option not in table.long_last:
+            raise UnprovenError(f"the option --{option} of {name} is not known to be harmless")
+        _keep(option in table.long_files, argument, value, parsed)
+    elif takes_value:
+        _keep(option in table.long_files, argument, _next(name, argument, rest), parsed)
+    elif option in table.long_last:
+        if rest:
+            _keep(False, argument, _next(name, argument, rest), parsed)
+    elif option not in table.long and option not in table.long_optional:
+        raise UnprovenError(f"the option {argument} of {name} is not known to be harmless")
+
+
+def _short(name: str, table: Table, argument: str, rest: list[str], parsed: _Parsed) -> None:
+    letters = argument[1:]
+    if not table.cluster and len(letters) > 1:
+        raise UnprovenError(f"the option {argument} of {name} is not known to be harmless")
+    for index, letter in enumerate(letters):
+        parsed.options.add(f"-{letter}")
+        attached = letters[index + 1 :]
+        if letter in table.flags:
+            continue
+        if letter in table.optional:
+            _keep(False, f"-{letter}", attached, parsed)
+        elif letter in table.values or letter in table.files:
+            _keep(letter in table.files, f"-{letter}", attached or _next(name, f"-{letter}", rest), parsed)
+        elif table.digits and letters[index:].isascii() and letters[index:].isdigit():
+            return
+        else:
+            raise UnprovenError(f"the option -{letter} of {name} is not known to be harmless")
+        return
+
+
+def _keep(is_file: bool, option: str, value: str, parsed: _Parsed) -> None:
+    if is_file:
+        parsed.files.append(value)
+    else:
+        parsed.texts.append((option.partition("=")[0], value))
+
+
+def _next(name: str, option: str, rest: list[str]) -> str:
+    if not rest:
+        raise UnprovenError(f"the option {option} of {name} lacks its value")
+    value = rest.pop(0)
+    if value.startswith("-") and not re.fullmatch(r"-[0-9]*", value):
+        raise UnprovenError(f"the value {value} of {name} {option} looks like an option")
+    return value
+
+
+# --- judging them --------------------------------------------------------------------------------------------------
+
+
+def _check_options(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:
+    if table.require and not table.require & parsed.options:
+        raise UnprovenError(f"{name} without {' or '.join(sorted(table.require))} does more than read")
+    for file in parsed.files:
+        check_content(file, situation)
+    for option, text in parsed.texts:
+        if option in _NAME_PATTERNS and looks_for_secrets(text):
+            raise UnprovenError(f"{text} may stand for files that hold secrets", soft=True)
+    for file in table.without_files:
+        for cwd in situation.cwds or (situation.start,):
+            if any(situation.facts.kind(f"{folder}/{file}") != "missing" for folder in _above(cwd, situation)):
+                raise UnprovenError(f"{file} in the workspace configures {name}")
+
+
+def _above(cwd: str, situation: Situation) -> list[str]:
+    folders: list[str] = []
+    for root in situation.roots:
+        folder = cwd
+        while folder == root or folder.startswith(root.rstrip("/") + "/"):
+            folders.append(folder)
+            if folder in ("/", root):
+                break
+            folder = folder.rpartition("/")[0] or "/"
+    return folders
+
+
+def _check_operands(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:
+    operands = parsed.operands
+    if table.follow & parsed.options:
+        start = 1 if table.operands.startswith("pattern") and not table.pattern_by & parsed.options else 0
+        for operand in operands[start:] or ["."]:
+            check_tree(operand, situation)
+    if table.max is not None and len(operands) > table.max:
+        raise UnprovenError(f"{name} may write to its operand number {table.max + 1}")
+    if operands and operands[0] in table.refuse:
+        raise UnprovenError(f"{name} {operands[0]} is not known to be harmless")
+    match table.operands:
+        case "none":
+            if operands:
+                raise UnprovenError(f"{name} with an operand may change something")
+        case "plus":
+            if any(not operand.startswith("+") for operand in operands):
+                raise UnprovenError(f"{name} with an operand may change something")
+        case "subcommand":
+            _check_subcommand(name, table, parsed)
+        case "text":
+            if table.list_by and operands and not table.list_by & parsed.options:
+                raise UnprovenError(f"{name} with a name may create it")
+        case "names":
+            for operand in operands:
+                check_name(operand, situation)
+        case "entries":
+            for operand in operands:
+                (check_name if _DEREFERENCE & parsed.options else check_entry)(operand, situation)
+        case "anywhere":
+            pass
+        case "files":
+            for operand in operands:
+                _not_a_list(name, operand)
+                check_content(operand, situation)
+        case "revisions":
+            _check_revisions(operands, parsed, situation)
+        case _:
+            _check_pattern(name, table, parsed, situation)
+
+
+def _not_a_list(name: str, operand: str) -> None:
+    if operand.startswith(("@", "+")) and name in ("strings", "less", "more"):
+        raise UnprovenError(f"{name} treats {operand} as something else than a file")
+
+
+def _check_subcommand(name: str, table: Table, parsed: _Parsed) -> None:
+    if not parsed.operands:
+        if parsed.options <= {"--version", "-V", "-v"} and parsed.options:
+            return
+        raise UnprovenError(f"{name} without a subcommand is not understood")
+    if parsed.operands[0] not in table.subcommands:
+        raise UnprovenError(f"{name} {parsed.operands[0]} is not known to only read")
+
+
+def _check_revisions(operands: Sequence[str], parsed: _Parsed, situation: Situation) -> None:
+    for index, operand in enumerate(operands):
+        if parsed.paths_from is not None and index >= parsed.paths_from:
+            check_content(operand, situation)
+        else:
+            check_revision(operand, situation)
+
+
+def _check_pattern(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:
+    operands, start = list(parsed.operands), 0
+    if not table.pattern_by & parsed.options:
+        if not operands:
+            raise UnprovenError(f"{name} lacks a pattern")
+        start = 1
+    if table.operands == "pattern-revisions":
+        for operand in operands[start:]:
+            check_revision(operand, situation)
+        return
+    for operand in operands[start:]:
+        check_content(operand, situation)
+    if len(operands) == start and (name in ("rg", "fd", "fdfind") or table.recursive & parsed.options):
+        check_content(".", situation)

@@ -1,0 +1,330 @@
+"""Commands that destroy, escape or persist: those that are always asked about, and the few that are refused."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+
+from swecli.core.permissions.facts import FileFacts
+from swecli.core.permissions.paths import inside, is_own, protected_reason
+from swecli.core.permissions.shell.found import ScanWord
+from swecli.core.permissions.shell.programs import PROGRAMS
+from swecli.core.permissions.shell.tables import tables
+from swecli.core.permissions.shell.unpack import Started
+
+_DEVICES = re.compile(r"/dev/(null|stdout|stderr|stdin|tty|fd/\d+)")
+_GIT_GLOBAL_WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
+
+
+@dataclass(frozen=True, slots=True)
+class Danger:
+    """``reason`` is a sentence. ``refuse``: nothing lifts it."""
+
+    reason: str
+    refuse: bool = False
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command would run. ``bases`` are the directories that relative names may be in."""
+
+    facts: FileFacts
+    roots: tuple[str, ...]
+    home: str
+    own_dirs: tuple[str, ...]
+    bases: tuple[str, ...]
+    certain: bool = True
+    """False where the script changes to a directory that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    names: Mapping[str, frozenset[str]]
+    interpreters: re.Pattern[str]
+    always: Mapping[str, str]
+    conditional: Mapping[str, tuple[tuple[str, ...], ...]]
+    code: re.Pattern[str]
+
+
+@cache
+def _lists() -> _Lists:
+    data = tomllib.loads(files(__package__ or "").joinpath("destructive.toml").read_text(encoding="utf-8"))
+    always = {name: reason for reason, names in data["always"].items() for name in names.split()}
+    conditional = {name: tuple(tuple(entry.split()) for entry in entries) for name, entries in data["with"].items()}
+    names = {name: frozenset(words.split()) for name, words in data["names"].items()}
+    interpreters = re.compile(
+        "|".join(re.escape(name) for name in names["interpreters"]) + r"|(python|pypy|perl|ruby|php|lua)[\d.]*"
+    )
+    return _Lists(names, interpreters, always, conditional, re.compile(data["code"]["pattern"].replace("\\\n", "")))
+
+
+def place_of(
+    items: Sequence[Started], facts: FileFacts, cwd: str, roots: tuple[str, ...], home: str, own_dirs: tuple[str, ...]
+) -> Place:
+    """The place with every directory that the script may have changed to."""
+    bases, certain = [cwd], True
+    for item in items:
+        if item.name not in ("cd", "pushd"):
+            continue
+        targets = [word for word in item.words[1:] if not word.text.startswith("-") or word.text == "-"]
+        if len(targets) != 1 or not targets[0].known or targets[0].glob or targets[0].text == "-":
+            certain &= bool(home) and not targets
+            bases += [home] if home and not targets else []
+            continue
+        bases += [posixpath.normpath(posixpath.join(base, targets[0].text)) for base in bases[:8]]
+    return Place(facts, roots, home, own_dirs, tuple(dict.fromkeys(bases)), certain)
+
+
+def dangers(items: Iterable[Started], place: Place) -> list[Danger]:
+    """Everything dangerous about the commands, refusals first."""
+    found: list[Danger] = []
+    for item in items:
+        found += _redirects(item, place)
+        found += _of_command(item, place)
+    return sorted(dict.fromkeys(found), key=lambda danger: not danger.refuse)
+
+
+def _of_command(item: Started, place: Place) -> Iterable[Danger]:
+    if item.computed:
+        yield Danger(f"{item.name} runs text that is not known beforehand.")
+    if not item.name:
+        yield Danger("Which program runs is computed.")
+        return
+    lists = _lists()
+    if item.name in lists.always or item.name.startswith("mkfs"):
+        yield Danger(f"{item.name}: {lists.always.get(item.name, 'it overwrites devices or whole files')}.")
+    if item.name == "find":
+        yield from _find(item, place)
+    if item.name in lists.names["removers"]:
+        yield from _remover(item, item.words[1:], place)
+    if _conditional(item, lists.conditional.get(item.name, ())):
+        yield Danger(f"{_shown(item)} can destroy work or change what other programs do.")
+    if lists.interpreters.fullmatch(item.name):
+        yield from _interpreter(item, lists.code)
+    yield from _protected(item, place)
+
+
+# --- arguments -----------------------------------------------------------------------------------------------------
+
+
+def _conditional(item: Started, entries: Iterable[tuple[str, ...]]) -> bool:
+    words = [word.text for word in _without_globals(item)]
+    plain = [word for word in words if not word.startswith("-") or word == "--"]
+    if item.name == "git" and plain[:1] == ["clean"] and any(_is_option(word, "n", "--dry-run") for word in words):
+        return False
+    # Other programs have options with values before their subcommand.
+    depth = 1 if item.name == "git" else 3
+    return any(_entry_matches(entry, words, plain, depth) for entry in entries)
+
+
+def _without_globals(item: Started) -> list[ScanWord]:
+    words = list(item.words[1:])
+    if item.name != "git":
+        return words
+    while words and words[0].text.startswith("-"):
+        del words[: 2 if words[0].text in _GIT_GLOBAL_WITH_VALUE else 1]
+    return words
+
+
+def _entry_matches(entry: tuple[str, ...], words: list[str], plain: list[str], depth: int) -> bool:
+    head, rest = entry[0], entry
+    if not head.startswith(("-", "~")) and ":" not in head:
+        position = next((at for at, word in enumerate(plain[:depth]) if fnmatchcase(word, head)), None)
+        if position is None:
+            return False
+        words = words[words.index(plain[position]) + 1 :]
+        rest = entry[1:]
+    return all(any(_token_matches(token, word) for word in words) for token in rest)
+
+
+def _token_matches(token: str, word: str) -> bool:
+    if token.startswith("~"):
+        return re.fullmatch(rf"-[^-]*{re.escape(token[1:].rstrip('*'))}.*", word) is not None
+    return fnmatchcase(word, token)
+
+
+def _is_option(word: str, letter: str, long: str) -> bool:
+    return word == long or re.fullmatch(rf"-[a-zA-Z]*{letter}[a-zA-Z]*", word) is not None
+
+
+def _shown(item: Started) -> str:
+    text = " ".join(word.text if word.known else "…" for word in item.words)
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+# --- removing ------------------------------------------------------------------------------------------------------
+
+
+def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable[Danger]:
+    options = [word.text for word in words if word.text.startswith("-") and word.known]
+    targets = [word for word in words if not word.text.startswith("-") or not word.known]
+    recursive = any(_is_option(option, "[rR]", "--recursive") for option in options)
+    for target in targets:
+        for path in _paths(target, place):
+            special = _special(path, place)
+            if special is not None:
+                yield Danger(f"{item.name} would remove {path}: {special}.", refuse=True, evidence=(path,))
+    if not targets:
+        if item.found.words != item.words or item.name == "rm":
+            yield Danger(f"{item.name} removes files that are not known beforehand.")
+        return
+    reason = None
+    if recursive:
+        reason = "removes whole directories"
+    elif any(not target.known or target.glob or "{}" in target.text for target in targets) or not place.certain:
+        reason = "removes files that are not known beforehand"
+    elif any(inside(path, place.roots) is None for target in targets for path in _paths(target, place)):
+        reason = "removes something outside the workspace"
+    elif item.name != "rmdir" and item.name not in ("rm", "unlink"):
+        reason = "removes files for good"
+    if reason is not None:
+        evidence = tuple(dict.fromkeys(path for target in targets for path in _paths(target, place)))
+        yield Danger(f"{_shown(item)} {reason}.", evidence=evidence[:20])
+
+
+def _find(item: Started, place: Place) -> Iterable[Danger]:
+    words = [word.text for word in item.words[1:]]
+    removing = "-delete" in words or any(word.rpartition("/")[2] in _lists().names["removers"] for word in words)
+    if not removing:
+        return
+    filters = [
+        word
+        for word in words
+        if re.fullmatch(r"-(i?name|i?path|i?regex|size|[acm](time|min)|newer.*|empty|user)", word)
+    ]
+    starts: list[ScanWord] = []
+    for word in item.words[1:]:
+        if word.text.startswith(("-", "(", "!")):
+            break
+        starts.append(word)
+    for start in starts or [ScanWord(".")]:
+        for path in _paths(start, place):
+            special = _special(path, place)
+            if special is not None and not filters:
+                yield Danger(f"find would remove everything in {path}: {special}.", refuse=True, evidence=(path,))
+
+
+def _paths(word: ScanWord, place: Place) -> list[str]:
+    """The absolute paths that a word may mean, links followed up to its last name."""
+    text = word.text
+    if not word.known and not text:
+        return []
+    paths: list[str] = []
+    for base in place.bases:
+        joined = posixpath.join(base, text)
+        folder, _, name = joined.rstrip("/").rpartition("/")
+        if name in ("", ".", "..") or text.endswith("/"):
+            paths.append(place.facts.resolve(joined))
+        else:
+            paths.append(posixpath.join(place.facts.resolve(folder or "/"), name))
+    return list(dict.fromkeys(paths))
+
+
+def _special(path: str, place: Place) -> str | None:
+    """Why nothing may remove this path, for the few for which it holds."""
+    folder, _, name = path.rpartition("/")
+    wildcard = name in ("*", ".*", "**", "?*", "{*,.*}", "*.*") or name.startswith((".[", "..?"))
+    target = (folder or "/") if wildcard else path
+    if target in ("/", "//"):
+        return "that is the whole system"
+    if place.home and target == place.home:
+        return "that is your home directory"
+    if target.rpartition("/")[2].casefold() == ".git":
+        return "that is the repository's history"
+    for root in place.roots:
+        if root == target and not wildcard:
+            return "that is the workspace itself"
+        if root != target and root.startswith(target.rstrip("/") + "/"):
+            return "the workspace is in it"
+    if place.home and place.home.startswith(target.rstrip("/") + "/"):
+        return "your home directory is in it"
+    return None
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+def _redirects(item: Started, place: Place) -> Iterable[Danger]:
+    if item.words != item.found.words and item.found.words:
+        return
+    for target in item.found.writes:
+        if not target.known or target.glob:
+            yield Danger("Where the output goes is computed.")
+            continue
+        if _DEVICES.fullmatch(target.text):
+            continue
+        for path in _paths(target, place):
+            resolved = place.facts.resolve(path)
+            yield from _written(path, resolved, place)
+            if item.found.truncates and place.facts.size(resolved):
+                yield Danger(f"The output would replace {resolved}, which has content.", evidence=(resolved,))
+            elif inside(resolved, place.roots) is None and inside(resolved, ("/tmp",)) is None:
+                yield Danger(f"The output would go to {resolved}, outside the workspace.", evidence=(resolved,))
+
+
+def _written(path: str, resolved: str, place: Place) -> Iterable[Danger]:
+    for each in (path, resolved):
+        if is_own(each, place.own_dirs):
+            yield Danger(
+                f"{each} is swecli's own configuration or data; only you can change it.", refuse=True, evidence=(each,)
+            )
+            return
+        reason = protected_reason(each, place.roots, place.home)
+        if reason is not None:
+            yield Danger(f"Writing {each} always needs a question: {reason}.", evidence=(each,))
+            return
+
+
+def _protected(item: Started, place: Place) -> Iterable[Danger]:
+    """Protected places among the words of a command that may write there."""
+    names = _lists().names
+    if item.name not in names["steered_readers"] and (
+        item.name in tables().commands or item.name in PROGRAMS or item.name == "cd"
+    ):
+        return
+    writer = item.name in names["writers"] or item.name in names["removers"]
+    for word in item.words[1:]:
+        value = re.sub(r"^(-[A-Za-z]|[A-Za-z_-]+=)", "", word.text) if word.known else ""
+        for text in dict.fromkeys((word.text, value)):
+            if not text or text.startswith("-") or not word.known or len(text) > 1_000 or "\n" in text:
+                continue
+            for path in _paths(ScanWord(text), place):
+                yield from _protected_path(item, path, writer, place)
+
+
+def _protected_path(item: Started, path: str, writer: bool, place: Place) -> Iterable[Danger]:
+    resolved = place.facts.resolve(path)
+    for each in dict.fromkeys((path, resolved)):
+        if is_own(each, place.own_dirs):
+            yield Danger(f"{item.name} names {each}, which is swecli's own.", refuse=writer, evidence=(each,))
+        elif each not in place.roots and (reason := protected_reason(each, place.roots, place.home)) is not None:
+            yield Danger(f"{item.name} names {each}: {reason}.", evidence=(each,))
+        elif (
+            writer
+            and item.name != "git"
+            and inside(each, (*place.roots, "/tmp")) is None
+            and place.facts.kind(each) != "missing"
+        ):
+            yield Danger(f"{item.name} names {each}, outside the workspace.", evidence=(each,))
+
+
+# --- code ----------------------------------------------------------------------------------------------------------
+
+
+def _interpreter(item: Started, pattern: re.Pattern[str]) -> Iterable[Danger]:
+    code = [word.text for word in item.words[1:]]
+    if item.found.stdin is not None:
+        code.append(item.found.stdin)
+    elif item.found.piped and not any(not word.startswith("-") for word in code):
+        yield Danger(f"{item.name} runs text that another command makes.")
+    for text in code:
+        match = pattern.search(text) if re.search(r"[\s(;.]", text) and not re.fullmatch(r"[\w./-]+", text) else None
+        if match is not None:
+            yield Danger(f"The code for {item.name} contains {match.group()!r}.")

@@ -1,0 +1,153 @@
+"""From words of the tree to the arguments that a program would get."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from swecli.core.permissions.facts import FileFacts
+from swecli.core.permissions.shell.syntax import UnprovenError, Word
+
+MAX_EXPANSIONS = 500
+
+_OPAQUE_VARIABLES = frozenset(("PATH", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "HOSTNAME", "?", "$", "#"))
+"""Variables whose value is harmless to show but not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is known at one point of the script. ``cwds`` are all directories that may be the current one;
+    empty when unknown. ``start`` is where the command as a whole starts."""
+
+    facts: FileFacts
+    roots: tuple[str, ...]
+    home: str
+    start: str
+    cwds: tuple[str, ...]
+    variables: Mapping[str, str | None] = field(default_factory=lambda: {})
+
+
+def expand(word: Word, situation: Situation) -> list[str | None]:
+    """The arguments of one word; None is an argument whose text is not known.
+
+    Raises:
+        UnprovenError: what it becomes can't be told.
+    """
+    text = ""
+    pattern: list[str] = []
+    """One regular expression per character or wildcard, ``/`` as itself."""
+    globbing = word.has_glob
+    for segment in word.segments:
+        if segment.kind == "commands":
+            if globbing:
+                raise UnprovenError("wildcards are mixed with a computed text")
+            return [None]
+        value = _value(segment.kind, segment.text, segment.quoted, situation)
+        if value is None:
+            if globbing:
+                raise UnprovenError("wildcards are mixed with a variable")
+            return [None]
+        text += value
+        pattern += _pieces(value, active=segment.kind == "text" and not segment.quoted)
+    if not globbing:
+        return [text]
+    return _matches(text, pattern, situation)
+
+
+def _value(kind: str, text: str, quoted: bool, situation: Situation) -> str | None:
+    if kind == "text":
+        return text
+    if kind == "home" or text == "HOME":
+        if not situation.home:
+            raise UnprovenError("the home directory is not known")
+        return situation.home
+    if text == "PWD" and len(situation.cwds) == 1:
+        return situation.cwds[0]
+    if text in situation.variables:
+        value = situation.variables[text]
+        if value is None:
+            return None
+        if not quoted and any(char in value for char in " \t\n*?["):
+            raise UnprovenError(f"${text} is not quoted and would be split or expanded")
+        if not quoted and not value:
+            raise UnprovenError(f"${text} is empty and not quoted")
+        return value
+    if text in _OPAQUE_VARIABLES:
+        return None
+    raise UnprovenError(f"the value of ${text} is not known")
+
+
+def _pieces(text: str, *, active: bool) -> list[str]:
+    """Wildcards as regular expressions that match at least what bash matches."""
+    pieces: list[str] = []
+    at = 0
+    while at < len(text):
+        char = text[at]
+        end = text.find("]", at + 2) if char == "[" else -1
+        if active and char == "*":
+            pieces.append("[^/]*")
+        elif active and char == "?":
+            pieces.append("[^/]")
+        elif active and end > 0 and "/" not in text[at:end]:
+            pieces.append("[^/]")
+            at = end
+        else:
+            pieces.append("/" if char == "/" else re.escape(char))
+        at += 1
+    return pieces
+
+
+def _matches(text: str, pattern: list[str], situation: Situation) -> list[str | None]:
+    if len(situation.cwds) != 1:
+        raise UnprovenError("wildcards stand where the current directory is not certain")
+    if text.startswith("-"):
+        raise UnprovenError("a word with wildcards starts with a dash")
+    components = _components(pattern)
+    found = _walk(components, situation)
+    # Where brackets are involved more may be found here than by bash, which then takes the word as it stands.
+    if not found or "[" in text:
+        found.append(text)
+    if any(item.startswith("-") for item in found):
+        raise UnprovenError("the wildcards match a name that looks like an option")
+    return sorted(set(found))  # pyright: ignore[reportReturnType]
+
+
+def _components(pattern: list[str]) -> list[str]:
+    parts = [""]
+    for piece in pattern:
+        if piece == "/":
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
+
+
+def _walk(components: list[str], situation: Situation) -> list[str]:
+    paths = [""]
+    for index, component in enumerate(components):
+        last = index == len(components) - 1
+        separator = "" if last else "/"
+        literal = re.sub(r"\\(.)", r"\1", component, flags=re.DOTALL)
+        if "[^/]" not in component:
+            paths = [path + literal + separator for path in paths]
+            continue
+        expression = re.compile(component, re.DOTALL)
+        hidden = literal.startswith(".")
+        following: list[str] = []
+        for path in paths:
+            directory = path if path.startswith("/") else f"{situation.cwds[0]}/{path}"
+            names = situation.facts.names(directory)
+            if names is None:
+                raise UnprovenError("the wildcards stand for too many files to judge")
+            if hidden:
+                names = (*names, ".", "..")
+            following += [
+                path + name + separator
+                for name in names
+                if name.startswith(".") == hidden and expression.fullmatch(name)
+            ]
+        if len(following) > MAX_EXPANSIONS:
+            raise UnprovenError("the wildcards stand for too many files to judge")
+        paths = following
+    return [path for path in paths if path]

@@ -1,0 +1,318 @@
+"""The strict reader of shell text: a small, exactly known part of bash, everything else is unproven.
+
+It reads for the proof only, so it refuses where it is not certain that bash reads the same.
+"""
+
+from __future__ import annotations
+
+import re
+
+from swecli.core.permissions.shell.syntax import (
+    AndOr,
+    Command,
+    For,
+    Group,
+    If,
+    Pipeline,
+    Redirect,
+    Script,
+    Segment,
+    Simple,
+    UnprovenError,
+    Word,
+)
+from swecli.core.permissions.shell.visible import check_visible
+from swecli.core.permissions.shell.words import METACHARACTERS, NAME, WordReader
+
+MAX_CHARACTERS = 4_000
+MAX_DEPTH = 20
+
+_REFUSED_KEYWORDS = frozenset(
+    (
+        *("case", "esac", "while", "until", "select", "function", "coproc", "time", "in", "]]", "do", "done", "then"),
+        *("else", "elif", "fi", "}"),
+    )
+)
+_KEYWORD = re.compile(r"[a-z{}!\[\]]+(?=[\s;&|<>()]|$)")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
+_OPERATORS = ("<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">|", ">&", ">")
+
+
+def read_script(text: str) -> Script:
+    """The tree of ``text``.
+
+    Raises:
+        UnprovenError: it is too long, hides something, or uses more of the shell than is understood.
+    """
+    check_visible(text)
+    if len(text) > MAX_CHARACTERS:
+        raise UnprovenError(f"it is longer than {MAX_CHARACTERS} characters")
+    if " " * 61 in text or "\n" * 21 in text:
+        raise UnprovenError("it has a long gap that could push a part out of sight")
+    reader = _Reader(text)
+    script = reader.script(frozenset())
+    if not reader.at_end:
+        raise UnprovenError(f"{reader.rest!r} is not understood")
+    return script
+
+
+class _Reader(WordReader):
+    """Recursive descent over the text; each method reads one construct at the position."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+        self._substitutions = 0
+
+    def substitution(self) -> Script:
+        self._substitutions += 1
+        script = self.script(frozenset(")"))
+        self._expect(")")
+        self._substitutions -= 1
+        return script
+
+    # --- lists ------------------------------------------------------------------------------------------------
+
+    def script(self, closers: frozenset[str]) -> Script:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise UnprovenError("it is nested too deeply")
+        items: list[AndOr] = []
+        while True:
+            self._gap()
+            if self.at_end or self._closes(closers):
+                break
+            items.append(self._and_or(closers))
+            self.blanks()
+            if self.at_end or self._closes(closers):
+                break
+            if self.peek() == ";":
+                self.at += 1
+                if self.peek() == ";":
+                    raise UnprovenError(";; is not understood")
+            elif self.peek() != "\n":
+                raise UnprovenError(f"{self.rest!r} is not understood")
+        self._depth -= 1
+        return Script(tuple(items))
+
+    def _and_or(self, closers: frozenset[str]) -> AndOr:
+        items = [("", self._pipeline())]
+        while True:
+            self.blanks()
+            joint = self.text[self.at : self.at + 2]
+            if joint not in ("&&", "||"):
+                return AndOr(tuple(items))
+            self.at += 2
+            self._gap()
+            if self.at_end or self._closes(closers):
+                raise UnprovenError(f"nothing follows {joint}")
+            items.append((joint, self._pipeline()))
+
+    def _pipeline(self) -> Pipeline:
+        self.blanks()
+        if self._keyword() == "!":
+            self.at += 1
+            self.blanks()
+        if self._keyword() == "time":
+            self.at += 4
+            self.blanks()
+            if self.text.startswith("-p ", self.at):
+                self.at += 3
+                self.blanks()
+        commands = [self._command()]
+        while True:
+            self.blanks()
+            if self.peek() != "|" or self.text.startswith("||", self.at):
+                return Pipeline(tuple(commands))
+            self.at += 2 if self.text.startswith("|&", self.at) else 1
+            self._gap()
+            commands.append(self._command())
+
+    # --- commands -----------------------------------------------------------------------------------------------
+
+    def _command(self) -> Command:
+        if self.peek() == "(":
+            if self.text.startswith("((", self.at):
+                raise UnprovenError("(( )) is not understood")
+            self.at += 1
+            script = self.script(frozenset(")"))
+            self._expect(")")
+            return Group(script, True, self._redirects())
+        keyword = self._keyword()
+        if keyword == "{":
+            self.at += 1
+            script = self.script(frozenset("}"))
+            self._expect("}")
+            return Group(script, False, self._redirects())
+        if keyword == "for":
+            return self._for()
+        if keyword == "if":
+            return self._if()
+        if keyword in _REFUSED_KEYWORDS:
+            raise UnprovenError(f"the shell keyword {keyword} is not understood")
+        return self._simple()
+
+    def _for(self) -> For:
+        self.at += 3
+        self.blanks()
+        name = NAME.match(self.text, self.at)
+        if name is None or not name.group().islower():
+            raise UnprovenError("the loop's variable is not a plain lower-case name")
+        self.at = name.end()
+        self.blanks()
+        if self._keyword() != "in":
+            raise UnprovenError("the loop has no list")
+        self.at += 2
+        words: list[Word] = []
+        while True:
+            self.blanks()
+            if self.at_end or self.peek() in ";\n":
+                break
+            words += self.words()
+        if self.peek() == ";":
+            self.at += 1
+        self._gap()
+        self._expect("do")
+        body = self.script(frozenset(("done",)))
+        self._expect("done")
+        return For(name.group(), tuple(words), body, self._redirects())
+
+    def _if(self) -> If:
+        self.at += 2
+        scripts = [self.script(frozenset(("then",)))]
+        self._expect("then")
+        while True:
+            scripts.append(self.script(frozenset(("elif", "else", "fi"))))
+            keyword = self._keyword()
+            self._expect(keyword)
+            if keyword == "fi":
+                return If(tuple(scripts), self._redirects())
+            if keyword == "else":
+                scripts.append(self.script(frozenset(("fi",))))
+                self._expect("fi")
+                return If(tuple(scripts), self._redirects())
+            scripts.append(self.script(frozenset(("then",))))
+            self._expect("then")
+
+    def _simple(self) -> Simple:
+        assignments: list[tuple[str, Word]] = []
+        words: list[Word] = []
+        redirects: list[Redirect] = []
+        while True:
+            self.blanks()
+            if self.at_end or self.peek() in "\n;|)":
+                break
+            if self.peek() == "&" and not self.text.startswith("&>", self.at):
+                if self.text.startswith("&&", self.at):
+                    break
+                raise UnprovenError("it runs something in the background (&)")
+            if self.peek() == "(":
+                raise UnprovenError("a parenthesis stands where none is understood")
+            if self.peek() in "<>&":
+                redirects.append(self._redirect(""))
+                continue
+            found = self.words()
+            word = found[0]
+            bare = word.bare
+            if not self.at_end and self.peek() in "<>" and bare is not None:
+                if bare.isascii() and bare.isdigit():
+                    redirects.append(self._redirect(bare))
+                    continue
+                if bare.startswith("{"):
+                    raise UnprovenError("a redirection through a variable is not understood")
+            assignment = self._assignment(word) if not words else None
+            if assignment is not None and len(found) > 1:
+                raise UnprovenError("this kind of assignment is not understood")
+            if assignment is not None:
+                assignments.append(assignment)
+            else:
+                words += found
+        if not words and not assignments and not redirects:
+            raise UnprovenError("a command is missing")
+        return Simple(tuple(assignments), tuple(words), tuple(redirects))
+
+    def _assignment(self, word: Word) -> tuple[str, Word] | None:
+        first = word.segments[0] if word.segments else None
+        if first is None or first.kind != "text" or first.quoted:
+            return None
+        match = _ASSIGNMENT.match(first.text)
+        if match is None:
+            return None
+        if match.group(2) != "=":
+            if match.group(2) == "[" and "=" not in "".join(segment.text for segment in word.segments):
+                return None
+            raise UnprovenError("this kind of assignment is not understood")
+        rest = first.text[match.end() :]
+        segments = ((Segment("text", rest),) if rest else ()) + word.segments[1:]
+        return match.group(1), Word(segments)
+
+    # --- redirections ---------------------------------------------------------------------------------------------
+
+    def _redirects(self) -> tuple[Redirect, ...]:
+        """Redirections after a compound command."""
+        redirects: list[Redirect] = []
+        while True:
+            self.blanks()
+            number = re.compile(r"\d+(?=[<>])").match(self.text, self.at)
+            if number is not None:
+                self.at = number.end()
+            if self.at_end or (self.peek() not in "<>" and not self.text.startswith("&>", self.at)):
+                return tuple(redirects)
+            redirects.append(self._redirect(number.group() if number else ""))
+
+    def _redirect(self, fd: str) -> Redirect:
+        if self.text.startswith("&>", self.at):
+            operator = "&>>" if self.text.startswith("&>>", self.at) else "&>"
+        else:
+            operator = next(item for item in _OPERATORS if self.text.startswith(item, self.at))
+        self.at += len(operator)
+        if self.peek() == "(":
+            raise UnprovenError("process substitution is not understood")
+        if operator in ("<>", "<&"):
+            raise UnprovenError(f"the redirection {operator} is not understood")
+        self.blanks()
+        if self.at_end or self.peek() in METACHARACTERS:
+            raise UnprovenError("a redirection has no target")
+        target = self.word()
+        if not operator.startswith("<<") or operator == "<<<":
+            return Redirect(fd, operator, target)
+        end = target.literal
+        if end is None:
+            raise UnprovenError("the end of a here-document is not a plain word")
+        body = self._here_document(end, operator == "<<-")
+        return Redirect(fd, operator, None, body, literal_body=any(segment.quoted for segment in target.segments))
+
+    def _here_document(self, end: str, strip: bool) -> str:
+        """The body of a here-document: it starts after the current line, which may go on behind the operator.
+        The body is cut out of the text so that reading goes on behind it."""
+        newline = self.text.find("\n", self.at)
+        if newline < 0:
+            raise UnprovenError("a here-document is not closed")
+        if self._substitutions or any(char in self.text[self.at : newline] for char in "'\"\\`$#<()"):
+            raise UnprovenError("the line of a here-document is not plain")
+        lines = self.text[newline + 1 :].split("\n")
+        for index, line in enumerate(lines):
+            if (line.lstrip("\t") if strip else line) == end:
+                body = "\n".join(lines[:index])
+                self.text = self.text[:newline] + "\n" + "\n".join(lines[index + 1 :])
+                return body
+        raise UnprovenError("a here-document is not closed")
+
+    def _gap(self) -> None:
+        """Blanks, newlines and comments."""
+        self.blanks()
+        while not self.at_end and self.peek() == "\n":
+            self.at += 1
+            self.blanks()
+
+    def _keyword(self) -> str:
+        match = _KEYWORD.match(self.text, self.at)
+        return match.group() if match else ""
+
+    def _closes(self, closers: frozenset[str]) -> bool:
+        return (self.peek() == ")" and ")" in closers) or self._keyword() in closers
+
+    def _expect(self, token: str) -> None:
+        if not token or not self.text.startswith(token, self.at):
+            raise UnprovenError(f"{token or 'the end of a construct'} is missing")
+        self.at += len(token)

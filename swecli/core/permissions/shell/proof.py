@@ -1,0 +1,351 @@
+"""The proof that a script only reads: every simple command of it, in every directory it may run in."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from swecli.core.permissions.facts import FileFacts
+from swecli.core.permissions.shell.arguments import check_table
+from swecli.core.permissions.shell.expand import Situation, expand
+from swecli.core.permissions.shell.places import absolute, check_content, check_name
+from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, PROGRAMS
+from swecli.core.permissions.shell.syntax import (
+    AndOr,
+    Command,
+    For,
+    Group,
+    If,
+    Pipeline,
+    Redirect,
+    Script,
+    Simple,
+    UnprovenError,
+    Word,
+    simple_commands,
+)
+from swecli.core.permissions.shell.tables import tables
+from swecli.core.permissions.shell.wrapped import unwrap
+
+MAX_COMMANDS = 20
+MAX_ROUNDS = 60
+
+_HARMLESS_VALUES = re.compile(r"[A-Za-z0-9_.@+-]*")
+_HARMLESS_NAMES = re.compile(r"LC_[A-Z]+|LANG|NO_COLOR|TERM|COLUMNS|FORCE_COLOR|CLICOLOR")
+_HARMLESS_EXACT = frozenset(
+    (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_PAGER", ""), ("PAGER", ""), ("GIT_OPTIONAL_LOCKS", "0"))
+)
+_PLAIN_VARIABLE = re.compile(r"[a-z][a-z0-9_]*")
+_SPECIAL_VARIABLES = frozenset(("histchars", "auto_resume"))
+_GIT_GLOBAL = frozenset(("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One simple command, or the redirection of a compound one, and what stands against running it.
+
+    ``words`` are its arguments as far as they are known. ``reason`` is None when it is proven. ``writes`` are
+    files that redirections would write. ``fixed`` objections can't be lifted by a rule about the words.
+    """
+
+    words: tuple[str | None, ...]
+    reason: str | None = None
+    soft: bool = False
+    writes: tuple[str, ...] = ()
+    fixed: bool = False
+
+
+def prove(script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], home: str) -> tuple[Part, ...]:
+    """Judge every part of the script.
+
+    Raises:
+        UnprovenError: it has too many commands to judge.
+    """
+    if sum(1 for _ in simple_commands(script)) > MAX_COMMANDS:
+        raise UnprovenError(f"it has more than {MAX_COMMANDS} commands")
+    walker = _Walker()
+    walker.script(script, Situation(facts, roots, home, cwd, (cwd,)), certain=True)
+    problem = facts.shell_problem(cwd, moving=False)
+    if problem is not None and all(part.reason is None for part in walker.parts):
+        walker.parts.append(Part((), problem, fixed=True))
+    return tuple(dict.fromkeys(walker.parts))
+
+
+class _Walker:
+    """Follows the script the way the shell would, keeping track of where it may be."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+
+    def script(self, script: Script, situation: Situation, *, certain: bool) -> Situation:
+        for item in script.items:
+            situation = self._and_or(item, situation, certain=certain)
+        return situation
+
+    def _and_or(self, node: AndOr, situation: Situation, *, certain: bool) -> Situation:
+        possible = set(situation.cwds)
+        lost = not situation.cwds
+        for index, (joint, pipeline) in enumerate(node.items):
+            if joint == "||":
+                situation = replace(situation, cwds=() if lost else tuple(sorted(possible)))
+            situation = self._pipeline(pipeline, situation, certain=certain and index == 0)
+            possible |= set(situation.cwds)
+            lost |= not situation.cwds
+        return replace(situation, cwds=() if lost else tuple(sorted(possible)))
+
+    def _pipeline(self, node: Pipeline, situation: Situation, *, certain: bool) -> Situation:
+        if len(node.commands) == 1:
+            return self._command(node.commands[0], situation, certain=certain)
+        for command in node.commands:
+            self._command(command, situation, certain=False)
+        return situation
+
+    def _command(self, node: Command, situation: Situation, *, certain: bool) -> Situation:
+        if isinstance(node, Simple):
+            return self._simple(node, situation, certain=certain)
+        self._compound_redirects(node.redirects, situation)
+        match node:
+            case Group():
+                after = self.script(node.script, situation, certain=certain)
+                return situation if node.subshell else after
+            case If():
+                after, lost, possible = situation, False, set(situation.cwds)
+                for script in node.scripts:
+                    after = self.script(script, replace(after, cwds=tuple(sorted(possible))), certain=False)
+                    possible |= set(after.cwds)
+                    lost |= not after.cwds
+                return replace(after, cwds=() if lost else tuple(sorted(possible)))
+            case For():
+                return self._for(node, situation)
+
+    def _for(self, node: For, situation: Situation) -> Situation:
+        values: list[str | None] = []
+        try:
+            for word in node.words:
+                self._substitutions(word, situation)
+                values += expand(word, situation)
+        except UnprovenError as error:
+            self.parts.append(Part((), error.reason, error.soft, fixed=True))
+            values = [None]
+        rounds = list(dict.fromkeys(values))
+        if len(rounds) > MAX_ROUNDS:
+            self.parts.append(Part((), "a loop has too many rounds to judge", fixed=True))
+            rounds = [None]
+        for value in rounds:
+            variables = {**situation.variables, node.variable: value}
+            after = self.script(node.body, replace(situation, variables=variables), certain=False)
+            if after.cwds != situation.cwds:
+                self.parts.append(Part((), "a loop changes the directory", fixed=True))
+        return replace(situation, variables={**situation.variables, node.variable: None})
+
+    # --- simple commands ------------------------------------------------------------------------------------------
+
+    def _simple(self, node: Simple, situation: Situation, *, certain: bool) -> Situation:
+        words: tuple[str | None, ...] = ()
+        writes: tuple[str, ...] = ()
+        fixed = True
+        try:
+            for word in (*node.words, *(value for _, value in node.assignments)):
+                self._substitutions(word, situation)
+            words = tuple(item.literal for item in node.words)
+            if not node.words:
+                situation = self._assign(node, situation, certain=certain)
+            else:
+                _check_assignments(node, situation)
+            fixed = False
+            writes = self._redirects(node.redirects, situation)
+            if node.words:
+                arguments = [argument for word in node.words for argument in expand(word, situation)]
+                words = tuple(arguments)
+                situation = _run(node.words[0], arguments, situation)
+            if writes:
+                raise UnprovenError(f"it writes {writes[0]}")
+        except UnprovenError as error:
+            self.parts.append(Part(words, error.reason, error.soft, writes, fixed))
+            if words and words[0] in ("cd", "pushd", "popd", None):
+                situation = replace(situation, cwds=())
+        else:
+            self.parts.append(Part(words))
+        return situation
+
+    def _assign(self, node: Simple, situation: Situation, *, certain: bool) -> Situation:
+        variables = dict(situation.variables)
+        for name, word in node.assignments:
+            if not _PLAIN_VARIABLE.fullmatch(name) or name in _SPECIAL_VARIABLES:
+                raise UnprovenError(f"setting {name} may change what follows")
+            values = expand(word, replace(situation, variables=variables))
+            variables[name] = values[0] if certain and len(values) == 1 and not word.has_glob else None
+        return replace(situation, variables=variables)
+
+    def _substitutions(self, word: Word, situation: Situation) -> None:
+        for segment in word.segments:
+            if segment.script is not None:
+                self.script(segment.script, situation, certain=False)
+
+    # --- redirections ---------------------------------------------------------------------------------------------
+
+    def _compound_redirects(self, redirects: Sequence[Redirect], situation: Situation) -> None:
+        try:
+            writes = self._redirects(redirects, situation)
+        except UnprovenError as error:
+            self.parts.append(Part((), error.reason, error.soft, fixed=True))
+            return
+        if writes:
+            self.parts.append(Part((), f"it writes {writes[0]}", writes=writes, fixed=True))
+
+    def _redirects(self, redirects: Sequence[Redirect], situation: Situation) -> tuple[str, ...]:
+        """The files that would be written; raises for input that may not be read."""
+        writes: list[str] = []
+        for redirect in redirects:
+            if redirect.target is None:
+                if not redirect.literal_body and any(char in redirect.body for char in "$`\\"):
+                    raise UnprovenError("a here-document with expansions is not understood")
+                continue
+            self._substitutions(redirect.target, situation)
+            if redirect.operator == "<<<":
+                expand(redirect.target, situation)
+                continue
+            targets = expand(redirect.target, situation)
+            if len(targets) != 1 or targets[0] is None or redirect.target.has_glob:
+                raise UnprovenError("where a redirection goes is not certain")
+            target = targets[0]
+            if redirect.operator == "<":
+                check_content(target, situation)
+            elif redirect.operator == ">&" and re.fullmatch(r"[12]", target):
+                continue
+            elif target != "/dev/null":
+                writes += [situation.facts.resolve(path) for path in absolute(target, situation)]
+        return tuple(writes)
+
+
+# --- one command ---------------------------------------------------------------------------------------------------
+
+
+def _check_assignments(node: Simple, situation: Situation) -> None:
+    for name, word in node.assignments:
+        values = expand(word, situation)
+        value = values[0] if len(values) == 1 else None
+        if value is None or not _harmless_assignment(name, value):
+            raise UnprovenError(f"setting {name} may change what the command does")
+
+
+def _harmless_assignment(name: str, value: str) -> bool:
+    if (name, value) in _HARMLESS_EXACT:
+        return True
+    if name == "TZ":
+        return re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z][A-Za-z0-9_+-]*)*", value) is not None
+    return bool(_HARMLESS_NAMES.fullmatch(name) and _HARMLESS_VALUES.fullmatch(value))
+
+
+def _run(word: Word, arguments: list[str | None], situation: Situation) -> Situation:
+    """Judge one command; the situation after it."""
+    name = word.literal
+    if name is None or not arguments or arguments[0] != name:
+        raise UnprovenError("which program runs is computed")
+    if name == "cd":
+        return _cd(arguments[1:], situation)
+    check_command(arguments, situation)
+    return situation
+
+
+def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:
+    rest = [argument for argument in arguments if argument not in ("--", "-P", "-L")]
+    if len(rest) != 1 or rest[0] is None or rest[0] in ("", "-") or rest[0].startswith(("-", "+")):
+        raise UnprovenError("where cd goes is not certain")
+    target = rest[0]
+    problem = situation.facts.shell_problem(situation.start, moving=True)
+    if problem is not None:
+        raise UnprovenError(problem)
+    check_name(target, situation)
+    # The shell keeps a directory's name as it was given, the kernel does not: they agree only where no link is.
+    places: list[str] = []
+    for path in absolute(target, situation):
+        resolved = situation.facts.resolve(path)
+        if posixpath.normpath(path) != resolved:
+            raise UnprovenError(f"cd {target} passes a link")
+        if situation.facts.kind(resolved) not in ("directory", "missing"):
+            raise UnprovenError(f"{target} is no directory")
+        places.append(resolved)
+    return replace(situation, cwds=tuple(sorted(set(places))))
+
+
+def check_command(arguments: Sequence[str | None], situation: Situation, *, external: bool = False) -> None:
+    """Raise unless this command only reads. ``external``: another program starts it, not the shell.
+
+    Raises:
+        UnprovenError: it may do more.
+    """
+    name = arguments[0]
+    if name is None or not name or "/" in name:
+        raise UnprovenError(f"{name or 'a computed name'} is not the plain name of a known program")
+    rest = list(arguments[1:])
+    inner = unwrap(name, rest, _harmless_assignment)
+    known = tables()
+    if inner is not None:
+        _check_program(name, situation)
+        check_command(inner, situation, external=True)
+        return
+    if len(rest) == 1 and rest[0] is not None and name in known.versions.get(rest[0], ()):
+        _check_program(name, situation)
+        table = known.commands.get(name)
+        if table is not None and table.without_files:
+            check_table(name, table, rest, situation)
+        return
+    if name == "git":
+        _git(rest, situation)
+        return
+    table = known.commands.get(name)
+    builtin = name in BUILTINS or (table is not None and table.builtin)
+    if external or not builtin:
+        _check_program(name, situation)
+    if name in PROGRAMS and not (external and name == "[["):
+        _special(name, rest, situation)
+    elif table is not None:
+        check_table(name, table, rest, situation)
+    else:
+        raise UnprovenError(f"{name} is not known to only read")
+
+
+def _special(name: str, arguments: Sequence[str | None], situation: Situation) -> None:
+    known = [argument for argument in arguments if argument is not None]
+    if len(known) != len(arguments):
+        allowed = MAY_BE_UNKNOWN.get(name)
+        if allowed is None or not allowed(arguments):
+            raise UnprovenError(f"an argument of {name} is not known")
+        known = ["" if argument is None else argument for argument in arguments]
+    PROGRAMS[name](known, situation)
+
+
+def _git(arguments: list[str | None], situation: Situation) -> None:
+    rest = list(arguments)
+    while rest and rest[0] in _GIT_GLOBAL:
+        rest.pop(0)
+    if not rest or rest[0] is None or rest[0].startswith("-"):
+        raise UnprovenError("this use of git is not understood")
+    _check_program("git", situation)
+    if situation.cwds != (situation.start,):
+        raise UnprovenError("git after cd may meet another repository's settings")
+    problem = situation.facts.git_problem(situation.start, situation.roots)
+    if problem is not None:
+        raise UnprovenError(f"git may run a program here: {problem}")
+    for count in (2, 1):
+        words = rest[:count]
+        if len(words) == count and None not in words:
+            name = "git " + " ".join(str(word) for word in words)
+            if name in PROGRAMS:
+                _special(name, rest[count:], situation)
+                return
+            table = tables().commands.get(name)
+            if table is not None:
+                check_table(name, table, rest[count:], situation)
+                return
+    raise UnprovenError(f"git {rest[0]} is not known to only read")
+
+
+def _check_program(name: str, situation: Situation) -> None:
+    for cwd in situation.cwds or (situation.start,):
+        problem = situation.facts.program_problem(name, cwd, situation.roots)
+        if problem is not None:
+            raise UnprovenError(problem)

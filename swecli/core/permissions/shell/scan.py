@@ -1,0 +1,372 @@
+"""The tolerant reader of shell text: finds every command in it, however deep, as well as it can.
+
+It serves deny and ask rules and the search for destructive commands, so it only ever makes the outcome stricter.
+What it can't know (variables, substitutions) it marks as unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from swecli.core.permissions.shell.ansi_quoted import decode_ansi
+from swecli.core.permissions.shell.found import Found, ScanError, ScanWord
+
+MAX_DEPTH = 12
+MAX_FOUND = 400
+
+_SEPARATORS = frozenset("\n;&|()")
+_META = frozenset(" \t\r\n;&|()<>")
+_KEYWORDS = frozenset(
+    (
+        "if",
+        "then",
+        "else",
+        "elif",
+        "fi",
+        "while",
+        "until",
+        "do",
+        "done",
+        "time",
+        "!",
+        "{",
+        "}",
+        "coproc",
+        "esac",
+        "function",
+    )
+)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REDIRECT = re.compile(r"(?:\d+|&)?(?:<<<|<<-|<<|<>|<&|<|>>|>\||>&|>)|&>>?")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^\]]*\])?\+?=", re.DOTALL)
+_BRACES = re.compile(r"([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)", re.DOTALL)
+
+
+@dataclass(slots=True)
+class _Current:
+    words: list[ScanWord] = field(default_factory=lambda: list[ScanWord]())
+    writes: list[ScanWord] = field(default_factory=lambda: list[ScanWord]())
+    reads: list[ScanWord] = field(default_factory=lambda: list[ScanWord]())
+    truncates: bool = False
+    stdin: str | None = None
+    piped: bool = False
+
+
+def scan(text: str, known: Mapping[str, str]) -> tuple[Found, ...]:
+    """Every simple command of the text, those in substitutions, functions and here-documents included. ``known``
+    are variables with their values.
+
+    Raises:
+        ScanError: a quote or bracket is not closed, or it is nested too deeply.
+    """
+    found: list[Found] = []
+    _Scanner(text, found, dict(known), 0).commands("")
+    return tuple(found)
+
+
+class _Scanner:
+    def __init__(self, text: str, found: list[Found], variables: dict[str, str], depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise ScanError("it is nested too deeply")
+        self._text = text
+        self._at: int = 0
+        self._found = found
+        self._variables = variables
+        self._depth = depth
+        self._documents: list[tuple[str, bool, bool, _Current]] = []
+
+    def commands(self, closer: str) -> None:
+        """Read up to ``closer``, which is consumed, or to the end."""
+        current = _Current()
+        while self._at < len(self._text):
+            char = self._text[self._at]
+            if char in " \t\r":
+                self._at += 1
+            elif self._text.startswith("\\\n", self._at):
+                self._at += 2
+            elif char == closer:
+                self._at += 1
+                self._finish(current)
+                return
+            elif char == "#":
+                newline = self._text.find("\n", self._at)
+                self._at = len(self._text) if newline < 0 else newline
+            elif self._text.startswith(("<(", ">("), self._at):
+                self._at += 2
+                self._nested(")")
+                current.words.append(ScanWord("", known=False))
+            elif (redirect := _REDIRECT.match(self._text, self._at)) is not None:
+                self._redirect(redirect.group(), current)
+            elif char in _SEPARATORS:
+                current = self._separator(char, current, closer)
+            else:
+                self._add(current, self._word())
+        if closer:
+            raise ScanError(f"{closer} is missing")
+        self._bodies()
+        self._finish(current)
+
+    def _separator(self, char: str, current: _Current, closer: str) -> _Current:
+        self._at += 1
+        if char == "\n":
+            self._bodies()
+        if char == "(" and closer == ")" and not current.words:
+            # A group inside of a substitution has to find its own end.
+            self._finish(current)
+            self._nested(")")
+            return _Current()
+        piped = char == "|" and not self._text.startswith("|", self._at) and self._text[self._at - 2 : self._at] != "||"
+        self._finish(current)
+        return _Current(piped=piped)
+
+    def _finish(self, current: _Current) -> None:
+        if not (current.words or current.writes or current.reads):
+            return
+        if len(self._found) >= MAX_FOUND:
+            raise ScanError("it has too many commands")
+        self._found.append(
+            Found(
+                tuple(current.words),
+                tuple(current.writes),
+                tuple(current.reads),
+                current.truncates,
+                current.stdin,
+                current.piped,
+            )
+        )
+
+    def _add(self, current: _Current, words: list[ScanWord]) -> None:
+        first = words[0]
+        if not current.words:
+            if first.text in _KEYWORDS and len(words) == 1:
+                return
+            assignment = _ASSIGNMENT.match(first.text)
+            if assignment is not None:
+                value = first.text[assignment.end() :]
+                if first.known:
+                    self._variables[assignment.group(1)] = value
+                else:
+                    self._variables.pop(assignment.group(1), None)
+                return
+        current.words.extend(words)
+
+    # --- redirections ---------------------------------------------------------------------------------------------
+
+    def _redirect(self, operator: str, current: _Current) -> None:
+        self._at += len(operator)
+        kind = operator.lstrip("0123456789&") if not operator.startswith("&>") else operator[1:]
+        while self._at < len(self._text) and self._text[self._at] in " \t":
+            self._at += 1
+        if self._at >= len(self._text) or self._text[self._at] in _META:
+            return
+        start = self._at
+        words = self._word()
+        target = words[0] if len(words) == 1 else ScanWord("", known=False)
+        if kind in ("<<", "<<-"):
+            quoted = any(char in self._text[start : self._at] for char in "'\"\\")
+            self._documents.append((target.text, kind == "<<-", quoted, current))
+        elif kind == "<<<":
+            current.stdin = target.text
+        elif kind in ("<", "<&"):
+            current.reads.append(target)
+        elif not (kind == ">&" and re.fullmatch(r"\d+-?|-", target.text)):
+            current.writes.append(target)
+            current.truncates |= not kind.startswith(">>") and kind != "<>"
+
+    def _bodies(self) -> None:
+        """Read the here-documents whose bodies start here."""
+        documents, self._documents = self._documents, []
+        for end, strip, quoted, owner in documents:
+            lines: list[str] = []
+            while self._at < len(self._text):
+                newline = self._text.find("\n", self._at)
+                stop = len(self._text) if newline < 0 else newline
+                line = self._text[self._at : stop]
+                self._at = min(stop + 1, len(self._text))
+                line = line.lstrip("\t") if strip else line
+                if line == end:
+                    break
+                lines.append(line)
+            body = "\n".join(lines)
+            owner.stdin = body
+            if not quoted:
+                self._embedded(body)
+            # The owner may already be finished, for example before a pipe: judge the text under its words.
+            for index, found in enumerate(self._found):
+                if found.words == tuple(owner.words) and found.stdin is None:
+                    self._found[index] = Found(
+                        found.words, found.writes, found.reads, found.truncates, body, found.piped
+                    )
+
+    # --- words ------------------------------------------------------------------------------------------------------
+
+    def _word(self) -> list[ScanWord]:
+        text, plain, known, glob = "", "", True, False
+        if self._text[self._at] == "~":
+            prefix = re.compile(r"~[^/\s;&|()<>'\"\\$`]*").match(self._text, self._at)
+            name = prefix.group() if prefix else "~"
+            self._at += len(name)
+            if name == "~" and "HOME" in self._variables:
+                text = self._variables["HOME"]
+            else:
+                text, known = name, False
+        while self._at < len(self._text) and self._text[self._at] not in _META:
+            char = self._text[self._at]
+            if char == "'":
+                end = self._text.find("'", self._at + 1)
+                if end < 0:
+                    raise ScanError("a quote is not closed")
+                text += self._text[self._at + 1 : end]
+                self._at = end + 1
+            elif char == '"':
+                self._at += 1
+                piece, piece_known = self._double_quoted()
+                text, known = text + piece, known and piece_known
+            elif char == "\\":
+                following = self._text[self._at + 1 : self._at + 2]
+                text += "" if following == "\n" else following
+                self._at += 2
+            elif char == "$":
+                piece, piece_known = self._dollar(quoted=False)
+                text, known = text + piece, known and piece_known
+            elif char == "`":
+                self._backticks()
+                known = False
+            else:
+                glob |= char in "*?["
+                plain += char
+                text += char
+                self._at += 1
+        return self._braces(text, plain, known, glob)
+
+    def _braces(self, text: str, plain: str, known: bool, glob: bool) -> list[ScanWord]:
+        if "{" not in plain or not ("," in plain or ".." in plain):
+            return [ScanWord(text, known, glob)]
+        pending, done = [text], list[str]()
+        while pending and len(pending) + len(done) <= 64:
+            item = pending.pop(0)
+            match = _BRACES.fullmatch(item)
+            if match is None:
+                done.append(item)
+            else:
+                pending += [match.group(1) + choice + match.group(3) for choice in match.group(2).split(",")]
+        if pending or any("{" in item for item in done):
+            return [ScanWord(text, known=False, glob=True)]
+        return [ScanWord(item, known, glob) for item in done if item] or [ScanWord("", known)]
+
+    def _double_quoted(self) -> tuple[str, bool]:
+        text, known = "", True
+        while True:
+            if self._at >= len(self._text):
+                raise ScanError("a quote is not closed")
+            char = self._text[self._at]
+            if char == '"':
+                self._at += 1
+                return text, known
+            if char == "\\":
+                following = self._text[self._at + 1 : self._at + 2]
+                self._at += 2
+                if following != "\n":
+                    text += following if following and following in '$`"\\' else char + following
+            elif char == "$":
+                piece, piece_known = self._dollar(quoted=True)
+                text, known = text + piece, known and piece_known
+            elif char == "`":
+                self._backticks()
+                known = False
+            else:
+                text += char
+                self._at += 1
+
+    def _dollar(self, *, quoted: bool) -> tuple[str, bool]:
+        following = self._text[self._at + 1 : self._at + 2]
+        if following == "(":
+            self._at += 2
+            self._nested(")")
+            return "", False
+        if following == "{":
+            return self._parameter()
+        if following == "'" and not quoted:
+            return self._ansi(), True
+        if following == '"' and not quoted:
+            self._at += 2
+            return self._double_quoted()
+        name = _NAME.match(self._text, self._at + 1)
+        if name is not None:
+            self._at = name.end()
+            value = self._variables.get(name.group())
+            return (value, True) if value is not None else ("", False)
+        if following and following in "0123456789@*#?$!-":
+            self._at += 2
+            return "", False
+        self._at += 1
+        return "$", True
+
+    def _parameter(self) -> tuple[str, bool]:
+        start, depth = self._at + 2, 1
+        at = start
+        while depth:
+            if at >= len(self._text):
+                raise ScanError("} is missing")
+            char = self._text[at]
+            if char == "\\":
+                at += 1
+            elif char == "{":
+                depth += 1
+            elif char == "}":
+                depth -= 1
+            at += 1
+        inner = self._text[start : at - 1]
+        self._at = at
+        if _NAME.fullmatch(inner):
+            value = self._variables.get(inner)
+            return (value, True) if value is not None else ("", False)
+        self._embedded(inner)
+        default = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*:?[-=](.*)", inner, re.DOTALL)
+        if default is not None and not any(char in default.group(1) for char in "$`"):
+            # It may as well be the default, which is the part that can be judged.
+            return default.group(1), False
+        return "", False
+
+    def _ansi(self) -> str:
+        at = self._at + 2
+        while at < len(self._text) and self._text[at] != "'":
+            at += 2 if self._text[at] == "\\" else 1
+        if at >= len(self._text):
+            raise ScanError("a quote is not closed")
+        body = self._text[self._at + 2 : at]
+        self._at = at + 1
+        return decode_ansi(body)
+
+    def _backticks(self) -> None:
+        at = self._at + 1
+        while at < len(self._text) and self._text[at] != "`":
+            at += 2 if self._text[at] == "\\" else 1
+        if at >= len(self._text):
+            raise ScanError("a backtick is not closed")
+        body = re.sub(r"\\([`$\\])", r"\1", self._text[self._at + 1 : at])
+        self._at = at + 1
+        _Scanner(body, self._found, self._variables, self._depth + 1).commands("")
+
+    def _nested(self, closer: str) -> None:
+        inner = _Scanner(self._text, self._found, self._variables, self._depth + 1)
+        inner._at = self._at
+        inner.commands(closer)
+        self._at = inner._at
+
+    def _embedded(self, text: str) -> None:
+        """Substitutions inside of text that is otherwise not code."""
+        inner = _Scanner(text, self._found, self._variables, self._depth + 1)
+        while inner._at < len(text):
+            char = text[inner._at]
+            if char == "\\":
+                inner._at += 2
+            elif text.startswith("$(", inner._at):
+                inner._at += 2
+                inner._nested(")")
+            elif char == "`":
+                inner._backticks()
+            else:
+                inner._at += 1

@@ -1,0 +1,82 @@
+"""The option tables of commands, read once from ``commands.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, cast
+
+_SETS = ("flags", "values", "optional", "files")
+_LONG_SETS = ("long", "long_values", "long_optional", "long_files", "long_last")
+_LISTS = ("words", "follow", "require", "recursive", "pattern_by", "list_by", "refuse", "without_files")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What one command may be given; the fields are explained in ``commands.toml``."""
+
+    operands: str
+    flags: frozenset[str]
+    values: frozenset[str]
+    optional: frozenset[str]
+    files: frozenset[str]
+    long: frozenset[str]
+    long_values: frozenset[str]
+    long_optional: frozenset[str]
+    long_files: frozenset[str]
+    long_last: frozenset[str]
+    words: frozenset[str]
+    follow: frozenset[str]
+    require: frozenset[str]
+    recursive: frozenset[str]
+    pattern_by: frozenset[str]
+    list_by: frozenset[str]
+    refuse: frozenset[str]
+    without_files: frozenset[str]
+    subcommands: frozenset[str]
+    digits: bool
+    cluster: bool
+    builtin: bool
+    max: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    commands: Mapping[str, Table]
+    versions: Mapping[str, frozenset[str]]
+    """Programs by the single argument that only asks for their version."""
+    lists: Mapping[str, frozenset[str]]
+    """Words that the languages of single programs know."""
+
+
+@cache
+def tables() -> Tables:
+    """The tables as shipped."""
+    data = tomllib.loads(files(__package__ or "").joinpath("commands.toml").read_text(encoding="utf-8"))
+    shared = cast("dict[str, dict[str, Any]]", data["options"])
+    raw = cast("dict[str, dict[str, Any]]", data["commands"])
+    commands = {name: _table(raw[entry.get("same", name)], shared) for name, entry in raw.items()}
+    versions = {flag: frozenset(names.split()) for flag, names in cast("dict[str, str]", data["versions"]).items()}
+    lists = {name: frozenset(words.split()) for name, words in cast("dict[str, str]", data["lists"]).items()}
+    return Tables(commands, versions, lists)
+
+
+def _table(entry: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]]) -> Table:
+    sources = [entry, *(shared[name] for name in entry.get("use", ()))]
+    letters = {name: frozenset("".join(source.get(name, "") for source in sources)) for name in _SETS}
+    words = {name: frozenset(" ".join(source.get(name, "") for source in sources).split()) for name in _LONG_SETS}
+    lists = {name: frozenset(cast("list[str]", entry.get(name, []))) for name in _LISTS}
+    return Table(
+        operands=entry["operands"],
+        subcommands=frozenset(entry.get("subcommands", "").split()),
+        digits=any(source.get("digits", False) for source in sources),
+        cluster=entry.get("cluster", True),
+        builtin=entry.get("builtin", False),
+        max=entry.get("max"),
+        **letters,
+        **words,
+        **lists,
+    )

@@ -1,0 +1,126 @@
+"""What a found command really starts: wrappers, shells, eval, find -exec and xargs looked through."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from swecli.core.permissions.shell.found import Found, ScanError, ScanWord
+from swecli.core.permissions.shell.scan import scan
+
+MAX_UNPACKED = 2_000
+
+SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "pwsh"))
+_WRAPPERS = frozenset(
+    (
+        *("env", "timeout", "gtimeout", "nice", "nohup", "stdbuf", "setsid", "ionice", "time", "command", "builtin"),
+        *("exec", "sudo", "doas", "xargs", "chroot", "unshare", "nsenter", "strace", "ltrace", "chrt", "taskset"),
+        *("busybox", "toybox", "watch", "parallel", "flock", "script", "su", "ssh", "caffeinate", "firejail", "bwrap"),
+        *("proot", "fakeroot", "systemd-run", "runuser", "pkexec", "numactl", "prlimit", "setarch", "linux32"),
+        *("linux64", "valgrind", "gdb", "perf", "hyperfine", "entr", "docker", "podman", "kubectl", "xvfb-run"),
+        *("rlwrap", "unbuffer", "start-stop-daemon", "torsocks", "proxychains", "proxychains4", "trap", "noglob"),
+        *("nocorrect", "then", "do", "else", "dbus-run-session", "sg", "newgrp", "daemonize", "tmux", "screen", "at"),
+        *("batch", "mise", "asdf", "direnv", "uv", "poetry", "pipenv", "conda", "npx", "bunx", "pnpm", "yarn", "npm"),
+        *("nix-shell", "nix", "guix", "devbox", "bundle", "rbenv", "pyenv", "nvm", "wsl", "arch", "ts-node"),
+    )
+)
+_SCRIPT_TAKERS = SHELLS | {
+    *("su", "script", "watch", "parallel", "ssh", "flock", "env", "trap", "sg", "eval", "tmux", "screen", "xargs"),
+    *("nix-shell", "docker", "podman", "kubectl", "entr", "hyperfine", "npx", "wsl"),
+}
+_EXEC = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A command that may run. ``name`` is the program without its directory, empty when it is computed.
+    ``computed`` says that a shell gets text that is not known."""
+
+    name: str
+    words: tuple[ScanWord, ...]
+    found: Found
+    computed: bool = False
+
+
+def started(text: str, known: Mapping[str, str]) -> tuple[Started, ...]:
+    """Every command that the text may start.
+
+    Raises:
+        ScanError: it can't be read.
+    """
+    result: list[Started] = []
+    pending: list[tuple[Found, int]] = [(found, 0) for found in scan(text, known)]
+    while pending:
+        found, depth = pending.pop(0)
+        for item, scripts in _unpacked(found):
+            if len(result) >= MAX_UNPACKED or depth > 6:
+                raise ScanError("it starts too many commands through others")
+            result.append(item)
+            for script in scripts:
+                pending += [(inner, depth + 1) for inner in scan(script, known)]
+    return tuple(result)
+
+
+def _unpacked(found: Found) -> Iterator[tuple[Started, list[str]]]:
+    """The command itself, then what it wraps, each with the scripts that it hands to a shell."""
+    for words in _suffixes(found.words):
+        name = _name(words[0])
+        item = Started(name, words, found)
+        scripts: list[str] = []
+        if name in _SCRIPT_TAKERS:
+            scripts, computed = _scripts(name, words, found)
+            item = replace(item, computed=computed)
+        elif name == "git":
+            scripts = [word.text.partition("!")[2] for word in words if re.match(r"alias\.[^=]*=\s*!", word.text)]
+        yield item, scripts
+    if not found.words and (found.writes or found.reads):
+        yield Started(":", (ScanWord(":"),), found), []
+
+
+def _suffixes(words: tuple[ScanWord, ...]) -> Iterator[tuple[ScanWord, ...]]:
+    if not words:
+        return
+    yield words
+    name = _name(words[0])
+    if name in _WRAPPERS or re.fullmatch(r"python[\d.]*", name):
+        for index in range(1, min(len(words), 40)):
+            word = words[index]
+            if word.text.startswith("-") or re.match(r"[A-Za-z_]\w*=", word.text):
+                continue
+            yield words[index:]
+    if name in ("find", "fd", "fdfind", "gfind"):
+        for index, word in enumerate(words[:-1]):
+            if word.text in _EXEC:
+                stop = next((i for i in range(index + 1, len(words)) if words[i].text in (";", "+")), len(words))
+                if words[index + 1 : stop]:
+                    yield from _suffixes(words[index + 1 : stop])
+
+
+def _name(word: ScanWord) -> str:
+    if not word.known:
+        return ""
+    return word.text.rpartition("/")[2].casefold() or ""
+
+
+def _scripts(name: str, words: tuple[ScanWord, ...], found: Found) -> tuple[list[str], bool]:
+    """Texts that a shell would run, and whether some of it is computed."""
+    arguments = words[1:]
+    if name == "eval":
+        return [" ".join(word.text for word in arguments)], any(not word.known for word in arguments)
+    scripts = [
+        re.sub(r"^(--split-string=|-S)", "", word.text)
+        for word in arguments
+        if not word.text.startswith("-") or re.match(r"-S.|--split-string=", word.text)
+    ]
+    if name not in SHELLS:
+        return [script for script in scripts if re.search(r"\s", script)], False
+    inline = any(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.text) for word in arguments)
+    computed = inline and any(not word.known for word in arguments)
+    named = [word for word in arguments if not word.text.startswith("-")]
+    if not inline and (not named or any(word.text in ("-s", "-") for word in arguments)):
+        if found.stdin is not None:
+            scripts.append(found.stdin)
+        computed |= found.piped or any(read.text for read in found.reads)
+    computed |= any(not word.known and not word.text for word in named)
+    return scripts, computed

@@ -1,0 +1,25 @@
+"""Characters that a person can't see or tell apart."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from swecli.core.permissions.shell.syntax import UnprovenError
+
+_HIDING_CATEGORIES = frozenset(("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp", "Zs", "Mn", "Me"))
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+
+
+def check_visible(text: str) -> None:
+    """Refuse characters that a person can't see or tell apart.
+
+    Raises:
+        UnprovenError: there is one.
+    """
+    if text.isascii() and text.isprintable():
+        return
+    for char in text:
+        if char in "\n\t" or " " <= char <= "~":
+            continue
+        if unicodedata.category(char) in _HIDING_CATEGORIES or char in _BLANK_LETTERS:
+            raise UnprovenError(f"it contains the hidden or look-alike character U+{ord(char):04X}")
