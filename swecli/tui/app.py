@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.timer import Timer
+from textual.worker import WorkerFailed
 
 from swecli.core.protocol.commands import EditQueue, Submit
 from swecli.core.protocol.events import Event
@@ -29,6 +31,9 @@ from swecli.tui.talk import Talk
 from swecli.tui.todos import TodoPanel
 from swecli.tui.transcript import palette
 from swecli.tui.transcript.view import Transcript
+
+RESIZE_PAUSE = 0.08
+"""Seconds after the last change of the window's size until everything is drawn once more."""
 
 SIGNAL_TIME = 0.5
 """Seconds for a session to end in order after a signal."""
@@ -61,9 +66,12 @@ class SwecliApp(KeyActions, inherit_bindings=True):
         self._options = options
         self._opened = opened
         self._event_loop: asyncio.AbstractEventLoop | None = None
+        self._redraw: Timer | None = None
         self.clock = clock
         self.failure: SessionNotOpened | None = None
         """Why there was no session, if there was none."""
+        self.defect: BaseException | None = None
+        """The exception that ended the program, if one did."""
         self.transcript = Transcript(id="transcript")
         self.todos = TodoPanel()
         self.activity = ActivityLine(clock=wall)
@@ -90,6 +98,7 @@ class SwecliApp(KeyActions, inherit_bindings=True):
         self._event_loop = asyncio.get_running_loop()
         self._use_palette()
         self.theme_changed_signal.subscribe(self, lambda _: self._use_palette())
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.show_state()
         self.call_after_refresh(self._begin)
 
@@ -208,6 +217,13 @@ class SwecliApp(KeyActions, inherit_bindings=True):
     def _background_known(self, message: BackgroundReported) -> None:
         self.theme = (theme.DARK if message.dark else theme.LIGHT).name
 
+    def on_resize(self) -> None:
+        """Several changes may have come as one, to the size that was there before: the terminal has lost its
+        content all the same."""
+        if self._redraw is not None:
+            self._redraw.stop()
+        self._redraw = self.set_timer(RESIZE_PAUSE, self.action_redraw)
+
     def on_app_focus(self) -> None:
         self.activity.focus_changed()
 
@@ -222,6 +238,10 @@ class SwecliApp(KeyActions, inherit_bindings=True):
 
     def _use_palette(self) -> None:
         self.transcript.set_palette(palette.DARK if self.current_theme.dark else palette.LIGHT)
+
+    def _handle_exception(self, error: Exception) -> None:
+        self.defect = self.defect or (error.error if isinstance(error, WorkerFailed) else error)
+        compat.stop_after_defect(self, self.defect)
 
     def _write(self, sequence: str) -> None:
         if self._driver is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import sys
 import tempfile
 import termios
@@ -75,6 +76,8 @@ class Terminal:
     saved: dict[int, int] = field(default_factory=lambda: {})
     streams: tuple[Any, Any] = (None, None)
     restored: bool = False
+    typed: bytes = b""
+    """What was typed before the terminal was taken."""
 
     @classmethod
     def take(cls) -> Terminal:
@@ -85,10 +88,12 @@ class Terminal:
         quiet[0] &= ~termios.ICRNL
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
         termios.tcsetattr(0, termios.TCSANOW, quiet)
+        # Until now the terminal made a newline of Enter, which is another key in the editor.
+        typed = os.read(0, 1 << 16).replace(b"\n", b"\r") if select.select([0], [], [], 0)[0] else b""
         fd = os.dup(1)
         os.set_inheritable(fd, False)
         display = open(fd, "w", encoding="utf-8", errors="replace", newline="")  # noqa: SIM115 - lives to the end
-        terminal = cls(attributes, display, tempfile.TemporaryFile(prefix="swecli-"))  # noqa: SIM115 - the same
+        terminal = cls(attributes, display, tempfile.TemporaryFile(prefix="swecli-"), typed=typed)  # noqa: SIM115 - the same
         try:
             columns, rows = os.get_terminal_size(fd)
         except OSError:

@@ -38,3 +38,13 @@ def extend_selection(widget: Widget) -> None:
         screen._select_state = state.update_end(  # pyright: ignore[reportPrivateUsage] - no public way to it
             state.screen_offset, SelectEnd(widget.parent, widget, offset)
         )
+
+
+def stop_after_defect(app: App[Any], error: BaseException) -> None:
+    """End the app after an exception that nobody handled, without Textual's own report: it prints the values of
+    all variables, which may hold keys of the user. A test driver gets the exception."""
+    app._return_code = 1  # pyright: ignore[reportPrivateUsage] - no public way to it
+    if getattr(app, "_exception", None) is None and isinstance(error, Exception):
+        app._exception = error  # pyright: ignore[reportPrivateUsage] - the same
+        app._exception_event.set()  # pyright: ignore[reportPrivateUsage] - the same
+    app._close_messages_no_wait()  # pyright: ignore[reportPrivateUsage] - the same

@@ -33,6 +33,9 @@ class Driver(LinuxDriver):
     shell_attributes: ClassVar[list[Any] | None] = None
     """Line settings to give back when the program is suspended, as they were before the splash."""
 
+    typed: ClassVar[bytes] = b""
+    """What was typed before the program read keys."""
+
     def start_application_mode(self) -> None:
         super().start_application_mode()
         if self.shell_attributes is not None:
@@ -60,6 +63,7 @@ class Driver(LinuxDriver):
                 else:
                     self.process_message(BackgroundReported(piece.dark))
 
+        handle(cutter.feed(decode(self._take_typed())))
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
@@ -82,7 +86,14 @@ class Driver(LinuxDriver):
         except (EOFError, ParseError):
             pass
 
+    @classmethod
+    def _take_typed(cls) -> bytes:
+        typed, cls.typed = cls.typed, b""
+        return typed
 
-def remember_shell(attributes: list[Any]) -> None:
-    """Keep the line settings of the shell for a suspended program."""
+
+def prepare(attributes: list[Any], typed: bytes) -> None:
+    """Hand over what is known of the terminal before the first driver starts: the shell's line settings, and
+    what was typed already."""
     Driver.shell_attributes = [*attributes[:6], list(attributes[6])]
+    Driver.typed = typed

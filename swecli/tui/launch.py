@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import shutil
 import sys
+import textwrap
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -48,8 +52,8 @@ def run(
     try:
         with boot.textual_settings():
             from swecli.tui.app import SwecliApp
-            from swecli.tui.driver import remember_shell
-        remember_shell(terminal.attributes)
+            from swecli.tui.driver import prepare
+        prepare(terminal.attributes, terminal.typed)
         options = Options(open_session, new_session, first_prompt, commands, files, branch, models, state, resume_hint)
         app = SwecliApp(options, opened=settle)
         with signals.handled(app.end_soon, app.cancel_soon, terminal.restore):
@@ -58,7 +62,9 @@ def run(
         terminal.restore()
         gc.enable()
     code = app.return_code or 0
-    if app.failure is not None:
+    if app.defect is not None:
+        sys.stderr.write(f"swecli: {defect_report(app.defect, state, resume_hint)}\n")
+    elif app.failure is not None:
         sys.stderr.write(f"swecli: {app.failure}\n")
     elif app.stage.spoke:
         sys.stdout.write(farewell(app.stage.state.last_answer, options.resume_hint))
@@ -73,14 +79,34 @@ def settle() -> None:
     gc.enable()
 
 
+def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
+    """One sentence about a defect of the program; its traceback goes to a file below ``state``."""
+    text = f"an internal error ended the program ({type(error).__name__}: {_safe(str(error))})."
+    text += f" The conversation is stored; `{resume}` continues it."
+    if state is not None:
+        log = state / "errors.log"
+        with contextlib.suppress(OSError):
+            state.mkdir(parents=True, exist_ok=True)
+            with log.open("a", encoding="utf-8", errors="replace") as file:
+                file.write("".join(traceback.format_exception(error)) + "\n")
+            return f"{text} Details: {log}"
+    return text
+
+
 def farewell(answer: str, resume: str) -> str:
     """What stays on the normal screen: the last lines of the answer, and how to continue."""
-    lines = _safe(answer).strip().splitlines()
+    columns = shutil.get_terminal_size().columns
+    lines = [part for line in _safe(answer).strip().splitlines() for part in _wrapped(line, columns)]
     kept = lines[-LAST_LINES:]
     if len(lines) > len(kept):
         kept.insert(0, "…")
     body = "\n".join(kept)
     return f"{body}\n\nContinue with: {resume}\n" if body else f"Continue with: {resume}\n"
+
+
+def _wrapped(line: str, columns: int) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.wrap(line, max(20, columns - 1), subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
 def _safe(text: str) -> str:
