@@ -19,12 +19,28 @@ class BlobRef:
     size: int
 
 
+class BlobError(Exception):
+    """A result can't be stored or given back; the message says why and what to do."""
+
+
 class BlobStore(Protocol):
-    """Large results that left the context."""
+    """Large results that left the context. Both methods may wait for the disk: not for the event loop."""
 
-    def put(self, tool: str, content: bytes) -> BlobRef: ...
+    def put(self, tool: str, content: bytes) -> BlobRef:
+        """Store a result. The same content gives the same reference.
 
-    def get(self, ref: str) -> bytes | None: ...
+        Raises:
+            BlobError: it can't be stored.
+        """
+        ...
+
+    def get(self, ref: str) -> bytes | None:
+        """What was stored; None where nothing was stored under this reference.
+
+        Raises:
+            BlobError: it is damaged or can't be read.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

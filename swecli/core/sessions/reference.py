@@ -1,0 +1,127 @@
+"""The text that stands in the context for a stored result: what it is, its ends, its errors, how to read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swecli.core.ports import BlobRef
+
+_ERROR = re.compile(
+    r"\b(?:errors?|failed|failures?|fatal|panic(?:ked)?|exception|traceback|undefined|unresolved|cannot|denied|"
+    r"segmentation fault|no such file)\b|\w(?:Error|Exception)\b|\bassert|^E\s",
+    re.IGNORECASE,
+)
+_LINE = 200
+"""Characters of an error line that are shown."""
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """How much of a stored result is shown, in bytes: of its beginning, its end, and error lines in between."""
+
+    head: int
+    tail: int
+    errors: int
+
+
+SMALLEST = Excerpt(0, 0, 0)
+"""Nothing but what it is and how to read it."""
+
+
+def usual_excerpt(size: int, *, failed: bool) -> Excerpt:
+    """For a result of ``size`` bytes: a third of it and at most 4,000 bytes, so that a reference is always much
+    smaller than what it stands for; up to 12,000 bytes of what a failed command wrote, most of it the end."""
+    if failed:
+        return Excerpt(2_000, 6_000, 4_000)
+    ends = min(3_000, size // 3)
+    return Excerpt(ends // 2, ends - ends // 2, min(1_000, size // 8))
+
+
+def encodable(text: str) -> str:
+    """``text`` as UTF-8 can hold it: lone surrogates become U+FFFD."""
+    return _LONE_SURROGATE.sub("\ufffd", text)
+
+
+def reference_text(ref: BlobRef, text: str, excerpt: Excerpt, *, exit_status: int | None = None, note: str = "") -> str:
+    """What the model reads in place of ``text``. Cut at whole characters, and at line ends where there are any.
+
+    ``note`` says why the result is not here.
+    """
+    raw = encodable(text).encode("utf-8")
+    head = _head(raw, excerpt.head)
+    tail = _tail(raw[len(head) :], excerpt.tail)
+    end = len(raw) - len(tail)
+    status = f", exit status {exit_status}" if exit_status is not None else ""
+    why = f" {note}." if note else ""
+    lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
+    parts = [
+        f"[{ref.tool}: {len(raw):,} bytes, {lines:,} lines{status}.{why} The whole result is stored as "
+        f'{ref.id}: read_result(ref_id="{ref.id}", offset={len(head)}) reads on, pattern=… searches in it.]'
+    ]
+    if head:
+        parts.append(head.decode("utf-8").removesuffix("\n"))
+    between = raw[len(head) : end].decode("utf-8")
+    found = error_lines(between, raw[: len(head)].count(b"\n") + 1, excerpt.errors)
+    if head or tail:
+        parts.append(f"[… bytes {len(head):,} to {end:,} are left out{'; error lines in there:' if found else ''} …]")
+    parts.extend(found)
+    if found and tail:
+        parts.append(f"[… the end, from byte {end:,} …]")
+    if tail:
+        parts.append(tail.decode("utf-8"))
+    return "\n".join(parts)
+
+
+def error_lines(text: str, first: int, budget: int) -> list[str]:
+    """Lines that look like errors, with their numbers counted from ``first``, within ``budget`` bytes.
+
+    Repeated lines count once. Where there are too many, the first and the last are kept: the cause and the sum.
+    """
+    if budget <= 0:
+        return []
+    seen: set[str] = set()
+    found: list[str] = []
+    for number, line in enumerate(text.split("\n"), first):
+        if _ERROR.search(line[: 4 * _LINE]):
+            shown = " ".join(line[: 4 * _LINE].split())[:_LINE]
+            if shown not in seen:
+                seen.add(shown)
+                found.append(f"{number:>6}: {shown}")
+    kept = _within(found, budget // 2)
+    rest = _within(found[len(kept) :][::-1], budget - budget // 2)
+    return [*kept, *reversed(rest)]
+
+
+def _within(lines: Sequence[str], budget: int) -> list[str]:
+    chosen: list[str] = []
+    for line in lines:
+        budget -= len(line.encode("utf-8")) + 1
+        if budget < 0:
+            break
+        chosen.append(line)
+    return chosen
+
+
+def _head(raw: bytes, size: int) -> bytes:
+    """The first ``size`` bytes, back to the last line end if it is in their second half, else whole characters."""
+    if len(raw) <= size:
+        return raw
+    piece = raw[:size]
+    edge = piece.rfind(b"\n") + 1
+    return piece[:edge] if edge > size // 2 else piece.decode("utf-8", "ignore").encode("utf-8")
+
+
+def _tail(raw: bytes, size: int) -> bytes:
+    """The last ``size`` bytes, from the first line start if it is in their first half, else whole characters."""
+    if size <= 0 or len(raw) <= size:
+        return raw if size > 0 else b""
+    piece = raw[-size:]
+    edge = piece.find(b"\n") + 1
+    if 0 < edge <= size // 2:
+        return piece[edge:]
+    while piece and piece[0] & 0xC0 == 0x80:
+        piece = piece[1:]
+    return piece
