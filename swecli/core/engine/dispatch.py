@@ -7,6 +7,7 @@ from typing import Any
 
 from swecli.core.engine.connection import Connection
 from swecli.core.engine.context_keeper import ContextKeeper
+from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.requests import Requests
 from swecli.core.engine.scheduler import Scheduler
@@ -17,18 +18,14 @@ from swecli.core.engine.work import Work
 from swecli.core.llm.types import ModelClient
 from swecli.core.protocol import commands as c
 from swecli.core.protocol.events import (
-    ItemCompleted,
-    ItemStarted,
     ModeChanged,
     ModelChanged,
     Notice,
     NoticeLevel,
-    QueueChanged,
-    Queued,
     Rewound,
     TurnStarted,
 )
-from swecli.core.protocol.messages import ImagePart, TextPart
+from swecli.core.protocol.messages import ImagePart
 
 
 class Dispatcher:
@@ -47,25 +44,28 @@ class Dispatcher:
         self._recorder = recorder
         self._scheduler = scheduler
         self._keeper = keeper
+        self._queue = MessageQueue(recorder)
         self._connection = connection
         self.work = Work(self._ended)
         self.closed = False
         self._handlers: dict[type, Callable[[Any], None]] = {
             c.Submit: self._submit,
             c.Steer: self._steer,
-            c.EditQueue: self._edit_queue,
+            c.EditQueue: lambda command: self._queue.edit(command.id, command.text),
             c.Interrupt: lambda _: self.work.interrupt(),
             c.CancelItem: self._cancel_item,
             c.ReplyPermission: requests.reply,
             c.Answer: requests.answer,
             c.SetMode: self._set_mode,
             c.SetModel: self._set_model,
-            c.SetEffort: self._set_effort,
+            c.SetEffort: lambda command: self._announce_model(self._recorder.state.model, command.effort),
             c.Rewind: self._rewind,
-            c.RunShell: self._run_shell,
+            c.RunShell: lambda command: self._when_idle(
+                lambda _: self.work.begin(run_shell(self._recorder, self._services, command.command))
+            ),
             c.Compact: self._compact,
-            c.UndoCompaction: lambda _: self._between_turns(self._keeper.undo),
-            c.RedoCompaction: lambda _: self._between_turns(self._keeper.redo),
+            c.UndoCompaction: lambda _: self._when_idle(self._keeper.undo),
+            c.RedoCompaction: lambda _: self._when_idle(self._keeper.redo),
         }
 
     def dispatch(self, command: c.Command) -> None:
@@ -82,7 +82,7 @@ class Dispatcher:
 
     def _submit(self, command: c.Submit) -> None:
         if self.work.busy:
-            self._enqueue(command.text, steer=False)
+            self._queue.add(command.text, command.images, steer=False)
         elif self._connection.client is None:
             self.notice(
                 "No model is connected; your message was not sent.", "error", "Set a key or use /model; see /help."
@@ -92,21 +92,9 @@ class Dispatcher:
 
     def _steer(self, command: c.Steer) -> None:
         if self.work.busy:
-            self._enqueue(command.text, steer=True)
+            self._queue.add(command.text, steer=True)
         else:
             self._submit(c.Submit(command.text))
-
-    def _enqueue(self, text: str, *, steer: bool) -> None:
-        queued = Queued(f"n{self._recorder.state.seq + 1}", text, steer)
-        self._recorder.emit(QueueChanged((*self._recorder.state.queue, queued)))
-
-    def _edit_queue(self, command: c.EditQueue) -> None:
-        queue = tuple(
-            Queued(queued.id, command.text, queued.steer) if queued.id == command.id and command.text else queued
-            for queued in self._recorder.state.queue
-            if queued.id != command.id or command.text
-        )
-        self._recorder.emit(QueueChanged(queue))
 
     def _cancel_item(self, command: c.CancelItem) -> None:
         if not self._scheduler.cancel(command.item):
@@ -121,15 +109,19 @@ class Dispatcher:
             self.notice("A turn is running; the model can be changed when it has ended.", "warning")
             return
         trouble = self._connection.connect(command.model)
-        client = self._connection.client
         if trouble is not None:
             self.notice(trouble, "error")
-        elif client is not None:
-            self._recorder.emit(ModelChanged(command.model, self._recorder.state.effort, client.info.window))
-            self._keeper.measure(client)
+        else:
+            self._announce_model(command.model, self._recorder.state.effort)
+            self._measure()
 
-    def _set_effort(self, command: c.SetEffort) -> None:
-        self._recorder.emit(ModelChanged(self._recorder.state.model, command.effort))
+    def _announce_model(self, model: str, effort: str | None) -> None:
+        client = self._connection.client
+        self._recorder.emit(ModelChanged(model, effort, client.info.window if client else None))
+
+    def _measure(self) -> None:
+        if self._connection.client is not None:
+            self._keeper.measure(self._connection.client)
 
     def _rewind(self, command: c.Rewind) -> None:
         if self.work.busy:
@@ -138,25 +130,16 @@ class Dispatcher:
             self.notice(f"There is no message {command.item!r} in the conversation.", "warning")
         else:
             self._recorder.emit(Rewound(command.item, "chosen by the user"))
-            if self._connection.client is not None:
-                self._keeper.measure(self._connection.client)
-
-    def _run_shell(self, command: c.RunShell) -> None:
-        if self.work.busy:
-            self.notice("A turn is running; run your command when it has ended.", "warning")
-        else:
-            self.work.begin(run_shell(self._recorder, self._services, command.command))
+            self._measure()
 
     def _compact(self, command: c.Compact) -> None:
         client = self._connection.client
-        if self.work.busy:
-            self.notice("A turn is running; compact when it has ended.", "warning")
-        elif client is None:
+        if client is None:
             self.notice("No model is connected, so nothing can be measured or summarised.", "warning")
         else:
-            self.work.begin(self._keeper.compact_now(client, command.focus))
+            self._when_idle(lambda _: self.work.begin(self._keeper.compact_now(client, command.focus)))
 
-    def _between_turns(self, action: Callable[[ModelClient | None], None]) -> None:
+    def _when_idle(self, action: Callable[[ModelClient | None], object]) -> None:
         if self.work.busy:
             self.notice("A turn is running; try again when it has ended.", "warning")
         else:
@@ -168,8 +151,7 @@ class Dispatcher:
         self._recorder.turn += 1
         item = self._recorder.new_item("u")
         self._recorder.emit(TurnStarted(item))
-        self._recorder.emit(ItemStarted(item, "user"))
-        self._recorder.emit(ItemCompleted(item, "ok", (TextPart(text), *images)))
+        self._queue.say(item, text, images)
         self.work.begin(Turn(self._services, self._recorder, self._scheduler, self._keeper, client).run())
 
     def _ended(self, defect: BaseException | None) -> None:
@@ -180,7 +162,9 @@ class Dispatcher:
                 "error",
                 "What was said is kept; you can go on. The details are in the log.",
             )
-        queue = self._recorder.state.queue
-        if queue and not self.closed and not self.work.interrupted and self._connection.client is not None:
-            self._recorder.emit(QueueChanged(queue[1:]))
-            self._begin_turn(queue[0].text)
+        # What waits goes on by itself only after work that ended well; otherwise the user decides.
+        goes_on = not self.closed and not self.work.interrupted and self._recorder.state.outcome in ("done", "limit")
+        if goes_on and self._connection.client is not None:
+            waiting = self._queue.take_first()
+            if waiting is not None:
+                self._begin_turn(waiting.text, waiting.images)

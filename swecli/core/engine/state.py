@@ -30,6 +30,7 @@ from swecli.core.protocol.events import (
     StepStarted,
     TodosChanged,
     TurnEnded,
+    TurnOutcome,
     TurnStarted,
 )
 from swecli.core.protocol.usage import Usage
@@ -46,6 +47,8 @@ class SessionState:
     items: int = 0
     steps: int = 0
     turn_open: bool = False
+    outcome: TurnOutcome | None = None
+    """How the newest turn ended."""
     step_open: bool = False
     mode: Mode = "default"
     model: str = ""
@@ -72,8 +75,9 @@ class SessionState:
                 self.mode, self.model, self.started_seq = mode, model, event.seq
             case TurnStarted():
                 self.turn, self.turn_open = event.turn, True
-            case TurnEnded():
+            case TurnEnded(outcome=outcome):
                 self.turn_open = self.step_open = False
+                self.outcome = outcome
             case StepStarted(budget=budget):
                 self.steps += 1
                 self.step_open = True

@@ -10,6 +10,7 @@ from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import INTERRUPTED, project
 from swecli.core.engine.answer import Answer, Call
 from swecli.core.engine.context_keeper import ContextKeeper
+from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.recovery import closing_bodies
 from swecli.core.engine.retry import retry_delay
@@ -19,16 +20,14 @@ from swecli.core.llm.streaming import stream_events
 from swecli.core.llm.types import Failed, Finished, ModelClient, ProviderError, StreamNotice
 from swecli.core.protocol.events import (
     ItemCompleted,
-    ItemStarted,
     Notice,
-    QueueChanged,
     RetryScheduled,
     StepEnded,
     StepStarted,
     TurnEnded,
     TurnOutcome,
 )
-from swecli.core.protocol.messages import Message, Origin, TextPart, ToolResultPart
+from swecli.core.protocol.messages import Message, Origin, ToolResultPart
 from swecli.core.protocol.usage import Usage
 
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
@@ -61,6 +60,7 @@ class Turn:
         self._recorder = recorder
         self._scheduler = scheduler
         self._keeper = keeper
+        self._queue = MessageQueue(recorder)
         self._client = client
         self._origin = Origin("", "", client.info.ref)
         self._step = 0
@@ -85,7 +85,7 @@ class Turn:
 
     async def _loop(self) -> Ended:
         while True:
-            self._absorb_steering()
+            self._queue.absorb_steering()
             self._check_caps()
             prepared = await self._with_room(self._prepare())
             self._step += 1
@@ -97,18 +97,6 @@ class Turn:
             self._finish_step(prepared, message)
             if not calls and not self._goes_on(message):
                 return Ended("done", self._last_word(message))
-
-    def _absorb_steering(self) -> None:
-        """Messages that the user wrote for the running turn join the conversation here."""
-        steering = [queued for queued in self._recorder.state.queue if queued.steer]
-        if not steering:
-            return
-        rest = tuple(queued for queued in self._recorder.state.queue if not queued.steer)
-        self._recorder.emit(QueueChanged(rest))
-        for queued in steering:
-            item = self._recorder.new_item("u")
-            self._recorder.emit(ItemStarted(item, "user"))
-            self._recorder.emit(ItemCompleted(item, "ok", (TextPart(queued.text),)))
 
     def _check_caps(self) -> None:
         limits = self._services.limits

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from swecli.core.protocol.blocks import DisplayBlock, Todo
-from swecli.core.protocol.messages import Origin, Part, Stop
+from swecli.core.protocol.messages import ImagePart, Origin, Part, Stop
 from swecli.core.protocol.usage import Usage
 
 PROTOCOL_VERSION = 1
@@ -178,6 +178,7 @@ class Queued:
     id: str
     text: str
     steer: bool = False
+    images: tuple[ImagePart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
