@@ -24,6 +24,10 @@ def normalise(url: str, protocol: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{url!r} is no http or https address")
+    try:
+        _ = parts.port  # reading it checks it
+    except ValueError:
+        raise ValueError(f"{url!r} has no possible port") from None
     path = parts.path.rstrip("/")
     for endpoint in _ENDPOINTS:
         path = path.removesuffix(endpoint)

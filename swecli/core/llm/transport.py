@@ -109,7 +109,7 @@ class Transport:
             client = self._client = self._client or await self._open(library)
             request = client.build_request(method, url, headers=dict(headers), content=body)
             response = await client.send(request, stream=True)
-        except (library.HTTPError, library.InvalidURL, ImportError, ValueError, OSError) as error:
+        except (library.HTTPError, library.InvalidURL, ImportError, ValueError, OSError, ExceptionGroup) as error:
             raise self._error(error, library) from error
         head = {name.lower(): value for name, value in response.headers.items()}
         return HttpResponse(response.status_code, head, self._chunks(response, library), response.aclose)
@@ -139,7 +139,7 @@ class Transport:
     def _error(self, error: Exception, library: ModuleType) -> ProviderError:
         server = _server(self._base_url)
         words = str(error) or type(error).__name__
-        if isinstance(error, library.InvalidURL | library.UnsupportedProtocol):
+        if isinstance(error, library.InvalidURL | library.UnsupportedProtocol | ExceptionGroup):
             return ProviderError("bad_request", f"{self._base_url!r} is no base URL: {words}", hint=_URL_HINT)
         if isinstance(error, library.LocalProtocolError | UnicodeError):
             return ProviderError("bad_request", "a header has characters that HTTP does not allow", hint=_HEADER_HINT)
