@@ -18,6 +18,7 @@ from swecli.core.engine.session import Session
 from swecli.core.engine.tool_batch import run_lines
 from swecli.core.llm.types import ModelClient
 from swecli.core.protocol.events import Mode
+from swecli.core.workspace.process_tree import leftovers
 from swecli.launch import LaunchOptions
 
 
@@ -56,11 +57,23 @@ def _build(options: LaunchOptions) -> _Parts:
     instructions = project_instructions(options, startup)
     stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
     state = startup.paths.state
+    blobs = stored.blobs(settings.agent.result_offload_threshold)
     services = build_services(
-        options, startup, instructions, make_client, lambda error: _report(error, state, options.debug)
+        options, startup, instructions, make_client, lambda error: _report(error, state, options.debug), blobs
     )
-    notices = (*startup.notices, *stored.notices, *instructions.notices)
+    notices = (*startup.notices, *stored.notices, *instructions.notices, *_orphans())
     return _Parts(services, stored, model, session_environment(options, startup), notices)
+
+
+def _orphans() -> tuple[str, ...]:
+    """A sentence about commands of an earlier swecli that was killed before it could end them."""
+    found = leftovers()
+    if not found:
+        return ()
+    named = ", ".join(f"{one.name} ({one.pid})" for one in found[:5])
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    pids = " ".join(str(one.pid) for one in found)
+    return (f"Commands of an earlier swecli still run: {named}{more}. End them with: kill {pids}",)
 
 
 def _report(error: BaseException, state: Path, debug: bool) -> None:

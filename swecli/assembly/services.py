@@ -18,10 +18,12 @@ from swecli.core.context_management.instructions import Instructions, load_instr
 from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Policy, Rule
+from swecli.core.ports import BlobStore
 from swecli.core.tools.builtin import builtin_tools
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.environment import scrubbed_environment
 from swecli.core.workspace.git_facts import git_facts
+from swecli.core.workspace.process_tree import end_owned
 from swecli.launch import LaunchOptions
 
 
@@ -36,8 +38,9 @@ def build_services(
     instructions: Instructions,
     make_client: ModelFactory,
     report_defect: Callable[[BaseException], None],
+    blobs: BlobStore | None = None,
 ) -> Services:
-    """Everything that a session needs besides its history and its store."""
+    """Everything that a session needs besides its history and its store; ``blobs`` is where large results go."""
     settings = startup.loaded.settings
     registry = ToolRegistry(builtin_tools())
     texts = PromptTexts(
@@ -54,8 +57,11 @@ def build_services(
         make_client=make_client,
         decide=decide,
         policy=build_policy(options, startup),
+        blobs=blobs,
+        offload_threshold=settings.agent.result_offload_threshold,
         limits=TurnLimits(max_steps=settings.agent.max_steps, max_tokens=options.max_tokens),
         version=__version__,
+        end_processes=end_owned,
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),
     )

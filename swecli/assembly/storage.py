@@ -10,9 +10,11 @@ from pathlib import Path
 
 from swecli import __version__
 from swecli.core.engine.recorder import EventLog
+from swecli.core.ports import BlobStore
 from swecli.core.protocol.events import Event
 from swecli.core.sessions.database import open_database, open_in_memory
 from swecli.core.sessions.journal import Journal
+from swecli.core.sessions.result_store import ResultStore
 from swecli.core.sessions.store import SessionError, SessionStore
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -36,6 +38,10 @@ class Stored:
             self.store.append, publish, lambda text: self.tell(text), on_recovery=lambda text: self.tell(text)
         )
         return _ReleasingLog(journal, self)
+
+    def blobs(self, threshold: int) -> BlobStore:
+        """Where the session's large results are kept; ``threshold`` is bytes."""
+        return ResultStore(self.store.database, self.session_id, threshold)
 
     def release(self) -> None:
         """Give the session back and close the store."""

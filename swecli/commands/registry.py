@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from swecli.commands.base import SlashCommand
 from swecli.commands.clear import CLEAR
+from swecli.commands.compact import COMPACT
 from swecli.commands.context import CONTEXT
 from swecli.commands.help import HELP
 from swecli.commands.init import INIT
@@ -19,7 +20,7 @@ from swecli.commands.status import STATUS
 from swecli.commands.todos import TODOS
 from swecli.commands.usage import USAGE
 
-COMMANDS: tuple[SlashCommand, ...] = (HELP, INIT, CONTEXT, MODEL, MODE, TODOS, USAGE, STATUS, CLEAR, QUIT)
+COMMANDS: tuple[SlashCommand, ...] = (HELP, INIT, CONTEXT, COMPACT, MODEL, MODE, TODOS, USAGE, STATUS, CLEAR, QUIT)
 """In the order in which they are listed."""
 
 _LINE = re.compile(r"/([A-Za-z][\w-]*|\?)(?:\s+(.*))?", re.DOTALL)

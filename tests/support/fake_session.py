@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.view import ToolRun, Totals
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission, Submit
@@ -109,6 +110,9 @@ class FakeSession:
         self._subscribers.append(queue)
         while (event := await queue.get()) is not None:
             yield event
+
+    def plan_compaction(self) -> CompactionPlan | None:
+        return None
 
     async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
         return ToolRun("", is_error=True)

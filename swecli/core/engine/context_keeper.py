@@ -8,6 +8,7 @@ from swecli.core.context_management.compaction.breaker import Breaker
 from swecli.core.context_management.compaction.clearing import clear
 from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
 from swecli.core.context_management.compaction.options import CompactResult, Trigger
+from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
 from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.compaction.working_set import attachments
@@ -51,6 +52,12 @@ class ContextKeeper:
     async def after_overflow(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """The provider refused the request as too long, whatever we measured. True when the view changed."""
         return await self._automatic(prepared, client, "overflow", forced=True)
+
+    def plan(self, client: ModelClient) -> CompactionPlan:
+        """What a compaction would do now."""
+        state = self._recorder.state
+        facts = SessionFacts(state.mode, state.todos)
+        return plan_compaction(self._recorder.ledger, self._services.context, client.info, facts)
 
     async def compact(self, client: ModelClient, focus: str, trigger: Trigger = "manual") -> CompactResult | None:
         """Compact because the user or the model asked for it; None when nothing changed (an event says why)."""

@@ -10,6 +10,7 @@ from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.requests import Requests
+from swecli.core.engine.results import Results
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
 from swecli.core.engine.side_work import run_shell
@@ -39,6 +40,7 @@ class Dispatcher:
         scheduler: Scheduler,
         keeper: ContextKeeper,
         connection: Connection,
+        results: Results,
     ) -> None:
         self._services = services
         self._recorder = recorder
@@ -46,6 +48,7 @@ class Dispatcher:
         self._keeper = keeper
         self._queue = MessageQueue(recorder)
         self._connection = connection
+        self._results = results
         self.work = Work(self._ended)
         self.closed = False
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -61,7 +64,7 @@ class Dispatcher:
             c.SetEffort: lambda command: self._announce_model(self._recorder.state.model, command.effort),
             c.Rewind: self._rewind,
             c.RunShell: lambda command: self._when_idle(
-                lambda _: self.work.begin(run_shell(self._recorder, self._services, command.command))
+                lambda _: self.work.begin(run_shell(self._recorder, self._services, self._results, command.command))
             ),
             c.Compact: self._compact,
             c.UndoCompaction: lambda _: self._when_idle(self._keeper.undo),

@@ -13,7 +13,7 @@ from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.types import ModelClient
 from swecli.core.permissions.types import Call, Decision, Policy
-from swecli.core.ports import HookOutcome, Hooks
+from swecli.core.ports import BlobStore, HookOutcome, Hooks
 from swecli.core.protocol.usage import Usage
 from swecli.core.tools.registry import ToolRegistry
 
@@ -72,6 +72,10 @@ class Services:
     """Rules, trust and sandbox; the mode in it is the session's mode at start."""
     limits: TurnLimits = TurnLimits()
     compaction: CompactionOptions = CompactionOptions()
+    blobs: BlobStore | None = None
+    """Where results go that are too large for the context; without it they are cut."""
+    offload_threshold: int = 4_096
+    """Bytes up to which output stays in the context."""
     hooks: Hooks = field(default_factory=NoHooks)
     price: Callable[[str, Usage], str | None] = no_price
     clock: Callable[[], float] = time.time
@@ -80,6 +84,8 @@ class Services:
     jitter: Callable[[], float] = lambda: 0.5
     """0..1, full jitter of retry delays."""
     version: str = ""
+    end_processes: Callable[[], object] = lambda: None
+    """Ends what commands left running; called in a thread when the session closes."""
     report_defect: Callable[[BaseException], None] = lambda error: None
     """Where an internal failure is written with its traceback."""
     instructions: Sequence[str] = ()

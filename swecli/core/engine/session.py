@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.connection import Connection
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.dispatch import Dispatcher
@@ -12,11 +13,13 @@ from swecli.core.engine.live_view import LiveView
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.recovery import recover
 from swecli.core.engine.requests import Requests
+from swecli.core.engine.results import Results
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
 from swecli.core.engine.side_work import ask_model, run_tool
 from swecli.core.engine.tool_call import ToolCalls
 from swecli.core.engine.view import SessionView, ToolRun
+from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import Close, Command
 from swecli.core.protocol.events import Event, NoticeLevel, SessionStarted
 
@@ -31,15 +34,20 @@ class Session:
         self._services = services
         self._recorder = Recorder(session_id, history, make_log, services.clock)
         requests = Requests(self._recorder)
-        self._scheduler = Scheduler(ToolCalls(services, self._recorder, requests))
         self._connection = Connection(services.make_client)
+        self._results = Results(services, self._recorder, self._model)
+        self._scheduler = Scheduler(ToolCalls(services, self._recorder, requests, self._results))
         self._keeper = ContextKeeper(services, self._recorder)
         self._dispatcher = Dispatcher(
-            services, self._recorder, requests, self._scheduler, self._keeper, self._connection
+            services, self._recorder, requests, self._scheduler, self._keeper, self._connection, self._results
         )
         self._view = LiveView(
             self._recorder, services, lambda: self._connection.client, lambda: self._dispatcher.work.busy
         )
+
+    def _model(self) -> ModelInfo | None:
+        client = self._connection.client
+        return client.info if client is not None else None
 
     @property
     def view(self) -> SessionView:
@@ -79,6 +87,11 @@ class Session:
         else:
             self._dispatcher.dispatch(command)
 
+    def plan_compaction(self) -> CompactionPlan | None:
+        """What a compaction would do now; None without a model."""
+        client = self._connection.client
+        return self._keeper.plan(client) if client is not None else None
+
     async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
         """Run one tool through the gate on behalf of a slash command."""
         if self._dispatcher.work.busy:
@@ -105,5 +118,6 @@ class Session:
             return
         self._dispatcher.closed = True
         await self._dispatcher.work.stop()
+        await asyncio.to_thread(self._services.end_processes)
         await self._connection.close()
         await self._recorder.close()

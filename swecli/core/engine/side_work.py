@@ -9,6 +9,7 @@ from contextlib import aclosing
 
 from swecli.core.engine.answer import Call
 from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.results import Results
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
 from swecli.core.engine.view import ToolRun
@@ -17,7 +18,7 @@ from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, S
 from swecli.core.protocol.blocks import TerminalBlock, TextBlock
 from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted, Notice
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
-from swecli.core.tools.bounding import bound_result
+from swecli.core.tools.base import ToolOutcome
 from swecli.core.workspace.process import LaunchError, run_process
 
 
@@ -54,7 +55,7 @@ async def ask_model(
     return None
 
 
-async def run_shell(recorder: Recorder, services: Services, command: str) -> None:
+async def run_shell(recorder: Recorder, services: Services, results: Results, command: str) -> None:
     """The user's ``!command``: it needs no consent, and its output joins the conversation."""
     item = recorder.new_item("u")
     recorder.emit(ItemStarted(item, "user", "shell", command))
@@ -72,9 +73,16 @@ async def run_shell(recorder: Recorder, services: Services, command: str) -> Non
     except asyncio.CancelledError:
         recorder.emit(ItemCompleted(item, "interrupted", (), (), "interrupted"))
         raise
-    text = f"I ran this command myself: {command}\nExit status: {result.exit_status}\n{bound_result(result.output)}"
-    block = TerminalBlock(command, result.output, result.exit_status, duration=result.duration)
-    recorder.emit(ItemCompleted(item, "ok", (TextPart(text),), (block,), f"exit {result.exit_status}"))
+    outcome = ToolOutcome(result.output, is_error=result.exit_status != 0, exit_status=result.exit_status)
+    try:
+        outcome = await results.admit(item, "shell", "output", outcome)
+    except asyncio.CancelledError:
+        outcome = results.bounded("output", outcome)
+        raise
+    finally:
+        text = f"I ran this command myself: {command}\nExit status: {result.exit_status}\n{outcome.text}"
+        block = TerminalBlock(command, result.output, result.exit_status, duration=result.duration)
+        recorder.emit(ItemCompleted(item, "ok", (TextPart(text),), (block,), f"exit {result.exit_status}"))
 
 
 def _show(recorder: Recorder, item: str, text: str) -> None:

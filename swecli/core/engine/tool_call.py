@@ -1,4 +1,4 @@
-"""One tool call from raw arguments to its result: validate, decide, ask, check the approval, run, bound.
+"""One tool call from raw arguments to its result: validate, decide, ask, check the approval, run, admit.
 
 Whatever happens, the call ends with exactly one terminal item that carries a result for the model.
 """
@@ -13,6 +13,7 @@ from swecli.core.engine.answer import Call
 from swecli.core.engine.locks import EffectLocks
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.requests import Requests
+from swecli.core.engine.results import Results
 from swecli.core.engine.services import Services
 from swecli.core.engine.todo_board import SessionTodos
 from swecli.core.permissions.types import Call as PermissionCall
@@ -29,7 +30,6 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, Params, Preview, ToolContext, ToolError, ToolOutcome, binding
-from swecli.core.tools.bounding import bound_result
 
 INTERRUPTED = "Interrupted by the user while this ran; it may have had part of its effect."
 NOT_RUN = "Interrupted by the user before this ran; nothing was done."
@@ -59,10 +59,11 @@ class PreparedCall:
 class ToolCalls:
     """Runs single calls for the scheduler."""
 
-    def __init__(self, services: Services, recorder: Recorder, requests: Requests) -> None:
+    def __init__(self, services: Services, recorder: Recorder, requests: Requests, results: Results) -> None:
         self._services = services
         self._recorder = recorder
         self._requests = requests
+        self._results = results
         self._locks = EffectLocks()
 
     def prepare(self, call: Call) -> PreparedCall | None:
@@ -102,10 +103,10 @@ class ToolCalls:
         """Decide, ask if need be, and execute. Ends the item in every case."""
         started = self._services.monotonic()
         running = False
+        outcome: ToolOutcome | None = None
         try:
             if earlier_writers:  # the preview must show the file as the earlier calls leave it
                 await asyncio.wait(earlier_writers)
-            outcome: ToolOutcome | None = None
             while outcome is None:
                 shown = await self._consent(call)
                 async with self._locks.hold(call.effects):
@@ -122,8 +123,9 @@ class ToolCalls:
                     started = self._services.monotonic()
                     self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, running=True))
                     outcome = await self._execute(call)
-            status: ItemStatus = "error" if outcome.is_error else "ok"
-            self._end(call.item, call.part, status, outcome, self._services.monotonic() - started)
+            duration = self._services.monotonic() - started
+            outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
+            self._end(call.item, call.part, _status(outcome), outcome, duration)
         except Rejected as rejected:
             outcome = ToolOutcome(str(rejected), is_error=True, detail=rejected.detail)
             self._end(call.item, call.part, "rejected", outcome)
@@ -131,6 +133,9 @@ class ToolCalls:
             outcome = ToolOutcome(str(error), is_error=True, detail=_short(str(error)))
             self._end(call.item, call.part, "error", outcome)
         except asyncio.CancelledError:
+            if outcome is not None:  # it is done; only storing its result was interrupted
+                self._end(call.item, call.part, _status(outcome), self._results.bounded("output", outcome))
+                raise
             text = INTERRUPTED if running else NOT_RUN
             self._end(call.item, call.part, "interrupted", ToolOutcome(text, is_error=True, detail="interrupted"))
             raise
@@ -219,8 +224,13 @@ class ToolCalls:
         outcome: ToolOutcome,
         duration: float | None = None,
     ) -> None:
-        result = ToolResultPart(part.call_id, part.name, bound_result(outcome.text), outcome.is_error, outcome.images)
+        text = self._results.bounded("page", outcome).text
+        result = ToolResultPart(part.call_id, part.name, text, outcome.is_error, outcome.images)
         self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
+
+
+def _status(outcome: ToolOutcome) -> ItemStatus:
+    return "error" if outcome.is_error else "ok"
 
 
 def _short(text: str) -> str:

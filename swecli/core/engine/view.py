@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Protocol
 
+from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.commands import Command
@@ -114,6 +115,10 @@ class SessionPort(Protocol):
     def subscribe(self, *, replay: bool = False) -> AsyncIterator[Event]:
         """Events from now on, in order, none lost; with ``replay`` the stored facts of the session first.
         Ends after the session is closed."""
+        ...
+
+    def plan_compaction(self) -> CompactionPlan | None:
+        """What a compaction would do now; None without a model."""
         ...
 
     async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from swecli.core.context_management.compaction.clearing import clear
 from swecli.core.context_management.compaction.options import CompactContext, CompactionOptions, CompactResult, Trigger
 from swecli.core.context_management.compaction.package import Attachment, build_package
+from swecli.core.context_management.compaction.plan import tail_allowance
 from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.compaction.summarizer import Summarizer, Summary
@@ -34,8 +35,6 @@ from swecli.core.protocol.events import Budget, ViewEntry
 
 ACCEPTED_SHARE = 0.70
 """The whole request must shrink to this share of what it was."""
-TAIL_SHARE = 0.15
-"""The verbatim tail takes at most this share of what there is."""
 ACCEPTED_FILL = 0.50
 """And to less than this share of the effective window."""
 
@@ -156,7 +155,7 @@ class Compactor:
 
     def _packaged(self, attempt: _Attempt, summary: str) -> tuple[ViewEntry, ...] | None:
         """Summary or record in front of ever shorter tails, until one is small enough."""
-        tail = min(attempt.allowances.tail, int(attempt.before.used * TAIL_SHARE))
+        tail = tail_allowance(attempt.allowances, attempt.before.used)
         for share in (1.0, 0.5, 0.25, 0.0):
             allowance = max(1, int(tail * share))
             start = tail_start(attempt.ledger, attempt.ledger.view, attempt.sizes, allowance)

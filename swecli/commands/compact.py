@@ -1,0 +1,68 @@
+"""/compact: make room in the context, see before what that would do, and take it back."""
+
+from __future__ import annotations
+
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.figures import number, percent
+from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.engine.view import SessionPort
+from swecli.core.protocol.blocks import TableBlock, TextBlock
+from swecli.core.protocol.commands import Compact, RedoCompaction, UndoCompaction
+
+
+async def _run(port: SessionPort, arguments: str) -> CommandResult:
+    match arguments.strip().lower().lstrip("-"):
+        case "undo":
+            port.send(UndoCompaction())
+            return CommandResult()
+        case "redo":
+            port.send(RedoCompaction())
+            return CommandResult()
+        case "plan" | "preview" | "dry-run":
+            return _plan(port)
+        case _:
+            pass
+    plan = port.plan_compaction()
+    if plan is not None and not plan.worthwhile:
+        return CommandResult.text(
+            f"There is nothing to gain yet: the conversation has {number(plan.kept_tokens)} tokens in "
+            f"{plan.kept_messages} messages, and all of them would be kept."
+        )
+    port.send(Compact(arguments.strip()))
+    return CommandResult()
+
+
+def _plan(port: SessionPort) -> CommandResult:
+    plan = port.plan_compaction()
+    if plan is None:
+        return CommandResult.text("No model is connected, so nothing can be measured.", "warning")
+    if not plan.worthwhile:
+        return CommandResult.text("A compaction would change nothing: the whole conversation would be kept.")
+    return CommandResult((_table(plan), TextBlock(_words(plan))))
+
+
+def _table(plan: CompactionPlan) -> TableBlock:
+    rows = (
+        ("kept word for word", str(plan.kept_messages), number(plan.kept_tokens)),
+        ("replaced by a summary", str(plan.replaced_messages), number(plan.replaced_tokens)),
+        ("summary, at most", "1", number(plan.summary_allowance)),
+    )
+    return TableBlock(("", "messages", "tokens"), rows, "A compaction now")
+
+
+def _words(plan: CompactionPlan) -> str:
+    saved = 1 - plan.tokens_after / plan.tokens_before
+    return (
+        f"From {number(plan.tokens_before)} to at most {number(plan.tokens_after)} tokens (-{percent(saved)}). "
+        "Your own messages, the files, checks and todos are kept by the record. "
+        "/compact [focus] does it, /compact undo takes it back."
+    )
+
+
+COMPACT = SlashCommand(
+    "compact",
+    "Make room in the context; undo, redo and plan go with it",
+    _run,
+    aliases=("compress", "summarize"),
+    arguments="[focus | plan | undo | redo]",
+)

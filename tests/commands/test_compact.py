@@ -1,0 +1,56 @@
+"""/compact shows its plan, sends the command, and undoes."""
+
+from swecli.commands.compact import COMPACT
+from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.protocol.blocks import TableBlock
+from swecli.core.protocol.commands import Command, Compact, RedoCompaction, UndoCompaction
+from tests.commands.support import CommandSession
+
+PLAN = CompactionPlan(100_000, 30_000, 160_000, 12, 80, 15_000, 80_000, 6_400)
+
+
+class Planned(CommandSession):
+    """A session with a given plan that keeps what is sent to it."""
+
+    def __init__(self, plan: CompactionPlan | None) -> None:
+        super().__init__()
+        self.plan = plan
+        self.got: list[Command] = []
+
+    def plan_compaction(self) -> CompactionPlan | None:
+        return self.plan
+
+    def send(self, command: Command) -> None:
+        self.got.append(command)
+
+
+async def test_the_focus_goes_with_the_command() -> None:
+    session = Planned(PLAN)
+    await COMPACT.run(session, "the login bug")
+    assert session.got == [Compact("the login bug")]
+
+
+async def test_undo_and_redo() -> None:
+    session = Planned(PLAN)
+    await COMPACT.run(session, "undo")
+    await COMPACT.run(session, "--redo")
+    assert session.got == [UndoCompaction(), RedoCompaction()]
+
+
+async def test_the_plan_is_shown_and_nothing_is_sent() -> None:
+    session = Planned(PLAN)
+    result = await COMPACT.run(session, "plan")
+    assert session.got == []
+    table, words = result.blocks
+    assert isinstance(table, TableBlock)
+    assert table.rows[1][1:] == ("80", "80,000")
+    assert "30,000" in str(words)
+
+
+async def test_where_nothing_can_be_gained_nothing_is_done() -> None:
+    session = Planned(CompactionPlan(900, 900, 160_000, 4, 0, 300, 0, 6_400))
+    result = await COMPACT.run(session, "")
+    assert session.got == []
+    assert "nothing to gain" in str(result.blocks)
+    without_model = Planned(None)
+    assert "No model" in str((await COMPACT.run(without_model, "plan")).blocks)
