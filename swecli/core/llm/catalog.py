@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -115,7 +116,7 @@ class Catalog:
 
     def lookup(self, provider: str, model: str) -> Found | None:
         """The entry for a model: by its name at that provider, without a date, without a router's variant, then by
-        its name at the provider that makes it, or at any other."""
+        its name at the provider that makes it, or at another: one with the window that most hosts have."""
         host = provider_name(provider)
         plain = without_variant(host, model)
         for form in (model, plain):
@@ -156,7 +157,8 @@ class Catalog:
             if found := self._at(provider, model):
                 return Found(found.model, "elsewhere")
         others = [found.model for provider in self._names if (found := self._at(provider, model))]
-        others.sort(key=lambda item: (item.window is None, item.window or 0))
+        sizes = Counter(item.window for item in others if item.window is not None)
+        others.sort(key=lambda item: (-sizes.get(item.window or 0, 0), item.window or 0))
         return Found(others[0], "elsewhere") if others else None
 
 

@@ -82,11 +82,14 @@ def test_every_model_is_found_by_its_own_reference_and_aliases() -> None:
             assert (found.model, found.how) == (item, "exact"), name
 
 
-def test_of_several_hosts_the_maker_counts_first_then_the_smallest_window() -> None:
+def test_of_several_hosts_the_maker_counts_first_then_the_window_that_most_have() -> None:
     hosts = [model("groq", "open-1", 300), model("together", "open-1", 200), model("baseten", "open-1", None)]
     found = Catalog(hosts).lookup("mine", "open-1")
     assert found is not None
     assert found.model.provider == "together"
+    most = Catalog([*hosts, model("fireworks", "open-1", 300)]).lookup("mine", "open-1")
+    assert most is not None
+    assert most.model.window == 300
     with_maker = Catalog([*hosts, model("deepseek", "open-1", 900)]).lookup("mine", "open-1")
     assert with_maker is not None
     assert with_maker.model.provider == "deepseek"
