@@ -1,0 +1,98 @@
+"""Servers on this machine, found on their usual ports."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+import pytest
+
+from swecli.core.llm.local_servers import HOST, USUAL_PORTS, find_local_servers
+from swecli.core.llm.providers import known_providers
+from swecli.core.llm.windows import LOCAL_PROVIDERS
+from tests.support.json_server import Reply, serve_json
+
+
+def listing(owner: str, *names: str) -> dict[str, Any]:
+    data = [{"id": name, "object": "model", "owned_by": owner} for name in names]
+    return {"/v1/models": {"object": "list", "data": data}}
+
+
+async def found(provider: str, routes: dict[str, Any]) -> list[tuple[str, str, list[str]]]:
+    async with serve_json(routes) as server:
+        servers = await find_local_servers([(provider, server.port)], seconds=0.3)
+        url = server.url
+        assert not any("authorization" in request.headers for request in server.asked)
+    return [(one.provider, one.base_url.replace(url, ""), [model.id for model in one.models]) for one in servers]
+
+
+@pytest.mark.parametrize(
+    ("port_of", "routes", "expected"),
+    [
+        ("ollama", {"/api/tags": {"models": [{"name": "qwen3:8b"}, {"name": "x:latest"}]}}, ("ollama", "", 2)),
+        ("ollama", {"/api/tags": {"models": []}}, ("ollama", "", 0)),
+        ("lmstudio", listing("organization_owner", "a", "b"), ("lmstudio", "/v1", 2)),
+        (
+            "lmstudio",
+            {"/api/v0/models": {"object": "list", "data": [{"id": "a", "object": "model", "state": "loaded"}]}},
+            ("lmstudio", "/v1", 1),
+        ),
+        ("llamacpp", listing("llamacpp", "a.gguf"), ("llamacpp", "/v1", 1)),
+        ("llamacpp", {"/v1/models": {"object": "list", "data": []}}, ("llamacpp", "/v1", 0)),
+        ("llamacpp", listing("vllm", "m"), ("vllm", "/v1", 1)),
+        ("vllm", listing("vllm", "m"), ("vllm", "/v1", 1)),
+        ("vllm", listing("llamacpp", "m"), ("llamacpp", "/v1", 1)),
+        ("sglang", listing("sglang", "m"), ("sglang", "/v1", 1)),
+        ("sglang", listing("somebody", "m"), ("sglang", "/v1", 1)),
+    ],
+)
+async def test_each_is_recognised(port_of: str, routes: dict[str, Any], expected: tuple[str, str, int]) -> None:
+    [(provider, path, models)] = await found(port_of, routes)
+    assert (provider, path, len(models)) == expected
+
+
+@pytest.mark.parametrize("provider", [name for name, _ in USUAL_PORTS])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(b"<html>my project</html>", content_type="text/html"),
+        Reply(b'{"data": []}'),
+        Reply(b'{"data": [{"id": 7}]}'),
+        Reply(b'{"data": [{"id": "a"}], "object": "page"}'),
+        Reply(b'{"models": [{"title": "Ford"}]}'),
+        Reply(b"[]"),
+        Reply(b"", 404),
+        Reply(drop=True),
+        Reply(stall=True),
+        Reply(b"{}", length=100),
+    ],
+)
+async def test_other_programs_at_the_same_port_are_not_taken_for_one(provider: str, reply: Reply) -> None:
+    assert await found(provider, dict.fromkeys(("/v1/models", "/api/tags", "/api/v0/models"), reply)) == []
+
+
+async def test_several_are_found_in_the_order_of_the_ports() -> None:
+    async with serve_json(listing("vllm", "m")) as one, serve_json({"/api/tags": {"models": []}}) as two:
+        ports = [("ollama", two.port), ("llamacpp", 1), ("vllm", one.port)]
+        servers = await find_local_servers(ports)
+    assert [server.provider for server in servers] == ["ollama", "vllm"]
+
+
+async def test_a_proxy_is_not_asked_about_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serve_json(listing("somebody-else", "m")) as proxy, serve_json(listing("vllm", "m")) as server:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        servers = await find_local_servers([("vllm", server.port)])
+    assert [one.provider for one in servers] == ["vllm"]
+    assert proxy.asked == []
+
+
+def test_only_this_machine_is_asked_and_only_for_providers_that_are_known() -> None:
+    assert ipaddress.ip_address(HOST).is_loopback
+    for provider, port in USUAL_PORTS:
+        known = known_providers()[provider]
+        assert known.local
+        assert f":{port}" in known.base_url
+    assert {name for name, _ in USUAL_PORTS} == set(LOCAL_PROVIDERS)
