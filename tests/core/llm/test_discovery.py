@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swecli.core.llm.base_url import normalise
 from swecli.core.llm.discovery import Endpoint, ask_model, endpoint_of, list_models
 from swecli.core.llm.endpoint_replies import (
     EndpointModel,
@@ -385,3 +386,8 @@ async def test_the_window_of_a_server_reaches_the_client() -> None:
         "openai/org/Model-1", env, overrides=Overrides(base_url=server.url, window=2000), look_up=lookup_with(asked)
     )
     assert (mine.info.window, mine.info.window_source) == (2000, "user")
+
+
+def test_an_address_with_an_impossible_port_is_refused_before_anybody_is_asked() -> None:
+    with pytest.raises(ValueError, match="no possible port"):
+        normalise("http://127.0.0.1:99999/v1", "openai-chat")
