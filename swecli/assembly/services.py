@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import random
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -62,6 +63,7 @@ def build_services(
         limits=TurnLimits(max_steps=settings.agent.max_steps, max_tokens=options.max_tokens),
         version=__version__,
         end_processes=end_owned,
+        jitter=random.random,
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),
     )
