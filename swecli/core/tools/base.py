@@ -16,6 +16,7 @@ from swecli.core.permissions.types import Effects
 from swecli.core.ports import Asker, TodoBoard
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.messages import ImagePart
+from swecli.core.protocol.results import ResultKind
 
 
 class Params(BaseModel):
@@ -103,6 +104,9 @@ class Tool(ABC, Generic[P]):
     verb: ClassVar[str]
     """What the transcript shows: Read, Edit, Search, Run."""
     params: ClassVar[type[Params]]
+    result_kind: ClassVar[ResultKind] = "page"
+    """How results are kept at a size that a context can take. The text of ``output`` is given whole: what is too
+    long is stored."""
 
     def description(self) -> str:
         """What the model is told about the tool."""

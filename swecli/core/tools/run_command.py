@@ -13,8 +13,9 @@ from swecli.core.tools.bounding import bound
 from swecli.core.workspace.process import LaunchError, ProcessResult, run_process
 
 MAX_TIMEOUT = 600.0
-_MAX_BYTES = 24_000
-_MAX_LINES = 1_200
+_HEAD_BYTES = 1_000_000
+_TAIL_BYTES = 2_000_000
+"""What is kept of the output; the rest is counted only."""
 _BLOCK_BYTES = 200_000
 _NEEDS_TERMINAL = re.compile(
     r"a terminal is required|a password is required|no tty present|not a tty\b|not a terminal|"
@@ -35,6 +36,7 @@ class RunCommand(Tool[RunCommandParams]):
     name = "run_command"
     verb = "Run"
     params = RunCommandParams
+    result_kind = "output"
 
     def effects(self, params: RunCommandParams, ctx: ToolContext) -> Effects:
         return Effects(command=params.command)
@@ -49,7 +51,13 @@ class RunCommand(Tool[RunCommandParams]):
         timeout = min(params.timeout, MAX_TIMEOUT)
         try:
             result = await run_process(
-                params.command, cwd=ctx.cwd, environment=ctx.environment, timeout=timeout, output=ctx.output
+                params.command,
+                cwd=ctx.cwd,
+                environment=ctx.environment,
+                timeout=timeout,
+                output=ctx.output,
+                head=_HEAD_BYTES,
+                tail=_TAIL_BYTES,
             )
         except LaunchError as error:
             raise ToolError(str(error)) from error
@@ -90,6 +98,5 @@ def _report(result: ProcessResult, timeout: float) -> str:
             "The command wants a terminal or a password. Commands have neither, and no input: use options that "
             "make it non-interactive, or ask the user to run it."
         )
-    output = bound(result.output.removesuffix("\n"), _MAX_BYTES, _MAX_LINES).text
-    lines.append(output or "(no output)")
+    lines.append(result.output.removesuffix("\n") or "(no output)")
     return "\n".join(lines)

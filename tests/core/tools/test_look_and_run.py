@@ -103,13 +103,13 @@ async def test_command_is_shown_before_it_runs(bench: ToolBench) -> None:
     assert tool.effects(params, bench.context).command == "rm -r x"
 
 
-async def test_long_output_keeps_head_and_tail(bench: ToolBench) -> None:
+async def test_long_output_is_given_whole_and_endless_output_in_bounded_memory(bench: ToolBench) -> None:
     outcome = await bench.call("run_command", command="seq 1 100000")
-    lines = outcome.text.split("\n")
-    assert lines[1:3] == ["1", "2"]
-    assert lines[-1] == "100000"
-    assert "lines left out …]" in outcome.text
-    assert len(outcome.text) < 26_000
+    assert outcome.text.split("\n")[1:] == [str(number) for number in range(1, 100_001)]
+    assert len(outcome.blocks[0].output) < 210_000
+    endless = await bench.call("run_command", command="yes 'a line of output' | head -c 9000000")
+    assert "bytes of output not kept …]" in endless.text
+    assert len(endless.text) < 3_100_000
 
 
 async def test_timeout_is_explained(bench: ToolBench) -> None:

@@ -1,0 +1,200 @@
+"""What becomes of a result before it enters the context: kept whole, stored with a reference in its place, or cut.
+
+Nothing enters the context that would carry the next request above the block level.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from swecli.core.context_management.compaction.sizes import EntrySizes
+from swecli.core.context_management.ledger import Entry, Ledger
+from swecli.core.context_management.offload import (
+    OffloadRules,
+    ResultFacts,
+    correction,
+    does_not_fit,
+    excerpt_bytes,
+    room_left,
+    too_large,
+)
+from swecli.core.context_management.tokens import IMAGE_TOKENS
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Services
+from swecli.core.llm.types import ModelInfo
+from swecli.core.ports import BlobError, BlobRef, BlobStore
+from swecli.core.protocol.events import ItemsOffloaded, Notice, Offloaded
+from swecli.core.protocol.results import ResultKind
+from swecli.core.sessions.reference import Excerpt, encodable, reference_text, usual_excerpt
+from swecli.core.tools.base import ToolOutcome
+from swecli.core.tools.bounding import MAX_BYTES, bound_result
+
+OUTPUT_BYTES = 24_000
+OUTPUT_LINES = 1_200
+"""Bounds of output that stays because it can't be stored."""
+SAMPLE = 32_768
+"""Characters of a large text that are counted; the rest is taken to be like them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """``room`` is what the result may take, in tokens; ``factor`` turns the counter's tokens into the model's."""
+
+    room: int
+    factor: float
+
+
+class Results:
+    """Admits the results of one session, one after the other. ``model`` is the model at hand, None without one."""
+
+    def __init__(self, services: Services, recorder: Recorder, model: Callable[[], ModelInfo | None]) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._model = model
+        self._turn = asyncio.Lock()
+        self._told = False
+
+    @property
+    def rules(self) -> OffloadRules:
+        return OffloadRules(self._services.offload_threshold)
+
+    async def admit(self, item: str, tool: str, kind: ResultKind, outcome: ToolOutcome) -> ToolOutcome:
+        """The outcome with the text that goes into the context. The caller records it before it awaits anything
+        else, so that the next result sees what is left."""
+        async with self._turn:
+            measure = self._measure(item)
+            facts = self._facts(kind, outcome, measure)
+            reason = too_large(facts, self.rules) or does_not_fit(facts, measure.room if measure else None)
+            if not reason:
+                return outcome
+            if outcome.images:
+                return replace(outcome, text=f"{outcome.text}\n[The image was left out: {reason}.]", images=())
+            if kind == "stored" or self._services.blobs is None or not self._belongs(item):
+                return self.bounded(kind, outcome, measure.room if measure else None)
+            return await self._offloaded(self._services.blobs, item, tool, kind, outcome, reason, measure)
+
+    def bounded(self, kind: ResultKind, outcome: ToolOutcome, room: int | None = None) -> ToolOutcome:
+        """The outcome cut to what may stay in the context where it can't be stored."""
+        limit = OUTPUT_BYTES if kind == "output" else max(MAX_BYTES, self.rules.threshold)
+        fitting = excerpt_bytes(room)
+        if fitting is not None and fitting < limit and not self._fits(outcome, room):
+            limit = max(fitting, 200)
+            outcome = replace(outcome, images=())
+        lines = OUTPUT_LINES if kind == "output" else limit
+        return replace(outcome, text=bound_result(outcome.text, limit, lines))
+
+    async def _offloaded(
+        self,
+        blobs: BlobStore,
+        item: str,
+        tool: str,
+        kind: ResultKind,
+        outcome: ToolOutcome,
+        reason: str,
+        measure: _Measure | None,
+    ) -> ToolOutcome:
+        room = measure.room if measure else None
+        text = encodable(outcome.text)
+        try:
+            ref = await asyncio.to_thread(blobs.put, tool, text.encode("utf-8"))
+        except BlobError as error:
+            self._tell_once(error)
+            return self.bounded(kind, outcome, room)
+        excerpt = _fitting(usual_excerpt(ref.size, failed=outcome.is_error), excerpt_bytes(room))
+        shown = await asyncio.to_thread(_reference, ref, text, excerpt, outcome, reason)
+        if kind == "output" and len(shown) >= len(text):
+            return outcome
+        tokens = self._tokens(text, measure.factor if measure else 1.0)
+        self._recorder.emit(ItemsOffloaded((Offloaded(item, ref.id, tokens, reason),)))
+        return replace(outcome, text=shown, images=())
+
+    # --- sizes ------------------------------------------------------------------------------------------------
+
+    def _belongs(self, item: str) -> bool:
+        """Whether the result goes into the conversation at all: a tool run by a slash command does not."""
+        opened = self._recorder.ledger.open.get(item)
+        return item in self._recorder.ledger.entries or (opened is not None and opened.kind == "user")
+
+    def _facts(self, kind: ResultKind, outcome: ToolOutcome, measure: _Measure | None) -> ResultFacts:
+        size = len(outcome.text.encode("utf-8", "replace"))
+        facts = ResultFacts(kind, size, outcome.is_error)
+        if measure is None or too_large(facts, self.rules):
+            return facts
+        images = IMAGE_TOKENS * len(outcome.images)
+        if 2 * size * measure.factor + images <= measure.room:  # it fits whatever it holds
+            return facts
+        return replace(facts, tokens=self._tokens(outcome.text, measure.factor) + images)
+
+    def _fits(self, outcome: ToolOutcome, room: int | None) -> bool:
+        return room is None or 2 * len(outcome.text.encode("utf-8", "replace")) <= room
+
+    def _tokens(self, text: str, factor: float) -> int:
+        sample = self._services.context.monitor.count_tokens(text[:SAMPLE])
+        return math.ceil(sample * factor * max(1.0, len(text) / SAMPLE))
+
+    def _measure(self, item: str) -> _Measure | None:
+        """What is left for this result, from the newest measured request and what came since."""
+        state, ledger, info = self._recorder.state, self._recorder.ledger, self._model()
+        budget = state.budget
+        if info is None or budget is None or not self._belongs(item):
+            return None
+        monitor = self._services.context.monitor
+        sizes = EntrySizes(monitor, info)
+        usage = state.last_usage
+        scale = correction(budget, usage)
+        answer = results = 0
+        for entry in _since_request(ledger):
+            if entry.kind in ("result", "user"):
+                results += sizes.entry(entry)
+            else:
+                answer += sizes.entry(entry)
+        others = sum(1 for opened in ledger.open.values() if opened.kind == "tool" and opened.id != item)
+        room = room_left(
+            budget,
+            self._services.context.limits,
+            usage=usage,
+            answer=math.ceil(answer * scale),
+            results=math.ceil(results * scale),
+            open_calls=others,
+        )
+        return _Measure(room, monitor.ratio(info) * scale)
+
+    def _tell_once(self, error: BlobError) -> None:
+        if not self._told:
+            self._told = True
+            self._recorder.emit(
+                Notice(
+                    f"{error} Long results stay in the context, shortened in their middle.",
+                    "warning",
+                    "context",
+                    "Free some space on the disk, or end what holds the database.",
+                )
+            )
+
+
+def _since_request(ledger: Ledger) -> Iterator[Entry]:
+    """What is in the view since the newest request was made: the answer to it and all after that."""
+    newest = next(reversed(ledger.responses), None)
+    reached = False
+    for viewed in reversed(ledger.view):
+        entry = ledger.entries.get(viewed.id)
+        if entry is None or (reached and entry.message != newest):
+            return
+        reached = entry.message == newest
+        yield entry
+
+
+def _fitting(usual: Excerpt, limit: int | None) -> Excerpt:
+    """The usual excerpt, made smaller in proportion where there is no room for it."""
+    total = usual.head + usual.tail + usual.errors
+    if limit is None or total <= limit:
+        return usual
+    return Excerpt(usual.head * limit // total, usual.tail * limit // total, usual.errors * limit // total)
+
+
+def _reference(ref: BlobRef, text: str, excerpt: Excerpt, outcome: ToolOutcome, reason: str) -> str:
+    note = f"Not kept here: {reason}"
+    return reference_text(ref, text, excerpt, exit_status=outcome.exit_status, note=note)
