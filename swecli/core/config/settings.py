@@ -69,6 +69,8 @@ class AgentSettings(Section):
     warn: Share = 0.80
     compact_trigger: Share = 0.95
     hard_block: Share = 0.98
+    result_offload_threshold: Count = 4_096
+    """Bytes of output of commands and servers that stay in the context; more is stored and read in parts."""
     max_steps: Count | None = None
     """Model calls in one turn; unset: no cap."""
 
