@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,6 +18,9 @@ from swecli.core.permissions.shell.proof import Part, prove
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.unpack import Started, started
 from swecli.core.permissions.types import Call, Policy, Rule
+
+_QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
+"""Texts in code that is given to an interpreter: they may be names of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ def forbids(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> boo
 
 
 def _word_forms_match(pattern: Pattern, item: Started) -> bool:
-    words = [word.text for word in item.words]
+    # A word that is computed may be nothing at all.
+    words = [word.text for word in item.words if word.known or word.text]
     forms = [words, [item.name, *words[1:]]]
     if item.name == "git":
         rest = list(words[1:])
@@ -113,6 +118,7 @@ def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:
             words += item.found.reads
         if not (writing_only and judgement.proven):
             words += item.words[1:]
+        words += [ScanWord(text) for word in item.words[1:] for text in _QUOTED.findall(word.text)]
         for word in words:
             for text in dict.fromkeys(
                 (word.text, word.text.partition("=")[2], word.text.rpartition(":")[2], word.text[2:])

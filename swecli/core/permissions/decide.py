@@ -7,7 +7,9 @@ what the mode says. How specific a rule is never matters.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import cast
 
 from swecli.core.permissions.commands import Judgement, allowed_by, forbids, judge, named_secret, offer
@@ -20,7 +22,11 @@ from swecli.core.protocol.events import Mode
 
 def decide(policy: Policy, call: Call) -> Decision:
     """Whether the call may run, must be asked about, or is refused, and why."""
-    refusal = _hard_refusal(policy, call)
+    refusal = _malformed(call)
+    if refusal is not None:
+        return refusal
+    call = _resolved(policy, call)
+    refusal = _own_files(policy, call)
     if refusal is not None:
         return refusal
     judgement = judge(policy, call) if call.effects.command is not None else None
@@ -47,10 +53,20 @@ def decide(policy: Policy, call: Call) -> Decision:
     return _paths(policy, call, mode)
 
 
+def _resolved(policy: Policy, call: Call) -> Call:
+    """The call with each declared path also as it resolves now; what holds for either holds for the call."""
+    effects = call.effects
+    reads, writes = (
+        tuple(dict.fromkeys(form for path in paths for form in (posixpath.normpath(path), policy.facts.resolve(path))))
+        for paths in (effects.reads, effects.writes)
+    )
+    return replace(call, effects=replace(effects, reads=reads, writes=writes))
+
+
 # --- what nothing lifts ----------------------------------------------------------------------------------------
 
 
-def _hard_refusal(policy: Policy, call: Call) -> Decision | None:
+def _malformed(call: Call) -> Decision | None:
     effects = call.effects
     declared = (*effects.reads, *effects.writes, effects.command or "", effects.network or "")
     for text in (*_texts(call.arguments), *declared):
@@ -58,7 +74,11 @@ def _hard_refusal(policy: Policy, call: Call) -> Decision | None:
             return Decision("deny", "The arguments contain a NUL character, which no path or command can hold.")
         if any(0xD800 <= ord(char) < 0xE000 for char in text):
             return Decision("deny", "The arguments contain text that can't be encoded.")
-    for path in effects.writes:
+    return None
+
+
+def _own_files(policy: Policy, call: Call) -> Decision | None:
+    for path in call.effects.writes:
         if is_own(path, policy.own_dirs):
             return Decision(
                 "deny", f"{path} is swecli's own configuration or data; only you can change it.", evidence=(path,)

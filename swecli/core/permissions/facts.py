@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, Protocol
 
 from swecli.core.permissions.git_facts import git_problem
@@ -14,6 +15,7 @@ PathKind = Literal["file", "directory", "other", "missing"]
 
 MAX_NAMES = 5_000
 MAX_TREE = 5_000
+_ODD_NAME = re.compile(r"[\s'\"\\]|^-")
 _VERSION_FILES = (".tool-versions", ".mise.toml", "mise.toml", ".mise", ".config/mise")
 _PYTHON_VERSION_FILES = (".python-version",)
 _OTHER_VERSION_FILES = (
@@ -45,6 +47,11 @@ class FileFacts(Protocol):
 
     def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
         """Whether following links below ``path`` may leave ``roots``; True also when it is too large to tell."""
+        ...
+
+    def odd_names(self, path: str) -> bool:
+        """Whether a name below ``path`` has blanks, quotes or backslashes or begins with a dash; True also when it
+        is too large to tell."""
         ...
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
@@ -81,6 +88,10 @@ class NoFacts:
 
     def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
         del path, roots
+        return True
+
+    def odd_names(self, path: str) -> bool:
+        del path
         return True
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
@@ -134,22 +145,13 @@ class OsFacts:
         return tuple(found)
 
     def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
-        pending, seen = [path], 0
-        while pending:
-            try:
-                with os.scandir(pending.pop()) as entries:
-                    for entry in entries:
-                        seen += 1
-                        if seen > MAX_TREE:
-                            return True
-                        if entry.is_symlink():
-                            if inside(os.path.realpath(entry.path), roots) is None:
-                                return True
-                        elif entry.is_dir(follow_symlinks=False):
-                            pending.append(entry.path)
-            except OSError:
-                continue
-        return False
+        return any(
+            entry is None or (entry.is_symlink() and inside(os.path.realpath(entry.path), roots) is None)
+            for entry in _tree(path)
+        )
+
+    def odd_names(self, path: str) -> bool:
+        return any(entry is None or _ODD_NAME.search(entry.name) is not None for entry in _tree(path))
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
         for entry in self._environment.get("PATH", os.defpath).split(os.pathsep):
@@ -195,6 +197,24 @@ class OsFacts:
                 break
             folder = os.path.dirname(folder)
         return None
+
+
+def _tree(path: str) -> Iterator[os.DirEntry[str] | None]:
+    """Every entry below a directory, links not followed; None when there are too many."""
+    pending, seen = [path], 0
+    while pending:
+        try:
+            with os.scandir(pending.pop()) as entries:
+                for entry in entries:
+                    seen += 1
+                    if seen > MAX_TREE:
+                        yield None
+                        return
+                    yield entry
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+        except OSError:
+            continue
 
 
 def _dangling(path: str) -> bool:

@@ -222,9 +222,7 @@ def _check_revisions(operands: Sequence[str], parsed: _Parsed, situation: Situat
 
 def _check_pattern(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:
     operands, start = list(parsed.operands), 0
-    if not table.pattern_by & parsed.options:
-        if not operands:
-            raise UnprovenError(f"{name} lacks a pattern")
+    if operands and not table.pattern_by & parsed.options:
         start = 1
     if table.operands == "pattern-revisions":
         for operand in operands[start:]:

@@ -115,7 +115,7 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
 
 
 def _conditional(item: Started, entries: Iterable[tuple[str, ...]]) -> bool:
-    words = [word.text for word in _without_globals(item)]
+    words = [word.text for word in _without_globals(item) if word.known or word.text]
     plain = [word for word in words if not word.startswith("-") or word == "--"]
     if item.name == "git" and plain[:1] == ["clean"] and any(_is_option(word, "n", "--dry-run") for word in words):
         return False
@@ -286,7 +286,7 @@ def _protected(item: Started, place: Place) -> Iterable[Danger]:
     """Protected places among the words of a command that may write there."""
     names = _lists().names
     if item.name not in names["steered_readers"] and (
-        item.name in tables().commands or item.name in PROGRAMS or item.name == "cd"
+        item.name in tables().commands or (item.name in PROGRAMS or item.name == "find") or item.name == "cd"
     ):
         return
     writer = item.name in names["writers"] or item.name in names["removers"]

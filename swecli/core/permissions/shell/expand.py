@@ -10,6 +10,10 @@ from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.shell.syntax import UnprovenError, Word
 
 MAX_EXPANSIONS = 500
+PROCESS = "/dev/fd/63"
+"""Stands for the name of a pipe to commands that are judged by themselves."""
+
+_BRACKET = re.compile(r"\[[!^]?[A-Za-z0-9_.,+-]+\]")
 
 _OPAQUE_VARIABLES = frozenset(("PATH", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "HOSTNAME", "?", "$", "#"))
 """Variables whose value is harmless to show but not known."""
@@ -39,6 +43,8 @@ def expand(word: Word, situation: Situation) -> list[str | None]:
     """One regular expression per character or wildcard, ``/`` as itself."""
     globbing = word.has_glob
     for segment in word.segments:
+        if segment.kind == "process":
+            return [PROCESS]
         if segment.kind == "commands":
             if globbing:
                 raise UnprovenError("wildcards are mixed with a computed text")
@@ -49,7 +55,7 @@ def expand(word: Word, situation: Situation) -> list[str | None]:
                 raise UnprovenError("wildcards are mixed with a variable")
             return [None]
         text += value
-        pattern += _pieces(value, active=segment.kind == "text" and not segment.quoted)
+        pattern += _pieces(value, active=globbing and segment.kind == "text" and not segment.quoted)
     if not globbing:
         return [text]
     return _matches(text, pattern, situation)
@@ -84,14 +90,16 @@ def _pieces(text: str, *, active: bool) -> list[str]:
     at = 0
     while at < len(text):
         char = text[at]
-        end = text.find("]", at + 2) if char == "[" else -1
         if active and char == "*":
             pieces.append("[^/]*")
         elif active and char == "?":
             pieces.append("[^/]")
-        elif active and end > 0 and "/" not in text[at:end]:
+        elif active and char == "[":
+            bracket = _BRACKET.match(text, at)
+            if bracket is None:
+                raise UnprovenError("these brackets are not understood")
             pieces.append("[^/]")
-            at = end
+            at = bracket.end() - 1
         else:
             pieces.append("/" if char == "/" else re.escape(char))
         at += 1
@@ -101,15 +109,13 @@ def _pieces(text: str, *, active: bool) -> list[str]:
 def _matches(text: str, pattern: list[str], situation: Situation) -> list[str | None]:
     if len(situation.cwds) != 1:
         raise UnprovenError("wildcards stand where the current directory is not certain")
-    if text.startswith("-"):
-        raise UnprovenError("a word with wildcards starts with a dash")
     components = _components(pattern)
     found = _walk(components, situation)
-    # Where brackets are involved more may be found here than by bash, which then takes the word as it stands.
-    if not found or "[" in text:
-        found.append(text)
     if any(item.startswith("-") for item in found):
         raise UnprovenError("the wildcards match a name that looks like an option")
+    # Where brackets or dots are involved more may be found here than by bash, which then takes the word as it stands.
+    if not found or "[" in text or any(path.rpartition("/")[2] in (".", "..") for path in found):
+        found.append(text)
     return sorted(set(found))  # pyright: ignore[reportReturnType]
 
 
@@ -125,19 +131,22 @@ def _components(pattern: list[str]) -> list[str]:
 
 def _walk(components: list[str], situation: Situation) -> list[str]:
     paths = [""]
+    first_glob = next(index for index, component in enumerate(components) if "[^/]" in component)
     for index, component in enumerate(components):
         last = index == len(components) - 1
         separator = "" if last else "/"
         literal = re.sub(r"\\(.)", r"\1", component, flags=re.DOTALL)
         if "[^/]" not in component:
             paths = [path + literal + separator for path in paths]
+            if index > first_glob:
+                # Names behind a wildcard have to be there, or the wildcard does not match.
+                paths = [path for path in paths if situation.facts.kind(_from(path, situation)) != "missing"]
             continue
         expression = re.compile(component, re.DOTALL)
         hidden = literal.startswith(".")
         following: list[str] = []
         for path in paths:
-            directory = path if path.startswith("/") else f"{situation.cwds[0]}/{path}"
-            names = situation.facts.names(directory)
+            names = situation.facts.names(_from(path, situation))
             if names is None:
                 raise UnprovenError("the wildcards stand for too many files to judge")
             if hidden:
@@ -151,3 +160,7 @@ def _walk(components: list[str], situation: Situation) -> list[str]:
             raise UnprovenError("the wildcards stand for too many files to judge")
         paths = following
     return [path for path in paths if path]
+
+
+def _from(path: str, situation: Situation) -> str:
+    return path if path.startswith("/") else f"{situation.cwds[0]}/{path}"

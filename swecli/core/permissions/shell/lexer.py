@@ -19,6 +19,7 @@ from swecli.core.permissions.shell.syntax import (
     Segment,
     Simple,
     UnprovenError,
+    While,
     Word,
 )
 from swecli.core.permissions.shell.visible import check_visible
@@ -29,7 +30,7 @@ MAX_DEPTH = 20
 
 _REFUSED_KEYWORDS = frozenset(
     (
-        *("case", "esac", "while", "until", "select", "function", "coproc", "time", "in", "]]", "do", "done", "then"),
+        *("case", "esac", "select", "function", "coproc", "time", "in", "]]", "do", "done", "then"),
         *("else", "elif", "fi", "}"),
     )
 )
@@ -148,6 +149,8 @@ class _Reader(WordReader):
             return self._for()
         if keyword == "if":
             return self._if()
+        if keyword in ("while", "until"):
+            return self._while()
         if keyword in _REFUSED_KEYWORDS:
             raise UnprovenError(f"the shell keyword {keyword} is not understood")
         return self._simple()
@@ -176,6 +179,14 @@ class _Reader(WordReader):
         body = self.script(frozenset(("done",)))
         self._expect("done")
         return For(name.group(), tuple(words), body, self._redirects())
+
+    def _while(self) -> While:
+        self.at += 5
+        condition = self.script(frozenset(("do",)))
+        self._expect("do")
+        body = self.script(frozenset(("done",)))
+        self._expect("done")
+        return While(condition, body, self._redirects())
 
     def _if(self) -> If:
         self.at += 2
@@ -208,6 +219,12 @@ class _Reader(WordReader):
                 raise UnprovenError("it runs something in the background (&)")
             if self.peek() == "(":
                 raise UnprovenError("a parenthesis stands where none is understood")
+            if self.text.startswith("<(", self.at):
+                self.at += 2
+                words.append(Word((Segment("process", script=self.substitution()),)))
+                if not self.at_end and self.peek() not in METACHARACTERS:
+                    raise UnprovenError("a process substitution is part of a word")
+                continue
             if self.peek() in "<>&":
                 redirects.append(self._redirect(""))
                 continue

@@ -6,10 +6,10 @@ import posixpath
 from fnmatch import fnmatchcase
 
 from swecli.core.permissions.paths import inside, is_secret_in
-from swecli.core.permissions.shell.expand import Situation
+from swecli.core.permissions.shell.expand import PROCESS, Situation
 from swecli.core.permissions.shell.syntax import UnprovenError
 
-_STREAMS = frozenset(("-", "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"))
+_STREAMS = frozenset(("-", "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", PROCESS))
 _SECRET_EXAMPLES = (".env", ".env.local", "id_rsa", "id_ed25519", "server.pem", "private.key", ".netrc", "credentials")
 _HARMLESS_EXAMPLES = ("main.py", "README.md", "index.ts", "Makefile")
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from swecli.core.permissions.shell.expand import Situation
+from swecli.core.permissions.shell.listed import NAME_TO_COME, check_executed
 from swecli.core.permissions.shell.places import check_content, check_name, check_tree
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import tables
@@ -15,8 +16,10 @@ Check = Callable[[list[str], Situation], None]
 # --- find ----------------------------------------------------------------------------------------------------------
 
 
-def _find(arguments: list[str], situation: Situation) -> None:
+def check_find(arguments: list[str], situation: Situation) -> list[list[str]]:
+    """Raise unless find only lists. Returns the commands that it starts, which have to be judged as well."""
     starts: list[str] = []
+    started: list[list[str]] = []
     rest, follow = list(arguments), False
     lists = tables().lists
     while rest and rest[0] in ("-P", "-L", "-H"):
@@ -27,6 +30,14 @@ def _find(arguments: list[str], situation: Situation) -> None:
         word = rest.pop(0)
         if word == "-follow":
             follow = True
+        elif word == "-exec":
+            stop = next((index for index, item in enumerate(rest) if item in (";", "+")), None)
+            if stop is None:
+                raise UnprovenError("find -exec is not closed")
+            started.append([NAME_TO_COME if item == "{}" else item for item in rest[:stop]])
+            if any("{}" in item and item != NAME_TO_COME for item in started[-1]):
+                raise UnprovenError("find -exec builds words from names")
+            del rest[: stop + 1]
         elif word in lists["find_value"] or word in lists["find_file"]:
             if not rest:
                 raise UnprovenError(f"find {word} lacks its value")
@@ -39,6 +50,9 @@ def _find(arguments: list[str], situation: Situation) -> None:
         check_name(start, situation)
         if follow:
             check_tree(start, situation)
+    for inner in started:
+        check_executed(inner, arguments, starts, situation)
+    return started
 
 
 # --- sed -----------------------------------------------------------------------------------------------------------
@@ -311,7 +325,6 @@ def _git_config(arguments: list[str], situation: Situation) -> None:
 
 
 PROGRAMS: Mapping[str, Check] = {
-    "find": _find,
     "sed": _sed,
     "awk": _awk,
     "gawk": _awk,

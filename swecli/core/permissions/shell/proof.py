@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.shell.arguments import check_table
 from swecli.core.permissions.shell.expand import Situation, expand
+from swecli.core.permissions.shell.listed import unwrap_xargs
 from swecli.core.permissions.shell.places import absolute, check_content, check_name
-from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, PROGRAMS
+from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, PROGRAMS, check_find
 from swecli.core.permissions.shell.syntax import (
     AndOr,
     Command,
@@ -23,6 +24,7 @@ from swecli.core.permissions.shell.syntax import (
     Script,
     Simple,
     UnprovenError,
+    While,
     Word,
     simple_commands,
 )
@@ -78,6 +80,8 @@ class _Walker:
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
+        self._producer: tuple[str | None, ...] | None = None
+        """The words of the command whose output the present one reads, for xargs."""
 
     def script(self, script: Script, situation: Situation, *, certain: bool) -> Situation:
         for item in script.items:
@@ -98,8 +102,12 @@ class _Walker:
     def _pipeline(self, node: Pipeline, situation: Situation, *, certain: bool) -> Situation:
         if len(node.commands) == 1:
             return self._command(node.commands[0], situation, certain=certain)
+        before: Command | None = None
         for command in node.commands:
+            self._producer = _literal_words(before)
             self._command(command, situation, certain=False)
+            before = command
+        self._producer = None
         return situation
 
     def _command(self, node: Command, situation: Situation, *, certain: bool) -> Situation:
@@ -119,6 +127,8 @@ class _Walker:
                 return replace(after, cwds=() if lost else tuple(sorted(possible)))
             case For():
                 return self._for(node, situation)
+            case While():
+                return self._while(node, situation)
 
     def _for(self, node: For, situation: Situation) -> Situation:
         values: list[str | None] = []
@@ -140,6 +150,18 @@ class _Walker:
                 self.parts.append(Part((), "a loop changes the directory", fixed=True))
         return replace(situation, variables={**situation.variables, node.variable: None})
 
+    def _while(self, node: While, situation: Situation) -> Situation:
+        # What a later round finds in a variable is not known in the first one.
+        first = next(simple_commands(node.condition), None)
+        if first is None or not first.words or first.words[0].literal != "read":
+            self.parts.append(Part((), "a loop may never end", fixed=True))
+        names = {name for script in (node.condition, node.body) for name in _assigned(script)}
+        inner = replace(situation, variables={**situation.variables, **dict.fromkeys(names)})
+        after = self.script(node.body, self.script(node.condition, inner, certain=False), certain=False)
+        if after.cwds != situation.cwds:
+            self.parts.append(Part((), "a loop changes the directory", fixed=True))
+        return replace(inner, cwds=situation.cwds if after.cwds == situation.cwds else ())
+
     # --- simple commands ------------------------------------------------------------------------------------------
 
     def _simple(self, node: Simple, situation: Situation, *, certain: bool) -> Situation:
@@ -154,12 +176,12 @@ class _Walker:
                 situation = self._assign(node, situation, certain=certain)
             else:
                 _check_assignments(node, situation)
-            fixed = False
             writes = self._redirects(node.redirects, situation)
+            fixed = False
             if node.words:
                 arguments = [argument for word in node.words for argument in expand(word, situation)]
                 words = tuple(arguments)
-                situation = _run(node.words[0], arguments, situation)
+                situation = self._run(node.words[0], arguments, situation)
             if writes:
                 raise UnprovenError(f"it writes {writes[0]}")
         except UnprovenError as error:
@@ -168,6 +190,22 @@ class _Walker:
                 situation = replace(situation, cwds=())
         else:
             self.parts.append(Part(words))
+        return situation
+
+    def _run(self, word: Word, arguments: list[str | None], situation: Situation) -> Situation:
+        """Judge one command; the situation after it."""
+        name = word.literal
+        if name is None or not arguments or arguments[0] != name:
+            raise UnprovenError("which program runs is computed")
+        if name == "cd":
+            return _cd(arguments[1:], situation)
+        if name == "read":
+            return _read(arguments[1:], situation)
+        if name == "xargs" and self._producer is not None:
+            _check_program(name, situation)
+            check_command(unwrap_xargs(self._producer, arguments[1:], situation), situation, external=True)
+            return situation
+        check_command(arguments, situation)
         return situation
 
     def _assign(self, node: Simple, situation: Situation, *, certain: bool) -> Situation:
@@ -239,17 +277,6 @@ def _harmless_assignment(name: str, value: str) -> bool:
     return bool(_HARMLESS_NAMES.fullmatch(name) and _HARMLESS_VALUES.fullmatch(value))
 
 
-def _run(word: Word, arguments: list[str | None], situation: Situation) -> Situation:
-    """Judge one command; the situation after it."""
-    name = word.literal
-    if name is None or not arguments or arguments[0] != name:
-        raise UnprovenError("which program runs is computed")
-    if name == "cd":
-        return _cd(arguments[1:], situation)
-    check_command(arguments, situation)
-    return situation
-
-
 def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:
     rest = [argument for argument in arguments if argument not in ("--", "-P", "-L")]
     if len(rest) != 1 or rest[0] is None or rest[0] in ("", "-") or rest[0].startswith(("-", "+")):
@@ -269,6 +296,32 @@ def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:
             raise UnprovenError(f"{target} is no directory")
         places.append(resolved)
     return replace(situation, cwds=tuple(sorted(set(places))))
+
+
+def _read(arguments: Sequence[str | None], situation: Situation) -> Situation:
+    """``read -r name …`` sets plain variables to something that is not known."""
+    names = [argument for argument in arguments if argument != "-r"]
+    for name in names:
+        if name is None or not _PLAIN_VARIABLE.fullmatch(name) or name in _SPECIAL_VARIABLES:
+            raise UnprovenError("read may set a variable that changes what follows")
+    return replace(situation, variables={**situation.variables, **{str(name): None for name in names}})
+
+
+def _assigned(script: Script) -> set[str]:
+    """Variables that a script sets."""
+    names: set[str] = set()
+    for simple in simple_commands(script):
+        names |= {name for name, _ in simple.assignments}
+        words = [word.literal for word in simple.words]
+        if words[:1] == ["read"]:
+            names |= {word for word in words[1:] if word is not None and _PLAIN_VARIABLE.fullmatch(word)}
+    return names
+
+
+def _literal_words(command: Command | None) -> tuple[str | None, ...] | None:
+    if not isinstance(command, Simple) or command.assignments or command.redirects:
+        return None
+    return tuple(word.literal for word in command.words)
 
 
 def check_command(arguments: Sequence[str | None], situation: Situation, *, external: bool = False) -> None:
@@ -300,6 +353,13 @@ def check_command(arguments: Sequence[str | None], situation: Situation, *, exte
     builtin = name in BUILTINS or (table is not None and table.builtin)
     if external or not builtin:
         _check_program(name, situation)
+    if name == "find":
+        known_words = [argument for argument in rest if argument is not None]
+        if len(known_words) != len(rest):
+            raise UnprovenError("an argument of find is not known")
+        for inner_words in check_find(known_words, situation):
+            check_command(inner_words, situation, external=True)
+        return
     if name in PROGRAMS and not (external and name == "[["):
         _special(name, rest, situation)
     elif table is not None:

@@ -21,9 +21,10 @@ class UnprovenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of a word. ``home`` is an unquoted tilde; ``commands`` is a command substitution."""
+    """A piece of a word. ``home`` is an unquoted tilde, ``commands`` a command substitution, ``process`` the whole
+    word ``<( … )``."""
 
-    kind: Literal["text", "variable", "commands", "home"]
+    kind: Literal["text", "variable", "commands", "home", "process"]
     text: str = ""
     quoted: bool = False
     script: Script | None = None
@@ -105,7 +106,16 @@ class If:
     redirects: tuple[Redirect, ...]
 
 
-Command = Simple | Group | For | If
+@dataclass(frozen=True, slots=True)
+class While:
+    """``while`` or ``until``."""
+
+    condition: Script
+    body: Script
+    redirects: tuple[Redirect, ...]
+
+
+Command = Simple | Group | For | If | While
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +157,9 @@ def _of_command(command: Command) -> Iterator[Simple]:
         case If():
             for script in command.scripts:
                 yield from simple_commands(script)
+        case While():
+            yield from simple_commands(command.condition)
+            yield from simple_commands(command.body)
     targets = tuple(redirect.target for redirect in command.redirects if redirect.target is not None)
     for word in (*words, *targets):
         for segment in word.segments:

@@ -20,6 +20,8 @@ def _without_braces(segments: list[Segment]) -> list[list[Segment]]:
     whole = "".join(segment.text for segment in segments)
     if "{" not in unquoted or ("," not in whole and ".." not in whole):
         return [segments]
+    if any(segment.kind in ("variable", "commands") for segment in segments):
+        raise UnprovenError("braces beside an expansion are not understood")
     for index, segment in enumerate(segments):
         match = _BRACES.fullmatch(segment.text) if segment.kind == "text" and not segment.quoted else None
         if match is not None and unquoted.count("{") == 1 and unquoted.count("}") == 1 and ".." not in match.group(2):
@@ -162,6 +164,8 @@ class WordReader(ABC):
         name = NAME.match(self.text, self.at + 1)
         if name is not None:
             self.at = name.end()
+            if self.text.startswith("\\\n", self.at):
+                raise UnprovenError("a variable's name may go on in the next line")
             return Segment("variable", name.group(), quoted)
         if following in ("?", "$", "#"):
             self.at += 2

@@ -1,0 +1,140 @@
+"""Commands that get their operands from a list of files: ``find -exec`` and ``xargs``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from swecli.core.permissions.paths import is_secret
+from swecli.core.permissions.shell.expand import Situation
+from swecli.core.permissions.shell.places import absolute, check_tree, looks_for_secrets
+from swecli.core.permissions.shell.syntax import UnprovenError
+from swecli.core.permissions.shell.tables import tables
+
+NAME_TO_COME = "./{}"
+"""Stands for each name of the list."""
+_UNDERSTOOD = "what xargs hands on is not known to be names of files"
+_GIT_OPTIONS = frozenset(("-z", "-c", "-m", "-o", "--cached", "--modified", "--others", "--exclude-standard", "--"))
+_SEARCH_OPTIONS = re.compile(
+    r"-[rRlLiwEFPZsIu]+|--(include|exclude|exclude-dir|glob|type)=.*|--(files|files-with-matches|recursive|ignore-case"
+    r"|null|hidden|no-ignore|word-regexp)|-e|-g|-t|-[gt].+"
+)
+_NAME_TESTS = frozenset(("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-lname", "-ilname"))
+
+
+def check_executed(
+    inner: Sequence[str], predicates: Sequence[str], starts: Sequence[str], situation: Situation
+) -> None:
+    """Raise unless a command may get every file that find meets. Its own options are judged elsewhere.
+
+    Raises:
+        UnprovenError: it may not.
+    """
+    lists = tables().lists
+    name = inner[0] if inner else ""
+    if name in lists["listed_content"]:
+        if not _only_plain_names(predicates):
+            raise UnprovenError(f"{name} may meet files that hold secrets", soft=True)
+    elif name not in lists["listed_names"] and name not in lists["listed_search"]:
+        raise UnprovenError(f"{name or 'nothing'} is not known to only read what find lists")
+    else:
+        _check_tests(name, predicates)
+    for start in starts or ["."]:
+        check_tree(start, situation)
+
+
+def _check_tests(name: str, predicates: Sequence[str]) -> None:
+    if name not in tables().lists["listed_search"]:
+        return
+    for position, word in enumerate(predicates[:-1]):
+        if word in ("-regex", "-iregex") or (word in _NAME_TESTS and looks_for_secrets(predicates[position + 1])):
+            raise UnprovenError(f"{name} may meet files that hold secrets", soft=True)
+
+
+def _only_plain_names(predicates: Sequence[str]) -> bool:
+    """Whether find is limited to names with an ending that no secret has, without alternatives."""
+    if "-o" in predicates or "-or" in predicates or "," in predicates or "!" in predicates or "-not" in predicates:
+        return False
+    for position, word in enumerate(predicates[:-1]):
+        value = predicates[position + 1]
+        if word in ("-name", "-iname") and re.fullmatch(r"\*\.[A-Za-z0-9]+", value) and not looks_for_secrets(value):
+            return True
+    return False
+
+
+def unwrap_xargs(
+    producer: Sequence[str | None], arguments: Sequence[str | None], situation: Situation
+) -> list[str | None]:
+    """The command that ``xargs`` starts with what ``producer`` prints. The producer is judged elsewhere.
+
+    Raises:
+        UnprovenError: it may get operands that it must not get.
+    """
+    words = [word for word in producer if word is not None]
+    if len(words) != len(producer) or not words:
+        raise UnprovenError(_UNDERSTOOD)
+    _check_producer(words)
+    rest = list(arguments)
+    placeholder: str | None = None
+    while rest and rest[0] is not None and rest[0].startswith("-"):
+        option = rest.pop(0) or ""
+        if option in ("-n", "-P", "-L", "-I", "--max-args", "--max-procs"):
+            value = rest.pop(0) if rest else None
+            if value is None or not (option == "-I" or value.isdigit()):
+                raise UnprovenError("this use of xargs is not understood")
+            placeholder = value if option == "-I" else placeholder
+        elif option == "-I{}":
+            placeholder = "{}"
+        elif not re.fullmatch(r"-[0rt]+|-[nPL]\d+|--null|--no-run-if-empty", option):
+            raise UnprovenError("this use of xargs is not understood")
+    inner = [word for word in rest if word is not None]
+    if len(inner) != len(rest) or (placeholder is not None and any(placeholder in word for word in inner[:1])):
+        raise UnprovenError("this use of xargs is not understood")
+    lists = tables().lists
+    starts = ["."]
+    if words[0] == "find":
+        starts = _starts(words[1:])
+        check_executed(inner, words, starts, situation)
+    else:
+        if not inner or inner[0] not in lists["listed_names"] | lists["listed_search"]:
+            raise UnprovenError("xargs hands the names to a command that is not known to only read them")
+        for word in words[1:]:
+            if word.startswith("/") or ".." in word.split("/"):
+                raise UnprovenError("what xargs hands on may be elsewhere")
+            if looks_for_secrets(word) or is_secret("/" + word):
+                raise UnprovenError(f"{word} may hold secrets, by its name", soft=True)
+        check_tree(".", situation)
+    if any(situation.facts.odd_names(path) for start in starts for path in absolute(start, situation)):
+        raise UnprovenError("some names in the workspace would be split or taken as options by xargs")
+    return [NAME_TO_COME if placeholder is not None and placeholder in word else word for word in inner]
+
+
+def _check_producer(words: Sequence[str]) -> None:
+    """Raise unless the command prints names that it finds and nothing else."""
+    lists = tables().lists
+    options = [word for word in words[1:] if word.startswith("-")]
+    match words[0]:
+        case "find":
+            harmless = (lists["find_alone"] | lists["find_value"] | lists["find_file"]) - {"-printf", "-ls"}
+            # A value that begins with a dash, such as -mtime -7, is not an option.
+            fine = all(word in harmless or re.fullmatch(r"-\d+[a-zA-Z]?", word) for word in options)
+        case "git":
+            fine = words[1:2] == ["ls-files"] and all(word in _GIT_OPTIONS for word in options)
+        case "grep" | "egrep" | "fgrep" | "rg":
+            listing = any(re.fullmatch(r"-[a-zA-Z]*l[a-zA-Z]*|--files(-with-matches)?", word) for word in options)
+            fine = listing and all(_SEARCH_OPTIONS.fullmatch(word) for word in options)
+        case _:
+            fine = False
+    if not fine:
+        raise UnprovenError(_UNDERSTOOD)
+
+
+def _starts(words: Sequence[str]) -> list[str]:
+    starts: list[str] = []
+    for word in words:
+        if word in ("-P", "-H", "-L"):
+            continue
+        if word.startswith(("-", "(", "!", ",")):
+            break
+        starts.append(word)
+    return starts or ["."]
