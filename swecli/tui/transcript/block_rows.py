@@ -19,11 +19,11 @@ from swecli.tui.transcript.blocks import (
     TurnEndBlock,
     UserBlock,
 )
-from swecli.tui.transcript.display import ENTER_SHOWS_ALL, fold, render_displays
+from swecli.tui.transcript.display import fold, render_displays
 from swecli.tui.transcript.images import render_image
 from swecli.tui.transcript.markdown import markdown_rows
 from swecli.tui.transcript.palette import Palette
-from swecli.tui.transcript.rows import Gutter, Row, Styled, blank, indent, plain_rows, segment
+from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Gutter, Row, Styled, blank, indent, plain_rows, segment
 from swecli.tui.transcript.tool_rows import INDENT, subagent_rows, tool_rows
 from swecli.tui.transcript.wrap import cells, cut
 

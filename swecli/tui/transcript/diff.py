@@ -15,7 +15,7 @@ from swecli.tui.transcript.code import CodeLines
 from swecli.tui.transcript.diff_lines import DiffLine, TextDiff, changed_words, one_sided, text_diff
 from swecli.tui.transcript.languages import language_of
 from swecli.tui.transcript.palette import Palette
-from swecli.tui.transcript.rows import Gutter, Row, Runs, Styled, cut_runs, rows_of, segment
+from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Gutter, Row, Runs, Styled, cut_runs, rows_of, segment
 from swecli.tui.transcript.wrap import cut
 
 MAX_LINE: Final = 4_000
@@ -84,7 +84,7 @@ class _Lines:
         out: list[Row] = []
         for number, line in enumerate(self._diff.lines):
             if number >= MAX_LINES or (len(out) >= self._limit and number < len(self._diff.lines) - 1):
-                how = "Enter shows all" if self._limit < MAX_LINES else "the file is too long"
+                how = ENTER_SHOWS_ALL if self._limit < MAX_LINES else "the file is too long"
                 text = SafeText(f"… {len(self._diff.lines) - number:,} lines hidden, {how}")
                 return out + Styled(text, self._palette.dim).rows(self._whole)
             if line.sign == "~":

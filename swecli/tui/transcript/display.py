@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from swecli.core.protocol.blocks import (
     DiffBlock,
@@ -22,12 +21,10 @@ from swecli.tui.transcript.files import render_files
 from swecli.tui.transcript.images import render_image
 from swecli.tui.transcript.markdown import render_markdown
 from swecli.tui.transcript.palette import Palette
-from swecli.tui.transcript.rows import Gutter, Row, Styled, blank, plain_rows
+from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Gutter, Row, Styled, blank, plain_rows
 from swecli.tui.transcript.table import render_table
 from swecli.tui.transcript.terminal import render_terminal
 from swecli.tui.transcript.todos import render_todos
-
-ENTER_SHOWS_ALL: Final = "Enter shows all"
 
 
 def render_text(block: TextBlock, width: int, palette: Palette) -> list[Row]:

@@ -61,8 +61,8 @@ class Painter:
         text = strip.text
         for mark in marks:
             start, end = cells(text[: mark.start]), cells(text[: mark.end])
-            parts = strip.divide([start, end, strip.cell_length])
-            if len(parts) == 3 and end > start:
+            if end > start:
+                parts = strip.divide([start, end, strip.cell_length])
                 marked = Strip(Segment.apply_style(parts[1], post_style=mark.style), end - start)
                 strip = Strip.join([parts[0], marked, parts[2]])
         if cursor is not None and self.margin:

@@ -17,6 +17,8 @@ from swecli.tui.transcript.wrap import cells, is_single, wrap
 
 NO_STYLE = Style()
 EMPTY = SafeText("")
+ENTER_SHOWS_ALL: Final = "Enter shows all"
+"""How every line ends that stands for hidden ones."""
 
 
 def segment(text: SafeText, style: Style = NO_STYLE) -> Segment:

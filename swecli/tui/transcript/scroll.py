@@ -78,6 +78,9 @@ class BlockScroll(ScrollView):
         """Draw everything in other styles."""
         self._reconfigure(palette=palette)
 
+    def on_mount(self) -> None:
+        self._reconfigure()
+
     def on_resize(self, event: events.Resize) -> None:
         self._reconfigure()
 
@@ -88,6 +91,10 @@ class BlockScroll(ScrollView):
 
     def change_blocks(self, operations: Iterable[Operation]) -> None:
         """Apply operations with one change of size and one refresh."""
+        if not self.is_attached:
+            for operation in operations:
+                self.page.apply(operation)
+            return
         place = self._remember()
         before = self.page.index.total
         for operation in operations:
@@ -101,6 +108,9 @@ class BlockScroll(ScrollView):
         self._settle(self._remember())
 
     def _reconfigure(self, *, palette: Palette | None = None, verbose: bool | None = None) -> None:
+        if not self.is_attached:
+            self.page.configure(palette=palette, verbose=verbose)
+            return
         place = self._remember()
         self._unpaint()
         if self.page.configure(width=self.painter.inner, palette=palette, verbose=verbose):
@@ -132,7 +142,7 @@ class BlockScroll(ScrollView):
                 height = self.page.index.height(number)
                 line = place.line if height >= place.height else place.line * height // max(1, place.height)
                 target = self.page.index.line(Anchor(number, line))
-            target = self._measure_from(min(target, self._last_line()))
+            target = self._measure_from(target)
         self._set_size()
         self._move_to(target)
         self.refresh()
@@ -151,7 +161,14 @@ class BlockScroll(ScrollView):
             wanted -= index.height(number)
 
     def _measure_from(self, line: int) -> int:
-        """Make heights exact from a line to the end of what is in sight. Returns the line where that text is now."""
+        """Make heights exact in what is in sight from a line on. Returns the line where that text is now, or the
+        last one from which the view is full."""
+        while True:
+            line = self._measure_below(min(line, self._last_line()))
+            if line <= self._last_line():
+                return line
+
+    def _measure_below(self, line: int) -> int:
         index = self.page.index
         height = self.view_height
         number = index.at(line).block
@@ -186,10 +203,9 @@ class BlockScroll(ScrollView):
         super().watch_scroll_y(old_value, new_value)
         if self._moving or round(old_value) == round(new_value):
             return
-        line = self._scroll_line
-        found = self._measure_from(line)
+        found = self._measure_from(self._scroll_line)
         self._set_size()
-        if found != line:
+        if found != self._scroll_line:
             self._move_to(found)
         self.following = self._scroll_line >= self._last_line()
         compat.extend_selection(self)
@@ -226,7 +242,8 @@ class BlockScroll(ScrollView):
     def follow(self) -> None:
         """Go to the end and stay there."""
         self.following = True
-        self._settle(None)
+        if self.is_attached:
+            self._settle(None)
 
     # --- painting ---
 

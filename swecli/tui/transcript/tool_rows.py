@@ -116,7 +116,11 @@ def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
     if block.status == "running":
         return ("running", style)
     duration = _seconds(block.duration) if block.name == "run_command" or (block.duration or 0) >= _SLOW else ""
-    words = [_word(block.status), block.detail, block.note, duration]
+    exited = block.detail.startswith("exit ")
+    if exited and block.detail != "exit 0" and block.status == "ok":
+        style = palette.error
+    word = "" if exited and block.status == "error" else _word(block.status)
+    words = [word, block.detail, block.note, duration]
     return (" · ".join(word for word in words if word), style)
 
 
@@ -128,8 +132,7 @@ def _seconds(duration: float | None) -> str:
 
 def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
     if block.status == "waiting":
-        reason = Styled(safe_line(block.note), palette.warning).rows(width) if block.note else []
-        return reason + _displays(block, block.preview, width, palette, expanded=expanded)
+        return _preview(block, width, palette) if expanded else []
     if block.status == "running" or (block.status == "pending" and block.output):
         rows = output_rows(block.output, width, palette)
         return rows[-LIVE_LINES:]
@@ -141,6 +144,12 @@ def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> 
         rows = output_rows(block.result, width, palette)
         out += rows if expanded else fold(rows, LIVE_LINES, 0, width, palette)
     return out
+
+
+def _preview(block: ToolBlock, width: int, palette: Palette) -> list[Row]:
+    """What consent is asked for; folded it is left to the panel that asks."""
+    reason = Styled(safe_line(block.note), palette.warning).rows(width) if block.note else []
+    return reason + _displays(block, block.preview, width, palette, expanded=True)
 
 
 def _command(block: ToolBlock, width: int, palette: Palette) -> list[Row]:
@@ -160,7 +169,7 @@ def _displays(
             case DiffBlock():
                 return render_diff(shown, width, palette, header=_names_file(block, shown, blocks))
             case TerminalBlock():
-                return output_rows(shown.output, width, palette)
+                return output_rows(shown.output, width, palette) + _shortened(shown, width, palette)
             case _:
                 return render_display(shown, width, palette)
 
@@ -170,7 +179,8 @@ def _displays(
                 header = _names_file(block, shown, blocks)
                 return render_diff(shown, width, palette, header=header, limit=DIFF_LINES)
             case TerminalBlock():
-                return fold(output_rows(shown.output, width, palette), 2, LIVE_LINES - 3, width, palette)
+                rows = fold(output_rows(shown.output, width, palette), 2, LIVE_LINES - 3, width, palette)
+                return rows + _shortened(shown, width, palette)
             case FileListBlock():
                 return [] if block.detail else fold(render_display(shown, width, palette), 5, 0, width, palette)
             case TextBlock() if shown.style in ("warning", "error"):
@@ -181,6 +191,10 @@ def _displays(
                 return fold(render_display(shown, width, palette), LIVE_LINES, 0, width, palette)
 
     return render_displays(blocks, width, palette, whole if expanded else folded)
+
+
+def _shortened(shown: TerminalBlock, width: int, palette: Palette) -> list[Row]:
+    return Styled(SafeText("output was shortened"), palette.dim).rows(width) if shown.truncated else []
 
 
 def _names_file(block: ToolBlock, shown: DiffBlock, blocks: tuple[DisplayBlock, ...]) -> bool:

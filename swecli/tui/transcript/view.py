@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.reactive import reactive
@@ -18,7 +19,7 @@ from swecli.tui.transcript.painter import Mark
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.plain import block_text, for_clipboard
 from swecli.tui.transcript.reducer import Reducer
-from swecli.tui.transcript.rows import Row
+from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Row
 from swecli.tui.transcript.scroll import BlockScroll
 
 
@@ -137,6 +138,14 @@ class Transcript(BlockScroll, can_focus=True):
             self.following = self.following and self.page.index.height(number) <= height
             self.refresh_layout()
 
+    def on_click(self, event: events.Click) -> None:
+        """A click on the line that says how much is hidden shows it."""
+        line = self._scroll_line + event.y
+        for number, row in self.rows_at(line, 1):
+            if row.body.endswith(ENTER_SHOWS_ALL):
+                self.cursor = number
+                self.action_toggle_block()
+
     def action_copy_block(self) -> None:
         """Ask for the text of the block at the cursor to be copied."""
         if self.cursor is not None and self.cursor < len(self.page.blocks):
@@ -156,8 +165,7 @@ class Transcript(BlockScroll, can_focus=True):
         self.refresh()
 
     def watch_verbose(self, verbose: bool) -> None:
-        if self.is_attached:
-            self._reconfigure(verbose=verbose)
+        self._reconfigure(verbose=verbose)
 
     def _move_cursor(self, step: int) -> None:
         index = self.page.index
