@@ -10,7 +10,7 @@ from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import Mode
 
 MODE_MEANINGS: dict[Mode, str] = {
-    "default": "reading in the workspace runs, everything else asks",
+    "default": "what only reads the workspace runs, everything else asks",
     "accept-edits": "edits in the workspace run as well, commands ask",
     "plan": "reading only, everything that changes something is refused",
     "auto": "like accept-edits; commands run unasked only in a sandbox",

@@ -114,7 +114,7 @@ async def test_status_names_session_model_folder_and_instructions() -> None:
     session = CommandSession()
     session.view.instructions = ("/p/AGENTS.md",)
     text = await session.slash("/status")
-    for piece in ("fake/model", "/work", "/p/AGENTS.md", "default: reading in the workspace runs", "idle"):
+    for piece in ("fake/model", "/work", "/p/AGENTS.md", "default: what only reads the workspace runs", "idle"):
         assert piece in text
     assert "none; set one with /model" in await CommandSession(model=False).slash("/status")
 

@@ -31,7 +31,7 @@ def read_ci(scan: Scan) -> Findings:
     for path in files[:10]:
         for line in _steps(scan.text(path)):
             commands.extend(ProjectCommand(purpose, line, path) for purpose, form in _PURPOSES if form.match(line))
-    named = [*files[:2], *scripts[:1]]
+    named = [*sorted(files, key=_is_minor)[:2], *scripts[:1]]
     return Findings(
         commands=tuple(commands), key_files=tuple(KeyFile(path, "continuous integration") for path in named)
     )
@@ -61,3 +61,8 @@ def _simple(line: str) -> Iterator[str]:
     plain = line.strip().strip("'\"").strip()
     if plain and len(plain) <= 100 and not re.search(r"[$`|;<>&\\{}]", plain):
         yield plain
+
+
+def _is_minor(path: str) -> bool:
+    """Whether a workflow, by its name, is not the one that tests."""
+    return not re.search(r"test|check|build|\bci\b|main|python|node|rust|go\b", path.rpartition("/")[2])
