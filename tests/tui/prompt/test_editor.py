@@ -1,0 +1,80 @@
+"""Pastes, growth and drafts of the editor on the screen."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from textual import events
+
+from swecli.core.protocol.commands import Submit
+from swecli.core.protocol.events import TurnEnded
+from tests.tui.support import running
+
+DONE = (TurnEnded("done"),)
+
+
+async def test_a_large_paste_is_a_placeholder_and_is_sent_whole() -> None:
+    text = "line of text\n" * 1000
+    async with running(DONE) as it:
+        await it.type("see ")
+        it.editor.post_message(events.Paste(text))
+        await it.until(lambda: it.text == "see [Pasted text #1: 1000 lines, 13K]")
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(Submit) == [Submit("see " + text)])
+
+
+async def test_one_backspace_removes_a_placeholder() -> None:
+    async with running() as it:
+        it.editor.post_message(events.Paste("x" * 3000))
+        await it.until(lambda: it.text)
+        await it.press("backspace")
+        assert it.text == ""
+
+
+async def test_control_characters_of_a_paste_never_reach_the_screen() -> None:
+    async with running(DONE) as it:
+        it.editor.post_message(events.Paste("red \x1b[31m text\u202e"))
+        await it.until(lambda: it.text)
+        assert "\x1b" not in it.screen()
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(Submit) == [Submit("red \x1b[31m text\u202e")])
+
+
+async def test_it_grows_with_its_text_and_stops() -> None:
+    async with running(size=(80, 40)) as it:
+        assert it.editor.size.height == 1
+        for _ in range(5):
+            await it.press("ctrl+j")
+        await it.until(lambda: it.editor.size.height == 6)
+        for _ in range(20):
+            await it.press("ctrl+j")
+        await it.until(lambda: it.editor.size.height == 12)
+
+
+async def test_it_leaves_room_on_a_small_screen() -> None:
+    async with running(size=(80, 10)) as it:
+        for _ in range(20):
+            await it.press("ctrl+j")
+        await it.until(lambda: it.editor.size.height == 4)
+        assert it.app.transcript.size.height >= 1
+
+
+async def test_a_draft_of_a_killed_process_comes_back(tmp_path: Path) -> None:
+    (tmp_path / "draft-999999999.txt").write_text("left [b]behind[/b]")
+    async with running(state=tmp_path) as it:
+        await it.until(lambda: it.text == "left [b]behind[/b]")
+        assert "left [b]behind[/b]" in it.screen()
+        assert "draft-999999999.txt" not in os.listdir(tmp_path)
+
+
+async def test_what_is_typed_is_saved_after_a_moment(tmp_path: Path) -> None:
+    async with running(state=tmp_path) as it:
+        await it.type("typed")
+        await it.until(lambda: [path.read_text() for path in tmp_path.glob("draft-*.txt")] == ["typed"])
+
+
+async def test_markup_in_the_prompt_is_text() -> None:
+    async with running() as it:
+        await it.type("[/foo] [red]x[/red] [@click=app.quit]y[/]")
+        await it.shows("› [/foo] [red]x[/red] [@click=app.quit]y[/]")

@@ -1,0 +1,230 @@
+"""The prompt's parts without a screen: history, drafts, pastes, ranking, completion, line editing."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.core.engine.view import SessionPort
+from swecli.tui.prompt import completion, line_edit
+from swecli.tui.prompt.completion import Token, token_before
+from swecli.tui.prompt.drafts import Drafts
+from swecli.tui.prompt.files import walk, with_folders
+from swecli.tui.prompt.fuzzy import best
+from swecli.tui.prompt.history import History
+from swecli.tui.prompt.paste import Pastes
+
+
+async def run(port: SessionPort, arguments: str) -> CommandResult:
+    return CommandResult()
+
+
+def command(name: str, *aliases: str, arguments: str = "") -> SlashCommand:
+    return SlashCommand(name, f"about {name}", run, aliases, arguments)
+
+
+COMMANDS = (
+    command("context", "tokens"),
+    command("clear", "new"),
+    command("mode", arguments="[mode]"),
+    command("model"),
+)
+
+
+# --- history ---
+
+
+def test_history_walks_and_comes_back(tmp_path: Path) -> None:
+    history = History(tmp_path / "h.jsonl")
+    for text in ("one", "two\nlines", "two\nlines", " "):
+        history.add(text)
+    assert history.entries == ["one", "two\nlines"]
+    assert history.older("draft") == "two\nlines"
+    assert history.older("two\nlines") == "one"
+    assert history.older("one") is None
+    assert history.newer() == "two\nlines"
+    assert history.newer() == "draft"
+    assert history.newer() is None
+
+
+def test_history_is_kept_privately_and_survives_garbage(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "h.jsonl"
+    History(path).add("secret [b]é\ud800[/b]")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with path.open("ab") as file:
+        file.write(b'{"no": "text"}\n\xff\xfe broken\n"fine"\n"cut')
+    assert History(path).entries == ["secret [b]é\ud800[/b]", "fine"]
+
+
+def test_history_that_can_not_be_written_says_so_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    said: list[str] = []
+    history = History(tmp_path / "file" / "h.jsonl", said.append)
+    history.add("one")
+    history.add("two")
+    assert len(said) == 1
+    assert history.entries == ["one", "two"]
+
+
+def test_search_finds_the_newest_first_and_no_entry_twice() -> None:
+    history = History(None)
+    for text in ("fix login", "other", "Fix LOGOUT", "fix login"):
+        history.add(text)
+    assert [history.search("fix", skip) for skip in range(3)] == ["fix login", "Fix LOGOUT", None]
+
+
+# --- drafts ---
+
+
+def test_a_draft_is_taken_over_once_and_only_from_a_process_that_is_gone(tmp_path: Path) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    Drafts(tmp_path, pid=gone.pid).save("left behind\r\nü")
+    Drafts(tmp_path, pid=os.getppid()).save("still typed elsewhere")
+    mine = Drafts(tmp_path)
+    assert mine.adopt() == "left behind\r\nü"
+    assert mine.adopt() == ""
+
+
+def test_a_sent_draft_leaves_no_file(tmp_path: Path) -> None:
+    drafts = Drafts(tmp_path)
+    drafts.save("text")
+    assert [stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()] == [0o600]
+    drafts.save("")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_drafts_without_a_folder_or_with_a_bad_one_do_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (None, tmp_path / "file"):
+        Drafts(folder).save("text")
+        assert Drafts(folder).adopt() == ""
+
+
+# --- pastes ---
+
+
+def test_small_pastes_stay_and_large_ones_fold() -> None:
+    pastes = Pastes()
+    assert pastes.fold("two\r\nlines\r") == "two\nlines\n"
+    folded = pastes.fold("line\n" * 20)
+    assert folded == "[Pasted text #1: 20 lines, 100 characters]"
+    assert pastes.fold("x" * 5000) == "[Pasted text #2: 1 line, 5K]"
+    assert pastes.expand(f"see {folded}!") == f"see {'line' + chr(10)}{('line' + chr(10)) * 19}!"
+
+
+def test_hidden_characters_never_reach_the_editor() -> None:
+    pastes = Pastes()
+    text = "rm -rf \x1b[2J\u202e x"
+    folded = pastes.fold(text)
+    assert folded.isprintable()
+    assert pastes.expand(folded) == text
+
+
+def test_a_placeholder_that_somebody_typed_is_text() -> None:
+    pastes = Pastes()
+    typed = "[Pasted text #7: 3 lines, 5 characters]"
+    pastes.fold("y" * 2000)
+    assert pastes.expand(typed) == typed
+    assert pastes.placeholder_before(typed) is None
+
+
+@settings(deadline=None)
+@given(st.text(), st.text(max_size=20), st.text(max_size=20))
+def test_folding_loses_nothing_but_line_ends(pasted: str, before: str, after: str) -> None:
+    pastes = Pastes()
+    folded = pastes.fold(pasted)
+    assert pastes.expand(before + folded + after) == before + pasted.replace("\r\n", "\n").replace("\r", "\n") + after
+
+
+# --- completion ---
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "column", "expected"),
+    [
+        ("/mo", 0, 3, Token("command", "mo", 0)),
+        ("/", 0, 1, Token("command", "", 0)),
+        ("/mo", 1, 3, None),
+        ("say /mo", 0, 7, None),
+        ("/etc/hosts", 0, 10, None),
+        ("see @src/a", 0, 10, Token("file", "src/a", 4)),
+        ("see @src/a and", 0, 10, Token("file", "src/a", 4)),
+        ("see @src/a and", 0, 14, None),
+        ("me@example", 0, 10, None),
+        ("@", 2, 1, Token("file", "", 0)),
+    ],
+)
+def test_the_token_before_the_cursor(text: str, row: int, column: int, expected: Token | None) -> None:
+    assert token_before(text, row, column) == expected
+
+
+def test_commands_are_ranked_by_prefix_then_alias_then_letters() -> None:
+    assert [entry.insert for entry in completion.commands("mode", COMMANDS)] == ["/mode ", "/model"]
+    assert [entry.insert for entry in completion.commands("tok", COMMANDS)] == ["/context"]
+    assert [entry.insert for entry in completion.commands("", COMMANDS)] == ["/clear", "/context", "/mode ", "/model"]
+    assert [entry.begins for entry in completion.commands("cntx", COMMANDS)] == [False]
+    assert completion.commands("xyz", COMMANDS) == []
+
+
+def test_files_are_ranked_by_name_and_quoted_where_they_need_it() -> None:
+    paths = ["src/view/main.py", "src/review.py", "docs/view.md", "a view.txt", "src/view/"]
+    inserted = [entry.insert for entry in completion.files("view", paths)]
+    assert inserted[:2] == ["@src/view/", "@docs/view.md "]
+    assert '@"a view.txt" ' in inserted
+    assert len(inserted) == 5
+
+
+def test_many_paths_are_ranked_quickly() -> None:
+    import time
+
+    paths = [f"package{n % 97}/module{n % 31}/file_number_{n}.py" for n in range(50_000)]
+    began = time.process_time()
+    assert len(best("file_number_49999", paths, 8)) == 1
+    assert time.process_time() - began < 2.0
+
+
+def test_the_walk_leaves_out_what_nobody_mentions(tmp_path: Path) -> None:
+    for name in ("a.py", ".git/config", "node_modules/x.js", "src/deep/b.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert walk(tmp_path) == ["a.py", "src/deep/b.py"]
+    assert with_folders(walk(tmp_path)) == ("a.py", "src/deep/b.py", "src/deep/", "src/")
+
+
+# --- line editing ---
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "left", "right", "blank"),
+    [
+        ("one two", 7, 4, 7, 4),
+        ("one two", 5, 4, 7, 4),
+        ("one two  ", 9, 4, 9, 4),
+        ("a.b_c", 5, 2, 5, 0),
+        ("a.b_c", 2, 1, 5, 0),
+        ("", 0, 0, 0, 0),
+        ("  x", 2, 0, 3, 0),
+        ("äöü ßx", 6, 4, 6, 4),
+    ],
+)
+def test_words(text: str, column: int, left: int, right: int, blank: int) -> None:
+    assert line_edit.word_left(text, column) == left
+    assert line_edit.word_right(text, column) == right
+    assert line_edit.blank_left(text, column) == blank
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "expected"),
+    [("a\\", 2, True), ("a\\\\", 3, False), ("a\\\\\\", 4, True), ("a\\b", 2, False), ("", 0, False)],
+)
+def test_continuation(line: str, column: int, expected: bool) -> None:
+    assert line_edit.continues(line, column) is expected

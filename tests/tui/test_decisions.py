@@ -1,0 +1,184 @@
+"""Decisions without a screen: ladders, the meaning of a line, the reduced state, the activity line."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import fields
+
+import pytest
+
+from swecli.commands.registry import COMMANDS
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.events import (
+    Body,
+    CompactionFailed,
+    CompactionStarted,
+    Event,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    PermissionRequested,
+    PermissionResolved,
+    QueueChanged,
+    Queued,
+    RetryScheduled,
+    SessionStarted,
+    TodosChanged,
+    TurnEnded,
+    TurnStarted,
+)
+from swecli.core.protocol.messages import TextPart, ToolCallPart
+from swecli.tui import activity, connect, ladder
+from swecli.tui.ladder import Situation
+from swecli.tui.state import UiState
+from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, interpret
+
+
+def state(*bodies: Body) -> UiState:
+    reduced = UiState()
+    reduced.feed([Event(seq, 1000.0 + seq, "s", 1, body) for seq, body in enumerate(bodies, 1)])
+    return reduced
+
+
+# --- ladders ---
+
+
+def test_escape_closes_then_clears_then_interrupts() -> None:
+    everything = dict.fromkeys(("overlay", "panel", "selection", "busy"), True)
+    for name, step in (("overlay", "overlay"), ("panel", "panel"), ("selection", "selection"), ("busy", "interrupt")):
+        assert ladder.escape(Situation(**everything)) == step  # type: ignore[arg-type]
+        everything[name] = False
+    assert ladder.escape(Situation(text=True)) == "nothing"
+
+
+def test_escape_interrupts_only_when_nothing_is_open() -> None:
+    for values in itertools.product((False, True), repeat=4):
+        now = Situation(*values[:2], False, *values[2:])
+        assert (ladder.escape(now) == "interrupt") == (values == (False, False, False, True))
+
+
+def test_control_c_quits_only_on_the_second_press_without_text() -> None:
+    assert ladder.cancel(Situation()) == "arm"
+    assert ladder.cancel(Situation(armed=0.9)) == "quit"
+    assert ladder.cancel(Situation(armed=1.1)) == "arm"
+    assert ladder.cancel(Situation(armed=0.5, text=True)) == "clear"
+    assert ladder.cancel(Situation(armed=0.5, busy=True)) == "quit"
+    assert ladder.cancel(Situation(busy=True, text=True)) == "interrupt"
+    assert ladder.cancel(Situation(panel=True, approval=True, busy=True)) == "interrupt"
+    assert ladder.cancel(Situation(panel=True)) == "panel"
+
+
+def test_control_c_never_quits_over_a_selection() -> None:
+    assert ladder.cancel(Situation(selection=True, armed=0.1)) == "copy"
+    assert {field.name for field in fields(Situation)} >= {"armed", "selection"}
+
+
+# --- lines ---
+
+
+@pytest.mark.parametrize(
+    "text", ["/etc/hosts is wrong", "/tmp is full", "/tmp", "a /help", "//", "/ help", "/a.b", "!", "text"]
+)
+def test_text_for_the_model(text: str) -> None:
+    assert interpret(text, COMMANDS, lambda path: path == "/tmp") == Say(text)
+
+
+def test_other_lines() -> None:
+    assert interpret(" \n", COMMANDS) == Nothing()
+    assert interpret("!ls -l\n", COMMANDS) == Shell("ls -l")
+    for text, name, arguments in (
+        ("?", "help", ""),
+        ("/HELP", "help", ""),
+        ("/q", "quit", ""),
+        ("/mode  plan ", "mode", "plan"),
+    ):
+        meaning = interpret(text, COMMANDS)
+        assert isinstance(meaning, Slash)
+        assert (meaning.command.name, meaning.arguments) == (name, arguments)
+    unknown = interpret("/contxt x", COMMANDS)
+    assert isinstance(unknown, UnknownSlash)
+    assert "/context" in unknown.message
+
+
+# --- state ---
+
+
+def test_a_turn_from_start_to_end() -> None:
+    ask = PermissionRequested("p", "t", "edit_file", "a", (), "why", "hash")
+    busy = state(TurnStarted("u"), ItemStarted("t", "tool", "edit_file"), ask, QueueChanged((Queued("q", "later"),)))
+    assert busy.busy
+    assert busy.requests == [ask]
+    busy.feed([Event(9, 1009.0, "s", 1, body) for body in (PermissionResolved("p", "once"), TurnEnded("interrupted"))])
+    assert not busy.busy
+    assert busy.requests == []
+    assert not busy.running
+    assert [entry.text for entry in busy.queue] == ["later"]
+
+
+def test_a_request_of_an_item_that_ended_is_not_asked_any_more() -> None:
+    ask = PermissionRequested("p", "t", "edit_file", "a", (), "why", "hash")
+    assert state(ItemStarted("t", "tool"), ask, ItemCompleted("t", "interrupted")).requests == []
+    assert state(TurnStarted("u"), ask, SessionStarted("/", "m", "default", "0", resumed=True)).requests == []
+
+
+def test_the_last_answer_is_text_of_the_model() -> None:
+    items = ItemStarted("a", "text"), ItemCompleted("a", "ok", (TextPart("answer"),)), ItemStarted("u", "user")
+    assert state(*items, ItemCompleted("u", "ok", (TextPart("question"),))).last_answer == "answer"
+
+
+def test_todos() -> None:
+    assert state(TodosChanged((Todo("a"),)), TodosChanged((Todo("b"),))).todos == (Todo("b"),)
+
+
+# --- activity ---
+
+BEGUN = (TurnStarted("u"),)
+
+
+@pytest.mark.parametrize(
+    ("bodies", "expected"),
+    [
+        ((), ""),
+        (BEGUN, "Waiting for the model… 59s"),
+        ((*BEGUN, ItemStarted("r", "reasoning")), "Reasoning… 59s"),
+        ((*BEGUN, ItemStarted("a", "text")), "Writing… 59s"),
+        ((*BEGUN, ItemStarted("t", "tool", "edit_file")), "Preparing edit_file… 59s"),
+        (
+            (
+                *BEGUN,
+                ItemStarted("t", "tool", "run_command"),
+                ItemCheckpointed("t", ToolCallPart("c", "run_command", "{}"), "make test", running=True),
+            ),
+            "Running make test 59s",
+        ),
+        ((*BEGUN, CompactionStarted("k", "auto", "s", 5)), "Compacting the context… 59s"),
+        ((*BEGUN, CompactionStarted("k", "auto", "s", 5), CompactionFailed("k", "no")), "Waiting for the model… 59s"),
+        ((*BEGUN, RetryScheduled(2, 6, 70.0, "rate_limit", "HTTP 429")), "Retry 2 of 6 in 12s: HTTP 429"),
+        ((*BEGUN, RetryScheduled(2, 6, 70.0, "rate_limit", "HTTP 429"), ItemStarted("a", "text")), "Writing… 59s"),
+        ((*BEGUN, ItemStarted("a", "text"), ItemDelta("a", "x"), TurnEnded("done")), ""),
+    ],
+)
+def test_what_is_going_on(bodies: tuple[Body, ...], expected: str) -> None:
+    what, _ = activity.describe(state(*bodies), now=1060.0)
+    assert what == expected
+
+
+def test_durations() -> None:
+    assert [activity.elapsed(seconds) for seconds in (-1, 0, 59.9, 60, 125, 3600, 7320)] == [
+        "0s",
+        "0s",
+        "59s",
+        "1m00s",
+        "2m05s",
+        "1h00m",
+        "2h02m",
+    ]
+
+
+def test_the_first_run_names_keys_and_never_their_values() -> None:
+    shown = repr(connect.blocks({"OPENAI_API_KEY": "sk-very-secret", "OLLAMA_HOST": ""}))
+    assert "OPENAI_API_KEY" in shown
+    assert "OLLAMA_HOST" not in shown
+    assert "sk-very-secret" not in shown
+    assert "swecli demo" in repr(connect.blocks({}))
