@@ -47,3 +47,9 @@ def test_the_version_costs_next_to_nothing() -> None:
 )
 def test_a_part_loads_only_what_it_is_for(module: str, absent: tuple[str, ...]) -> None:
     assert not top(imported(f"import {module}")) & set(absent)
+
+
+def test_the_first_frame_waits_for_values_only_not_for_the_engine() -> None:
+    packages = ("context_management", "permissions", "sessions", "tools", "workspace", "config", "extensions")
+    early = imported("import swecli.tui.app")
+    assert not [module for module in early if module.startswith(tuple(f"swecli.core.{name}" for name in packages))]

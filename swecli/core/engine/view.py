@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.commands import Command
@@ -22,6 +21,9 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Message
 from swecli.core.protocol.usage import Usage
+
+if TYPE_CHECKING:  # front-ends import this module before their first frame, and the plan brings the whole manager
+    from swecli.core.context_management.compaction.plan import CompactionPlan
 
 
 @dataclass(frozen=True, slots=True)
