@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import traceback
 from collections.abc import AsyncIterator, Iterable
@@ -13,6 +14,7 @@ from swecli.assembly.models import chosen_model, model_factory
 from swecli.assembly.services import build_services, project_instructions, session_environment
 from swecli.assembly.startup import flags_of, read_startup
 from swecli.assembly.storage import Stored, open_storage
+from swecli.core.context_management.hybrid_counter import HybridCounter
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.engine.session import Session
 from swecli.core.engine.tool_batch import run_lines
@@ -42,6 +44,10 @@ async def open_session(options: LaunchOptions) -> Session:
     parts = await asyncio.to_thread(_build, options)
     session = Session(parts.stored.session_id, parts.services, parts.stored.make_log, parts.stored.history)
     parts.stored.tell = lambda text: session.notice(text, "error")
+    loop = asyncio.get_running_loop()
+    counter = parts.services.context.monitor.counter
+    if isinstance(counter, HybridCounter):
+        counter.tell = lambda text: _tell(loop, session, text)
     session.start(parts.model, parts.environment)
     for notice in parts.notices:
         session.notice(notice, "warning")
@@ -74,6 +80,12 @@ def _orphans() -> tuple[str, ...]:
     more = f" and {len(found) - 5} more" if len(found) > 5 else ""
     pids = " ".join(str(one.pid) for one in found)
     return (f"Commands of an earlier swecli still run: {named}{more}. End them with: kill {pids}",)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, session: Session, text: str) -> None:
+    """A line for the user from another thread; a program that has ended needs none."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(session.notice, text, "warning")
 
 
 def _report(error: BaseException, state: Path, debug: bool) -> None:

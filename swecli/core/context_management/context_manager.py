@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from swecli.core.context_management.budget import Limits, window_of
 from swecli.core.context_management.components import PROJECT_INSTRUCTIONS
 from swecli.core.context_management.gate import decide
+from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.message_size import texts_of
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt_builder import BASE, Prompt, PromptBuilder, PromptSection
 from swecli.core.context_management.prompts import read_prompt, system_prompt
@@ -65,6 +68,14 @@ class ContextManager:
         self.monitor = monitor or TokenMonitor()
         self._prompts: dict[str, Prompt] = {}
         self._warned = False
+        self._settled = 0
+
+    async def settle(self, ledger: Ledger) -> None:
+        """Count what is new in the ledger, long texts in a thread, so that measuring never holds up the event loop."""
+        new = islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled))
+        texts = [text for entry in new for part in entry.parts for text in texts_of(part)]
+        self._settled = len(ledger.entries)
+        await self.monitor.count_ahead(texts)
 
     def prepare(
         self,

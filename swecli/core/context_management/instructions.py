@@ -13,7 +13,7 @@ from pathlib import Path
 
 from swecli.core.context_management.file_head import FileHead, read_head
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.context_management.tokens import PieceEstimator, TokenCounter
+from swecli.core.context_management.tokens import CountsTokens, PieceEstimator
 
 INSTRUCTION_NAMES = ("OPENCLI.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md")
 """In each directory the first of these that is there and not empty counts."""
@@ -68,7 +68,7 @@ class Instructions:
 
 
 def load_instructions(
-    cwd: Path, *, user_directory: Path | None = None, counter: TokenCounter | None = None
+    cwd: Path, *, user_directory: Path | None = None, counter: CountsTokens | None = None
 ) -> Instructions:
     """Collect the user's own file and one file for each directory from the project's root down to ``cwd``.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from swecli.core.context_management.components import ASSISTANT, CALLS, REASONING, RESULTS, USER
-from swecli.core.context_management.tokens import IMAGE_TOKENS, PieceEstimator, TokenCounter
+from swecli.core.context_management.tokens import IMAGE_TOKENS, CountsTokens, PieceEstimator
 from swecli.core.llm.types import ToolSchema
 from swecli.core.protocol.messages import (
     ImagePart,
@@ -46,8 +46,8 @@ class MessageSize:
 class SizeCache:
     """Estimates of messages and tool schemas. Memory is that of one small tuple per message."""
 
-    def __init__(self, counter: TokenCounter | None = None) -> None:
-        self.counter: TokenCounter = counter or PieceEstimator()
+    def __init__(self, counter: CountsTokens | None = None) -> None:
+        self.counter: CountsTokens = counter or PieceEstimator()
         self._messages: dict[str, list[MessageSize]] = {}
         self._schemas: dict[str, tuple[ToolSchema, int]] = {}
         self._texts: dict[str, int] = {}
@@ -112,6 +112,17 @@ class SizeCache:
     def _opaque(self, data: Any) -> int:
         # Encrypted reasoning and signatures: the provider counts what is inside, which its length tells roughly.
         return len(_compact(data)) // 5
+
+
+def texts_of(part: Part) -> tuple[str, ...]:
+    """The texts of a part that are counted."""
+    match part:
+        case TextPart(text=text) | ReasoningPart(text=text) | ToolResultPart(text=text):
+            return (text,)
+        case ToolCallPart(arguments=arguments):
+            return (arguments,)
+        case _:
+            return ()
 
 
 def _compact(value: Mapping[str, Any] | Any) -> str:

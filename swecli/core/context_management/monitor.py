@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from swecli.core.context_management.budget import Limits, level_of, window_of
 from swecli.core.context_management.calibration import Calibration, Prediction, Sent, family_ratio
 from swecli.core.context_management.components import SYSTEM, TAIL, TOOLS
 from swecli.core.context_management.message_size import MessageSize, SizeCache
-from swecli.core.context_management.tokens import TokenCounter
+from swecli.core.context_management.tokens import CountsAhead, CountsTokens
 from swecli.core.llm.types import ModelInfo, ModelRequest
 from swecli.core.protocol.events import Budget, Component
 from swecli.core.protocol.messages import Message
@@ -27,9 +27,14 @@ class TokenMonitor:
     """Measures requests of one session. After each response the sizes are anchored on the reported usage; text is
     counted once and never again. Not for use by several threads."""
 
-    def __init__(self, counter: TokenCounter | None = None) -> None:
+    def __init__(self, counter: CountsTokens | None = None) -> None:
         self._sizes = SizeCache(counter)
         self._calibrations: dict[str, Calibration] = {}
+
+    @property
+    def counter(self) -> CountsTokens:
+        """What counts."""
+        return self._sizes.counter
 
     def count_tokens(self, text: str) -> int:
         """Estimated tokens of a text, in the counter's own unit."""
@@ -38,6 +43,11 @@ class TokenMonitor:
     def count_message_tokens(self, message: Message) -> int:
         """Estimated tokens of a message with its calls and results, in the counter's own unit."""
         return self._sizes.message(message).total
+
+    async def count_ahead(self, texts: Iterable[str]) -> None:
+        """Count texts that come into the conversation now, without a pause of the event loop."""
+        if isinstance(self.counter, CountsAhead):
+            await self.counter.count_ahead(texts)
 
     def ratio(self, info: ModelInfo) -> float:
         """Tokens of this model per token of the counter, as far as it is known."""

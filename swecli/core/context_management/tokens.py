@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from typing import Protocol, runtime_checkable
 
 PIECE_CHARS = 32_768
 """Longest piece that is looked at in one go, so that no text of any shape costs more than linear time."""
@@ -18,10 +18,19 @@ IMAGE_TOKENS = 1_600
 """What one image is taken for. Vendors scale images down to about this many tokens at most."""
 
 
-class TokenCounter(Protocol):
+class CountsTokens(Protocol):
     """Counts the tokens of any text: never raises, linear time, 0 for the empty text."""
 
     def count(self, text: str) -> int: ...
+
+
+@runtime_checkable
+class CountsAhead(Protocol):
+    """A counter for which long texts are best counted before they are asked for."""
+
+    async def count_ahead(self, texts: Iterable[str]) -> None:
+        """Count in a thread; ``count`` knows these texts afterwards."""
+        ...
 
 
 class CharCounter:

@@ -87,6 +87,7 @@ class Turn:
         while True:
             self._queue.absorb_steering()
             self._check_caps()
+            await self._services.context.settle(self._recorder.ledger)
             prepared = await self._with_room(self._prepare())
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
@@ -94,6 +95,7 @@ class Turn:
             await self._recorder.barrier()
             message, calls = await self._answered(prepared)
             await self._run_tools(message, calls)
+            await self._services.context.settle(self._recorder.ledger)
             self._finish_step(prepared, message)
             if not calls and not self._goes_on(message):
                 return Ended("done", self._last_word(message))

@@ -13,7 +13,7 @@ from swecli.core.context_management.project_facts.facts import PURPOSES, Project
 from swecli.core.context_management.project_guide.document import Section, merge, split
 from swecli.core.context_management.project_guide.mentions import Mentions
 from swecli.core.context_management.project_guide.prose import Prose
-from swecli.core.context_management.tokens import PieceEstimator, TokenCounter
+from swecli.core.context_management.tokens import CountsTokens, PieceEstimator
 
 MAX_TOKENS = 3_000
 FILE_NAME = "OPENCLI.md"
@@ -39,7 +39,7 @@ def template() -> str:
 
 
 def build_guide(
-    project: ProjectReader, prose: Prose, existing: str, today: str, counter: TokenCounter | None = None
+    project: ProjectReader, prose: Prose, existing: str, today: str, counter: CountsTokens | None = None
 ) -> Guide:
     """The guide for ``project``. ``existing`` is the text of the present OPENCLI.md (empty without one), ``today``
     a date. Generated sections are shortened until all fits into ``MAX_TOKENS``; hand-written ones never are."""

@@ -1,0 +1,62 @@
+"""The ranks of the o200k_base encoding as package data, so that exact counts need no network.
+
+Layout of the file, little endian: ``RNK1``; uint32 n, the number of tokens; uint32 m and m pairs of uint32 (index,
+rank), the tokens whose rank is not their index; uint32 a and a bytes of xz, the n lengths of the tokens as one byte
+each; the rest xz of the tokens' bytes, one after the other.
+"""
+
+from __future__ import annotations
+
+import lzma
+import struct
+from importlib.resources import files
+from itertools import accumulate
+
+_MAGIC = b"RNK1"
+_FILE = "o200k_base.rnk"
+
+
+class RanksError(ValueError):
+    """The packed ranks can't be used; the message says why."""
+
+
+def read_ranks() -> dict[bytes, int]:
+    """Rank of each token of o200k_base by its bytes, in the order of ranks. Takes a tenth of a second.
+
+    Raises:
+        RanksError: the file is broken.
+        OSError: it can't be read.
+    """
+    return unpack((files(__name__) / _FILE).read_bytes())
+
+
+def unpack(data: bytes) -> dict[bytes, int]:
+    """The ranks in a packed file.
+
+    Raises:
+        RanksError: it is none, or cut off.
+    """
+    try:
+        return _unpacked(data)
+    except (struct.error, lzma.LZMAError, EOFError) as error:
+        raise RanksError(f"packed ranks are broken: {error}") from error
+
+
+def _unpacked(data: bytes) -> dict[bytes, int]:
+    if data[:4] != _MAGIC:
+        raise RanksError("no packed ranks: the file does not begin with RNK1")
+    count, exceptions = struct.unpack_from("<II", data, 4)
+    pairs = struct.unpack_from(f"<{2 * exceptions}I", data, 12)
+    place = 12 + 8 * exceptions
+    (packed_lengths,) = struct.unpack_from("<I", data, place)
+    place += 4
+    lengths = lzma.decompress(data[place : place + packed_lengths])
+    text = lzma.decompress(data[place + packed_lengths :])
+    ends = list(accumulate(lengths))
+    if len(lengths) != count or (ends and ends[-1] != len(text)):
+        raise RanksError(f"packed ranks are broken: {len(lengths):,} of {count:,} tokens")
+    rank_of = dict(zip(pairs[::2], pairs[1::2], strict=True))
+    return {
+        text[end - length : end]: rank_of.get(index, index)
+        for index, (end, length) in enumerate(zip(ends, lengths, strict=True))
+    }
