@@ -21,13 +21,14 @@ from swecli.core.protocol.events import (
     ItemCompleted,
     ItemKind,
     ItemStarted,
+    ItemsOffloaded,
     ItemStatus,
     ModelResponded,
     Rewound,
     SessionStarted,
     ViewEntry,
 )
-from swecli.core.protocol.messages import Part, ToolCallPart
+from swecli.core.protocol.messages import Message, Part, ToolCallPart
 
 EntryKind = Literal["user", "text", "reasoning", "call", "result", "opaque"]
 RESULT = ".result"
@@ -84,10 +85,14 @@ class Ledger:
         self.open: dict[str, OpenItem] = {}
         self.responses: dict[str, ModelResponded] = {}
         self.changes: list[FileChanged] = []
+        self.stored: dict[str, str] = {}
+        """References of results that are stored outside of the context, by item."""
         self.view: tuple[ViewEntry, ...] = ()
         self.environment: str = ""
         self.revision: int = 0
         """Changes with each change of the view."""
+        self.projected: tuple[int, tuple[Message, ...]] | None = None
+        """The messages of the view, with the revision that they were made of; kept for ``project``."""
         self._undo: list[tuple[str, tuple[ViewEntry, ...]]] = []
         self._redo: list[tuple[str, tuple[ViewEntry, ...]]] = []
         self._response_of: dict[str, str] = {}
@@ -97,6 +102,7 @@ class Ledger:
         match event.body:
             case SessionStarted(environment=environment) if environment and not self.environment:
                 self.environment = environment
+                self.revision += 1
             case ItemStarted(item=item, kind=kind, name=name):
                 self.open[item] = OpenItem(item, kind, name)
             case ItemCheckpointed(item=item, part=part, running=running) if item in self.open:
@@ -108,6 +114,8 @@ class Ledger:
                 self._respond(body, event)
             case FileChanged() as change:
                 self.changes.append(change)
+            case ItemsOffloaded(items=items):
+                self.stored.update((offloaded.item, offloaded.ref) for offloaded in items)
             case Rewound(item=item):
                 self._rewind(item)
             case CompactionCompleted(item=item, view=view):

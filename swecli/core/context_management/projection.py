@@ -37,8 +37,16 @@ def project(ledger: Ledger, view: Sequence[ViewEntry] | None = None) -> tuple[Me
 
     ``view`` takes the place of the ledger's own, to see what a change of it would give.
     """
-    chosen = ledger.view if view is None else view
-    return repair(with_notes(with_environment(_group(ledger, chosen), ledger.environment)))
+    if view is not None:
+        return _project(ledger, view)
+    known = ledger.projected
+    if known is None or known[0] != ledger.revision:
+        known = ledger.projected = (ledger.revision, _project(ledger, ledger.view))
+    return known[1]
+
+
+def _project(ledger: Ledger, view: Sequence[ViewEntry]) -> tuple[Message, ...]:
+    return repair(with_notes(with_environment(_group(ledger, view), ledger.environment)))
 
 
 def _group(ledger: Ledger, view: Sequence[ViewEntry]) -> list[Message]:
