@@ -90,7 +90,7 @@ def test_the_message(arguments: tuple[str, ...], prompt: str, headless: bool) ->
     [
         (("--nonsense",), "unrecognized arguments: --nonsense"),
         (("one", "two"), "unrecognized arguments: two"),
-        (("-m", "gpt-5"), "must be PROVIDER/NAME"),
+        (("-m", ""), "must be PROVIDER/NAME"),
         (("-m", "/x"), "must be PROVIDER/NAME"),
         (("--max-turns", "0"), "no whole number from 1"),
         (("--max-tokens", "-5"), "no whole number from 1"),

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 
-from swecli.core.config.settings import ProviderSettings, Settings
+from swecli.assembly.providers import configured
+from swecli.core.config.model_names import expand
+from swecli.core.config.settings import Settings
 from swecli.core.engine.services import ModelFactory, ModelUnavailable
 from swecli.core.llm.client import HttpModelClient
-from swecli.core.llm.providers import (
-    Overrides,
-    ProviderConfig,
-    ProviderSetupError,
-    default_model,
-    known_providers,
-    resolve,
-)
+from swecli.core.llm.providers import Overrides, ProviderSetupError, default_model, resolve
 from swecli.core.llm.script_format import ScriptError, load_script
 from swecli.core.llm.scripted import ScriptedModel
-from swecli.core.llm.transport import Timeouts
 from swecli.core.llm.types import ModelClient
 from swecli.demo import interpreter
 from swecli.exit_codes import ExitCode
@@ -39,29 +32,56 @@ def chosen_model(options: LaunchOptions, settings: Settings, environment: Mappin
     """
     if options.script is not None:
         return f"{SCRIPTED}/{options.script.stem}"
-    name = settings.model.name or default_model(environment) or None
+    name = main_model(settings, environment)
     if name is None and options.headless:
         raise StartError(NO_MODEL, ExitCode.CONFIG)
     return name
 
 
+def main_model(settings: Settings, environment: Mapping[str, str]) -> str | None:
+    """``provider/name`` of the settings (flags are among them), or of the first provider with a key."""
+    name = settings.model.name or default_model(environment)
+    return expand(name, settings) if name else None
+
+
 def model_factory(options: LaunchOptions, settings: Settings, environment: Mapping[str, str]) -> ModelFactory:
-    """Makes clients for ``provider/name``; ``--base-url`` holds for the model that the session starts with."""
-    custom = [_configured(name, entry) for name, entry in settings.providers.items()]
-    timeouts = Timeouts(first=settings.model.first_token_timeout, idle=settings.model.stall_timeout)
+    """Makes clients for ``provider/name`` or an alias; ``--base-url`` holds for the model that the session starts
+    with."""
+    custom = configured(settings)
     first = chosen_model(options, settings, environment)
 
     def make(model: str) -> ModelClient:
         if options.script is not None:
             return _scripted(options)
-        base_url = options.base_url if options.base_url and model == first else ""
-        overrides = Overrides(base_url=base_url or "", timeouts=timeouts)
+        name = expand(model, settings)
+        overrides = Overrides(
+            base_url=options.base_url if options.base_url and name == first else "",
+            window=settings.models.window.get(name),
+            first_timeout=settings.model.first_token_timeout,
+            idle_timeout=settings.model.stall_timeout,
+        )
         try:
-            return HttpModelClient(resolve(model, environment, custom, overrides))
+            return HttpModelClient(resolve(name, environment, custom, overrides))
         except ProviderSetupError as error:
             raise ModelUnavailable(str(error)) from error
 
     return make
+
+
+def effort_of(settings: Settings, main: str | None) -> Callable[[str], str | None]:
+    """How much the user wants each model to think: what is said of it, else for the main model what is said of
+    that."""
+
+    def effort(model: str) -> str | None:
+        return settings.models.effort.get(model) or (settings.model.effort if model == main else None)
+
+    return effort
+
+
+def side_models(settings: Settings) -> dict[str, str]:
+    """The models for work beside the conversation, as far as they are set."""
+    roles = {"summary": settings.model.summary, "small": settings.model.small}
+    return {work: expand(name, settings) for work, name in roles.items() if name is not None}
 
 
 def _scripted(options: LaunchOptions) -> ModelClient:
@@ -77,19 +97,3 @@ async def _real_pause(seconds: float) -> None:
     import asyncio
 
     await asyncio.sleep(seconds)
-
-
-def _configured(name: str, entry: ProviderSettings) -> ProviderConfig:
-    """A provider of the settings: a new one, or a built-in one with some fields changed."""
-    known = known_providers().get(name)
-    base = known or ProviderConfig(name, "openai-chat", "")
-    changes: dict[str, object] = {
-        "protocol": entry.protocol,
-        "base_url": entry.base_url,
-        "api_key_env": (entry.api_key_env,) if entry.api_key_env else None,
-        "window": entry.window,
-    }
-    headers = {**base.headers, **entry.headers}
-    given = {key: value for key, value in changes.items() if value is not None}
-    local = base.local or (known is None and entry.api_key_env is None)
-    return replace(base, **given, headers=headers, local=local)  # type: ignore[arg-type]

@@ -80,7 +80,7 @@ def _session_options(group: Group) -> None:
 
 
 def _model_options(group: Group) -> None:
-    group.add_argument("-m", "--model", metavar="PROVIDER/NAME")
+    group.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="or an alias of the settings")
     group.add_argument("--base-url", metavar="URL", help="address of the provider's API")
     group.add_argument("--effort", metavar="WORD", help="how much the model thinks, in the provider's word")
 
@@ -171,8 +171,8 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.yolo and arguments.permission_mode == "plan":
         raise UsageError("--yolo runs everything, the plan mode nothing: give one of them")
     model = arguments.model
-    if model is not None and ("/" not in model or not all(model.split("/", 1))):
-        raise UsageError(f"-m {model!r} must be PROVIDER/NAME, for example openai/NAME or anthropic/NAME")
+    if model is not None and not (model and all(model.split("/", 1)) and model.isprintable()):
+        raise UsageError(f"-m {model!r} must be PROVIDER/NAME, for example openai/NAME, or an alias of the settings")
 
 
 def _no_directory(prompts: Sequence[str], cwd: Path) -> None:

@@ -6,6 +6,7 @@ addresses, environment, modes and allow rules is left out with a notice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -15,16 +16,21 @@ from typing import Any, Literal, cast, get_args
 from pydantic import BaseModel, ValidationError
 
 from swecli.core.config.lines import key_lines, line_of
+from swecli.core.config.model_names import unknown_references
+from swecli.core.config.model_settings import DialectSettings, ProviderSettings
 from swecli.core.config.paths import Paths, project_folder
 from swecli.core.config.read_toml import ConfigError, ConfigProblem, read_toml
-from swecli.core.config.settings import ProviderSettings, Settings
+from swecli.core.config.settings import Settings
 
 Scope = Literal["user", "project", "flag"]
 RuleList = Literal["allow", "ask", "deny"]
 
 _ENVIRONMENT = {"SWECLI_MODEL": ("model", "name")}
+_NESTED = ("providers", "models")
+"""Sections whose values are tables of their own."""
 _RULE_LISTS: tuple[RuleList, ...] = get_args(RuleList)
 _SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "user": "user"}
+_USER_OF_ADDRESS = re.compile(r"(?<=://)[^/@\s]+@")
 _SECRET_SHAPED = ("api_key", "apikey", "key", "token", "secret", "password")
 
 Path_ = tuple[str, ...]
@@ -119,7 +125,8 @@ def load(
 
 
 def origins(loaded: Loaded) -> list[tuple[str, str, str]]:
-    """Key, value and origin of every setting as text. Header values may be keys, so only names are shown."""
+    """Key, value and origin of every setting as text. Values of headers and of request bodies may be keys, so only
+    their names are shown, and what stands before the host of an address is left out."""
     rows: list[tuple[str, str, str]] = []
     for section, model in loaded.settings:
         if isinstance(model, BaseModel):
@@ -133,17 +140,29 @@ def origins(loaded: Loaded) -> list[tuple[str, str, str]]:
 def _rows(loaded: Loaded, path: Path_, model: BaseModel) -> list[tuple[str, str, str]]:
     rows: list[tuple[str, str, str]] = []
     for name, value in model:
-        shown = ", ".join(f"{key}: …" for key in value) if isinstance(value, dict) else _shown(value)  # pyright: ignore[reportUnknownVariableType]
-        rows.append((".".join((*path, name)), shown, str(loaded.origins.get((*path, name), Origin("default")))))
+        key = (*path, name)
+        if path == ("models",):
+            named = cast("dict[str, object]", value)
+            rows.extend(_row(loaded, (*key, model_name), item) for model_name, item in named.items())
+        else:
+            rows.append(_row(loaded, key, value))
     return rows
+
+
+def _row(loaded: Loaded, key: Path_, value: object) -> tuple[str, str, str]:
+    return ".".join(key), _shown(value), str(loaded.origins.get(key, Origin("default")))
 
 
 def _shown(value: object) -> str:
     if value is None:
         return "(unset)"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: …" for key in cast("dict[str, object]", value))
+    if isinstance(value, DialectSettings):
+        return ", ".join(f"{key}: {_shown(item)}" for key, item in value.given.items())
     if isinstance(value, tuple):
         return ", ".join(str(item) for item in cast("tuple[object, ...]", value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else _USER_OF_ADDRESS.sub("…@", str(value))
 
 
 # --- one file ------------------------------------------------------------------------------------------------------
@@ -181,9 +200,10 @@ def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> lis
             leaves.append(((section,), content))
             continue
         tables = [((section,), content)]
-        if section == "providers" and isinstance(content, dict):
+        if section in _NESTED and isinstance(content, dict):
             named = cast("dict[str, Any]", content)
-            tables = [((section, name), table) for name, table in named.items()]
+            tables = [((section, name), table) for name, table in named.items() if _known((section, name))]
+            leaves.extend(((section, name), table) for name, table in named.items() if not _known((section, name)))
         for table_path, table in tables:
             if not isinstance(table, dict):
                 line = line_of(lines, table_path)
@@ -210,8 +230,9 @@ def _fields(section: str) -> tuple[str, ...]:
 def _known(key: Path_) -> bool:
     if key[0] not in Settings.model_fields:
         return False
-    depth = 2 if key[0] == "providers" else 1
-    return len(key) <= depth or key[-1] in _fields(key[0])
+    if key[0] == "providers":
+        return len(key) <= 2 or key[2] in _fields(key[0])
+    return len(key) == 1 or key[1] in _fields(key[0])
 
 
 def _loosens(key: Path_) -> bool:
@@ -256,6 +277,11 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
         settings = Settings.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(_problems(error, origin_of)) from None
+    for key, message in unknown_references(settings):
+        origin = origin_of.get(key, Origin("default"))
+        problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {message}"))
+    if problems:
+        raise ConfigError(problems)
     return Loaded(settings, origin_of, tuple(rules), tuple(notices))
 
 

@@ -14,8 +14,9 @@ from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.compaction.working_set import attachments
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import project
+from swecli.core.engine.connection import Connection
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.types import ModelClient
 from swecli.core.protocol.events import (
     CompactionCompleted,
@@ -34,9 +35,10 @@ from swecli.core.protocol.events import (
 class ContextKeeper:
     """Decides before each request whether the view must be compacted, and does it as one transaction."""
 
-    def __init__(self, services: Services, recorder: Recorder) -> None:
+    def __init__(self, services: Services, recorder: Recorder, connection: Connection) -> None:
         self._services = services
         self._recorder = recorder
+        self._connection = connection
         self._compactor = Compactor(services.context, services.compaction)
         self._breaker = Breaker()
         self._told = False
@@ -138,6 +140,7 @@ class ContextKeeper:
             request=prepared.request,
             client=client,
             facts=SessionFacts(recorder.state.mode, recorder.state.todos),
+            summary_client=self._summary_client(),
             focus=focus,
             forced=forced,
             attachments=await asyncio.to_thread(
@@ -158,6 +161,14 @@ class ContextKeeper:
             return None
         self._commit(item, outcome, client)
         return outcome.result
+
+    def _summary_client(self) -> ModelClient | None:
+        """The model for summaries, where there is one of its own; else the model at hand writes them."""
+        try:
+            return self._connection.beside("summary")
+        except ModelUnavailable as error:
+            self._notice(f"The model for summaries can't be used, the one at hand writes it: {error}")
+            return None
 
     def _commit(self, item: str, outcome: Compacted, client: ModelClient) -> None:
         result = outcome.result

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from swecli.core.engine.connection import Connection
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.message_queue import MessageQueue
+from swecli.core.engine.model_choice import ModelChoice
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.requests import Requests
 from swecli.core.engine.results import Results
@@ -20,7 +20,6 @@ from swecli.core.llm.types import ModelClient
 from swecli.core.protocol import commands as c
 from swecli.core.protocol.events import (
     ModeChanged,
-    ModelChanged,
     Notice,
     NoticeLevel,
     Rewound,
@@ -39,7 +38,7 @@ class Dispatcher:
         requests: Requests,
         scheduler: Scheduler,
         keeper: ContextKeeper,
-        connection: Connection,
+        models: ModelChoice,
         results: Results,
     ) -> None:
         self._services = services
@@ -47,7 +46,7 @@ class Dispatcher:
         self._scheduler = scheduler
         self._keeper = keeper
         self._queue = MessageQueue(recorder)
-        self._connection = connection
+        self._models = models
         self._results = results
         self.work = Work(self._ended)
         self.closed = False
@@ -61,7 +60,7 @@ class Dispatcher:
             c.Answer: requests.answer,
             c.SetMode: self._set_mode,
             c.SetModel: self._set_model,
-            c.SetEffort: lambda command: self._announce_model(self._recorder.state.model, command.effort),
+            c.SetEffort: lambda command: models.set_effort(command.effort),
             c.Rewind: self._rewind,
             c.RunShell: lambda command: self._when_idle(
                 lambda _: self.work.begin(run_shell(self._recorder, self._services, self._results, command.command))
@@ -86,7 +85,7 @@ class Dispatcher:
     def _submit(self, command: c.Submit) -> None:
         if self.work.busy:
             self._queue.add(command.text, command.images, steer=False)
-        elif self._connection.client is None:
+        elif self._models.client is None:
             self.notice(
                 "No model is connected; your message was not sent.", "error", "Set a key or use /model; see /help."
             )
@@ -111,20 +110,9 @@ class Dispatcher:
         if self.work.busy:
             self.notice("A turn is running; the model can be changed when it has ended.", "warning")
             return
-        trouble = self._connection.connect(command.model)
+        trouble = self._models.choose(command.model)
         if trouble is not None:
             self.notice(trouble, "error")
-        else:
-            self._announce_model(command.model, self._recorder.state.effort)
-            self._measure()
-
-    def _announce_model(self, model: str, effort: str | None) -> None:
-        client = self._connection.client
-        self._recorder.emit(ModelChanged(model, effort, client.info.window if client else None))
-
-    def _measure(self) -> None:
-        if self._connection.client is not None:
-            self._keeper.measure(self._connection.client)
 
     def _rewind(self, command: c.Rewind) -> None:
         if self.work.busy:
@@ -133,10 +121,10 @@ class Dispatcher:
             self.notice(f"There is no message {command.item!r} in the conversation.", "warning")
         else:
             self._recorder.emit(Rewound(command.item, "chosen by the user"))
-            self._measure()
+            self._models.measure()
 
     def _compact(self, command: c.Compact) -> None:
-        client = self._connection.client
+        client = self._models.client
         if client is None:
             self.notice("No model is connected, so nothing can be measured or summarised.", "warning")
         else:
@@ -146,10 +134,10 @@ class Dispatcher:
         if self.work.busy:
             self.notice("A turn is running; try again when it has ended.", "warning")
         else:
-            action(self._connection.client)
+            action(self._models.client)
 
     def _begin_turn(self, text: str, images: Sequence[ImagePart] = ()) -> None:
-        client = self._connection.client
+        client = self._models.client
         assert client is not None
         self._recorder.turn += 1
         item = self._recorder.new_item("u")
@@ -167,7 +155,7 @@ class Dispatcher:
             )
         # What waits goes on by itself only after work that ended well; otherwise the user decides.
         goes_on = not self.closed and not self.work.interrupted and self._recorder.state.outcome in ("done", "limit")
-        if goes_on and self._connection.client is not None:
+        if goes_on and self._models.client is not None:
             waiting = self._queue.take_first()
             if waiting is not None:
                 self._begin_turn(waiting.text, waiting.images)

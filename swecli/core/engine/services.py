@@ -19,7 +19,7 @@ from swecli.core.tools.registry import ToolRegistry
 
 
 class ModelFactory(Protocol):
-    """Makes a client for ``provider/name``. Raises ``ModelUnavailable`` with what to do."""
+    """Makes a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with what to do."""
 
     def __call__(self, model: str) -> ModelClient: ...
 
@@ -78,6 +78,10 @@ class Services:
     """Bytes up to which output stays in the context."""
     hooks: Hooks = field(default_factory=NoHooks)
     price: Callable[[str, Usage], str | None] = no_price
+    effort: Callable[[str], str | None] = lambda model: None
+    """How much the user wants a model (``provider/name``) to think; None = as the provider does."""
+    side_models: Mapping[str, str] = field(default_factory=lambda: {})
+    """Models for work beside the conversation, by the work's name: "summary" and "small"."""
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep

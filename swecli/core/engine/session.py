@@ -10,6 +10,7 @@ from swecli.core.engine.connection import Connection
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.dispatch import Dispatcher
 from swecli.core.engine.live_view import LiveView
+from swecli.core.engine.model_choice import ModelChoice
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.recovery import recover
 from swecli.core.engine.requests import Requests
@@ -34,12 +35,13 @@ class Session:
         self._services = services
         self._recorder = Recorder(session_id, history, make_log, services.clock)
         requests = Requests(self._recorder)
-        self._connection = Connection(services.make_client)
+        self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, self._recorder, self._model)
         self._scheduler = Scheduler(ToolCalls(services, self._recorder, requests, self._results))
-        self._keeper = ContextKeeper(services, self._recorder)
+        self._keeper = ContextKeeper(services, self._recorder, self._connection)
+        self._models = ModelChoice(services, self._recorder, self._connection, self._keeper)
         self._dispatcher = Dispatcher(
-            services, self._recorder, requests, self._scheduler, self._keeper, self._connection, self._results
+            services, self._recorder, requests, self._scheduler, self._keeper, self._models, self._results
         )
         self._view = LiveView(
             self._recorder, services, lambda: self._connection.client, lambda: self._dispatcher.work.busy
@@ -68,11 +70,9 @@ class Session:
         name = model or self._recorder.state.model
         cwd, mode = str(self._services.workspace.cwd), self._services.policy.mode
         self._recorder.emit(SessionStarted(cwd, name, mode, self._services.version, resumed, environment))
-        trouble = self._connection.connect(name) if name else None
+        trouble = self._models.start(name) if name else None
         if trouble is not None:
             self.notice(trouble, "error")
-        elif self._connection.client is not None:
-            self._keeper.measure(self._connection.client)
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
         """A line for the user from outside of the engine (start-up, store)."""
@@ -107,7 +107,7 @@ class Session:
 
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
         """One question outside of the conversation; None (and a Notice) when it failed."""
-        client = self._connection.client
+        client = self._models.beside("small")
         if client is None:
             return None
         return await ask_model(self._recorder, client, system, prompt, max_output_tokens)

@@ -70,6 +70,11 @@ class HttpModelClient:
     def info(self) -> ModelInfo:
         return self._config.info
 
+    @property
+    def config(self) -> ClientConfig:
+        """What the client was made from."""
+        return self._config
+
     async def close(self) -> None:
         """Release connections."""
         await self._transport.close()

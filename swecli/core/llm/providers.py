@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from swecli.core.llm.base_url import host_of, is_local, normalise
 from swecli.core.llm.client import ClientConfig
@@ -49,7 +50,7 @@ class ProviderConfig:
 
     Without a ``protocol`` the address decides: Responses at OpenAI's own host, Chat Completions anywhere else.
     ``api_key_env`` are names of variables, the first that is set counts; ``headers`` are sent with each
-    request. ``window`` and ``max_output`` (tokens) override what is known of its models.
+    request. ``window`` and ``max_output`` (tokens) override what is known of its models, ``quirks`` its dialect.
     """
 
     name: str
@@ -63,6 +64,8 @@ class ProviderConfig:
     """Needs no key."""
     window: int | None = None
     max_output: int | None = None
+    quirks: Mapping[str, Any] = field(default_factory=lambda: {}, repr=False)
+    """Fields of the dialect that are otherwise than the tables say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,9 @@ class Overrides:
     window: int | None = None
     max_output: int | None = None
     timeouts: Timeouts | None = None
+    first_timeout: float | None = None
+    idle_timeout: float | None = None
+    """Seconds to the first and between two meaningful events; come before ``timeouts``."""
 
 
 def resolve(
@@ -116,9 +122,14 @@ def resolve(
     if max_output is not None:
         info = replace(info, max_output=max_output)
     origin = Origin(protocol, host_of(address), model)
-    dialect = find_dialect(protocol, origin.host, model)
+    dialect = replace(find_dialect(protocol, origin.host, model), **provider.quirks)
     target = Target(origin, dialect, provider.name, info.window, info.max_output)
-    timeouts = chosen.timeouts or (LOCAL_TIMEOUTS if is_local(address) else Timeouts())
+    usual = chosen.timeouts or (LOCAL_TIMEOUTS if is_local(address) else Timeouts())
+    timeouts = replace(
+        usual,
+        first=chosen.first_timeout if chosen.first_timeout is not None else usual.first,
+        idle=chosen.idle_timeout if chosen.idle_timeout is not None else usual.idle,
+    )
     return ClientConfig(info, target, address, headers, provider.api_key_env, timeouts)
 
 

@@ -88,7 +88,7 @@ class SetMode:
 
 @dataclass(frozen=True, slots=True)
 class SetModel:
-    """``model`` is ``provider/name``."""
+    """``model`` is ``provider/name``, an alias of the settings, or a name at the present provider."""
 
     model: str
     type: Literal["set_model"] = field(default="set_model", kw_only=True)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pydantic
 import pytest
 
-from swecli.core.config.settings import ProviderSettings, Settings
+from swecli.core.config.model_settings import DialectSettings, ProviderSettings
+from swecli.core.config.settings import Settings
+from swecli.core.llm.dialects import Dialect
 
 FOLDER = Path(__file__).parents[3] / ".swecli.example"
 TEXT = (FOLDER / "config.toml").read_text()
@@ -24,13 +28,19 @@ def keys(text: str) -> set[str]:
 
 
 def uncommented() -> str:
-    return re.sub(r"^# (?=\[|[a-z_]+ = )", "", TEXT, flags=re.MULTILINE)
+    return re.sub(r'^# (?=\[|[a-z_]+ = |"[^"]+" = )', "", TEXT, flags=re.MULTILINE)
+
+
+def read(text: str) -> dict[str, Any]:
+    data = tomllib.loads(text)
+    for rules in ("allow", "ask", "deny"):
+        data["approval"][rules] = tuple(data["approval"][rules])
+    data["model"]["fallback"] = tuple(data["model"]["fallback"])
+    return data
 
 
 def test_it_is_the_defaults() -> None:
-    data = tomllib.loads(TEXT)
-    for rules in ("allow", "ask", "deny"):
-        data["approval"][rules] = tuple(data["approval"][rules])
+    data = read(TEXT)
     assert Settings.model_validate(data) == Settings()
 
 
@@ -45,11 +55,22 @@ def test_it_names_every_key_and_no_other() -> None:
 
 
 def test_the_examples_of_unset_keys_are_valid() -> None:
-    data = tomllib.loads(uncommented())
-    for rules in ("allow", "ask", "deny"):
-        data["approval"][rules] = tuple(data["approval"][rules])
+    data = read(uncommented())
     shown = Settings.model_validate(data)
     assert shown.providers["local"].window == 32768
+    assert shown.models.window == {"ollama/qwen3-coder": 65536}
+
+
+def test_every_flag_of_a_dialect_is_named_and_is_one() -> None:
+    """The settings can't import the dialects, so their words are written twice."""
+    theirs = {field.name: field.type for field in fields(Dialect)}
+    for name in DialectSettings.model_fields:
+        assert re.search(rf"^# .*\b{name}\b", TEXT, re.MULTILINE), name
+        assert name in theirs
+    known = get_type_hints(Dialect)
+    for name, hint in get_type_hints(DialectSettings).items():
+        words = set(get_args(get_args(hint)[0]))
+        assert words <= set(get_args(known[name])) or name == "body", name
 
 
 @pytest.mark.parametrize("line", ["logs/", "config.local.toml"])

@@ -208,9 +208,15 @@ def make_services(model: ScriptedModel, tools: Sequence[AnyTool], cwd: Path, **c
 
 @asynccontextmanager
 async def bench(
-    script: str, cwd: Path, *, history: Sequence[Event] = (), tools: Sequence[AnyTool] = (), **changes: Any
+    script: str,
+    cwd: Path,
+    *,
+    history: Sequence[Event] = (),
+    tools: Sequence[AnyTool] = (),
+    name: str = "scripted/test",
+    **changes: Any,
 ) -> AsyncIterator[Bench]:
-    """A running session over the script's steps."""
+    """A running session over the script's steps; ``name`` is the model that it begins with."""
     gates = Gates()
     model = ScriptedModel(parse_script(script))
     everything = [Peek(gates), Poke(gates), Shell(gates), *tools]
@@ -227,7 +233,7 @@ async def bench(
                 made.allow(event.body)
 
     follower = asyncio.create_task(follow())
-    session.start("scripted/test", "Date: 2026-01-01")
+    session.start(name, "Date: 2026-01-01")
     try:
         yield made
     finally:

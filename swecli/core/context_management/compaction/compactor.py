@@ -52,6 +52,8 @@ class Job:
     forced: bool = False
     """No request fits any more: a hook can't cancel it."""
     when: str = ""
+    summary_client: ModelClient | None = None
+    """Writes the summary in place of ``client``."""
     attachments: tuple[Attachment, ...] = ()
 
 
@@ -106,7 +108,7 @@ class Compactor:
         attempt = _Attempt(
             ledger, job, EntrySizes(self._context.monitor, info), Allowances.of(before.effective), before
         )
-        summarizer = Summarizer(job.client, self.options.summarization, sleep)
+        summarizer = Summarizer(job.client, self.options.summarization, sleep, job.summary_client)
         summary: Summary | None = None
         view = self._without_model(attempt)
         if view is None and own_summary is not None:

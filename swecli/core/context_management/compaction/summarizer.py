@@ -38,9 +38,10 @@ class Summarizer:
         client: ModelClient,
         options: SummarizationStrategy | None,
         sleep: Callable[[float], Awaitable[None]],
+        other: ModelClient | None = None,
     ) -> None:
         self._client = client
-        self._other = options.summarize_with if options else None
+        self._other = other or (options.summarize_with if options else None)
         self._sleep = sleep
 
     async def summarize(self, request: ModelRequest, focus: str, max_tokens: int, effective: int) -> Summary:

@@ -1,0 +1,91 @@
+"""Which model answers: what the user chose, how much it thinks, and which one does the work beside."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from swecli.core.engine.connection import Connection
+from swecli.core.engine.context_keeper import ContextKeeper
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import ModelUnavailable, Services
+from swecli.core.llm.types import ModelClient
+from swecli.core.protocol.events import CacheBreak, ModelChanged, Notice
+from swecli.core.protocol.usage import Usage
+
+
+class ModelChoice:
+    """Connects models and tells of it in events. All of it between turns, unless said otherwise."""
+
+    def __init__(self, services: Services, recorder: Recorder, connection: Connection, keeper: ContextKeeper) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._connection = connection
+        self._keeper = keeper
+
+    @property
+    def client(self) -> ModelClient | None:
+        """The client of the model that answers; None while none is connected."""
+        return self._connection.client
+
+    def start(self, model: str) -> str | None:
+        """Connect the model that the session begins with. Returns what is wrong, if anything."""
+        trouble = self._connection.connect(model)
+        if trouble is None:
+            effort = self._services.effort(self._ref)
+            if effort is not None and effort != self._recorder.state.effort:
+                self._announce(effort)
+            self.measure()
+        return trouble
+
+    def choose(self, model: str) -> str | None:
+        """Switch to ``provider/name``, an alias, or a name at the present provider. Returns what is wrong, if
+        anything; then nothing has changed."""
+        before = self._connection.client
+        trouble = self._connection.connect(model)
+        if trouble is not None and "/" not in model and before is not None:
+            trouble = self._connection.connect(f"{before.info.provider}/{model}")
+        if trouble is not None:
+            return trouble
+        self._announce(self._services.effort(self._ref))
+        self.measure()
+        if before is not None and before.info.ref != self._ref:
+            self._tell_price(before.info.ref)
+        return None
+
+    def set_effort(self, effort: str | None) -> None:
+        """How much the model thinks from the next request on."""
+        self._announce(effort)
+
+    def beside(self, work: str) -> ModelClient | None:
+        """The client for work of this name beside the conversation: that of its own model, or the one at hand."""
+        try:
+            return self._connection.beside(work) or self._connection.client
+        except ModelUnavailable as error:
+            text = f"The {work} model can't be used, the one at hand answers: {error}"
+            self._recorder.emit(Notice(text, "warning", "model"))
+            return self._connection.client
+
+    def measure(self) -> None:
+        """Publish the size of the context for the model at hand."""
+        if self._connection.client is not None:
+            self._keeper.measure(self._connection.client)
+
+    @property
+    def _ref(self) -> str:
+        return self._connection.client.info.ref if self._connection.client is not None else ""
+
+    def _announce(self, effort: str | None) -> None:
+        client = self._connection.client
+        model = client.info.ref if client is not None else self._recorder.state.model
+        self._recorder.emit(ModelChanged(model, effort, client.info.window if client is not None else None))
+
+    def _tell_price(self, before: str) -> None:
+        """A switch in the middle of a conversation loses the provider's cache of it: say what that costs."""
+        budget = self._recorder.state.budget
+        if not self._recorder.ledger.view or budget is None:
+            return
+        self._recorder.emit(CacheBreak(f"the model was switched from {before} to {self._ref}", budget.used))
+        price = self._services.price(self._ref, Usage(input_total=budget.used, output_total=0))
+        costs = f", about ${Decimal(price):.2f}" if price is not None else "; its price is not known"
+        text = f"{self._ref} reads the conversation anew: about {budget.used:,} tokens without cache{costs}."
+        self._recorder.emit(Notice(text, "info", "model"))

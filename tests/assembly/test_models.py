@@ -1,0 +1,95 @@
+"""From settings to clients: aliases, the user's own providers, what holds for single models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swecli.assembly.models import chosen_model, effort_of, main_model, model_factory, side_models
+from swecli.core.config.settings import Settings
+from swecli.core.engine.services import ModelUnavailable
+from swecli.core.llm.client import HttpModelClient
+from swecli.launch import LaunchOptions, StartError
+
+OPTIONS = LaunchOptions(Path("/work"))
+KEYS = {"OPENAI_API_KEY": "k", "OFFICE_KEY": "o"}
+
+
+def settings(**sections: Any) -> Settings:
+    return Settings.model_validate(sections)
+
+
+def client(reference: str, chosen: Settings, options: LaunchOptions = OPTIONS) -> HttpModelClient:
+    made = model_factory(options, chosen, KEYS)(reference)
+    assert isinstance(made, HttpModelClient)
+    return made
+
+
+OFFICE = {
+    "protocol": "openai-chat",
+    "base_url": "https://models.example.com/v1",
+    "api_key_env": "OFFICE_KEY",
+    "window": 50_000,
+    "max_output": 4_000,
+    "dialect": {"max_tokens_field": "max_completion_tokens", "body": {"top_k": 20}},
+}
+
+
+def test_a_provider_of_the_user_has_its_window_and_its_dialect() -> None:
+    config = client("office/m", settings(providers={"office": OFFICE})).config
+    assert (config.info.window, config.info.max_output, config.info.window_source) == (50_000, 4_000, "user")
+    assert config.target.dialect.max_tokens_field == "max_completion_tokens"
+    assert config.target.dialect.body == {"top_k": 20}
+
+
+def test_the_window_of_one_model_comes_before_that_of_its_provider() -> None:
+    chosen = settings(providers={"office": OFFICE}, models={"window": {"office/m": 9_000}})
+    assert client("office/m", chosen).info.window == 9_000
+    assert client("office/n", chosen).info.window == 50_000
+
+
+def test_an_alias_is_the_model_that_it_names() -> None:
+    chosen = settings(model={"name": "quick"}, models={"aliases": {"quick": "openai/gpt-x"}})
+    assert chosen_model(OPTIONS, chosen, {}) == "openai/gpt-x"
+    assert client("quick", chosen).info.ref == client("main", chosen).info.ref == "openai/gpt-x"
+    with pytest.raises(ModelUnavailable, match="provider/name"):
+        client("slow", chosen)
+
+
+def test_a_base_url_of_the_command_line_holds_for_the_first_model_only() -> None:
+    chosen = settings(model={"name": "openai/a"})
+    options = LaunchOptions(Path("/work"), base_url="http://127.0.0.1:1/v1")
+    assert client("main", chosen, options).config.base_url == "http://127.0.0.1:1/v1"
+    assert client("openai/b", chosen, options).config.base_url == "https://api.openai.com/v1"
+
+
+def test_a_local_server_may_think_for_long_before_its_first_word() -> None:
+    local = settings(providers={"mine": {"base_url": "http://127.0.0.1:9/v1"}})
+    assert client("mine/m", local).config.timeouts.first == 3600
+    assert client("mine/m", local).config.timeouts.idle == 120
+    assert (client("openai/m", settings()).config.timeouts.first or 0) <= 600
+    patient = settings(model={"first_token_timeout": 7.0, "stall_timeout": 8.0})
+    assert (client("openai/m", patient).config.timeouts.first, client("openai/m", patient).config.timeouts.idle) == (
+        7,
+        8,
+    )
+
+
+def test_effort_is_that_of_the_model_else_for_the_main_model_the_general_one() -> None:
+    chosen = settings(model={"name": "a/b", "effort": "low"}, models={"effort": {"c/d": "high"}})
+    effort = effort_of(chosen, main_model(chosen, {}))
+    assert (effort("a/b"), effort("c/d"), effort("e/f")) == ("low", "high", None)
+
+
+def test_models_for_work_beside_the_conversation() -> None:
+    assert side_models(settings()) == {}
+    chosen = settings(model={"summary": "x", "small": "summary"}, models={"aliases": {"x": "a/b"}})
+    assert side_models(chosen) == {"summary": "a/b", "small": "a/b"}
+
+
+def test_without_any_model_a_run_without_a_screen_says_what_to_do() -> None:
+    assert chosen_model(OPTIONS, settings(), {}) is None
+    with pytest.raises(StartError, match="OPENAI_API_KEY"):
+        chosen_model(LaunchOptions(Path("/work"), headless=True), settings(), {})

@@ -1,0 +1,116 @@
+"""Switching models, how much they think, and models for work beside the conversation."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from swecli.core.engine.services import ModelUnavailable
+from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.types import ModelClient
+from swecli.core.protocol.commands import Compact, SetEffort, SetModel
+from swecli.core.protocol.events import CacheBreak, CompactionCompleted, ModelChanged, Notice
+from swecli.core.protocol.usage import Usage
+from tests.core.engine.support import Bench, bench, until
+
+ONE = '[[step]]\ntext = "one"\n[[step]]\ntext = "two"'
+
+
+class Family:
+    """Several scripted models by name; ``made`` are those that were asked for."""
+
+    def __init__(self, **scripts: str) -> None:
+        self.models = {
+            name: ScriptedModel(parse_script(f'name = "{name}"\n{text}'), provider="p")
+            for name, text in scripts.items()
+        }
+        self.made: list[str] = []
+
+    def __call__(self, name: str) -> ModelClient:
+        self.made.append(name)
+        if name.removeprefix("p/") not in self.models or "/" not in name:
+            raise ModelUnavailable(f"there is no {name}")
+        return self.models[name.removeprefix("p/")]
+
+
+def family_bench(family: Family, cwd: Path, **changes: Any) -> Any:
+    return bench("", cwd, make_client=family, name="p/main", **changes)
+
+
+def notices(b: Bench, topic: str = "model") -> list[str]:
+    return [body.text for body in b.bodies(Notice) if body.topic == topic]
+
+
+async def test_a_switch_in_the_middle_says_what_the_lost_cache_costs(tmp_path: Path) -> None:
+    family = Family(main=ONE, other=ONE)
+
+    def price(model: str, usage: Usage) -> str | None:
+        return str(Decimal(usage.input_total or 0) / 1000) if model == "p/other" else None
+
+    async with family_bench(family, tmp_path, price=price) as b:
+        b.send(SetModel("p/main"))
+        await b.say("hi")
+        assert notices(b) == []
+        b.send(SetModel("p/other"))
+        await until(lambda: bool(notices(b)))
+        used = b.bodies(CacheBreak)[0].tokens
+        assert used > 0
+        assert f"{used:,} tokens without cache, about ${used / 1000:.2f}" in notices(b)[0]
+        await b.say("again")
+        assert [message.text for message in family.models["other"].requests[0].messages][-2:] == ["one", "again"]
+        b.send(SetModel("p/main"))
+        await until(lambda: len(notices(b)) == 2)
+        assert "its price is not known" in notices(b)[1]
+
+
+async def test_a_name_alone_is_one_of_the_same_provider(tmp_path: Path) -> None:
+    async with family_bench(Family(main=ONE, other=ONE), tmp_path) as b:
+        b.send(SetModel("other"))
+        await until(lambda: b.session.view.model is not None and b.session.view.model.ref == "p/other")
+        b.send(SetModel("nothing"))
+        await until(lambda: any("there is no p/nothing" in text for text in notices(b, "session")))
+        assert b.session.view.model.ref == "p/other"
+        assert [body.model for body in b.bodies(ModelChanged)] == ["p/other"]
+
+
+async def test_each_model_thinks_as_the_user_wants_it_to(tmp_path: Path) -> None:
+    family = Family(main=ONE, other=ONE)
+    async with family_bench(family, tmp_path, effort={"p/main": "high"}.get) as b:
+        await b.say("hi")
+        assert family.models["main"].requests[0].effort == "high"
+        b.send(SetEffort("low"))
+        await b.say("hi")
+        assert family.models["main"].requests[1].effort == "low"
+        b.send(SetModel("p/other"))
+        await b.say("hi")
+        assert family.models["other"].requests[0].effort is None
+
+
+async def test_work_beside_the_conversation_has_its_own_model(tmp_path: Path) -> None:
+    family = Family(main=ONE, small='[[step]]\ntext = "small talk"')
+    async with family_bench(family, tmp_path, side_models={"small": "p/small"}) as b:
+        assert await b.session.ask_model("s", "q") == "small talk"
+        assert family.models["main"].requests == []
+    assert family.made == ["p/main", "p/small"]
+
+
+async def test_a_model_beside_that_can_not_be_used_is_replaced_by_the_one_at_hand(tmp_path: Path) -> None:
+    async with family_bench(Family(main=ONE), tmp_path, side_models={"small": "p/small"}) as b:
+        assert await b.session.ask_model("s", "q") == "one"
+        await until(lambda: bool(notices(b)))
+        assert "there is no p/small" in notices(b)[0]
+
+
+async def test_summaries_are_written_by_the_model_for_summaries(tmp_path: Path) -> None:
+    answers = "\n".join(f'[[step]]\ntext = "{"long answer " * 800}"' for _ in range(3))
+    summary = f'[[step]]\ntext = "{"The user wants it done; it is half done. " * 20}"'
+    family = Family(main=answers, summary=summary)
+    async with family_bench(family, tmp_path, side_models={"summary": "p/summary"}) as b:
+        for _ in range(3):
+            await b.say("go on")
+        b.send(Compact())
+        await until(lambda: bool(b.bodies(CompactionCompleted)), "compaction")
+        assert len(family.models["summary"].requests) == 1
+        assert len(family.models["main"].requests) == 3
