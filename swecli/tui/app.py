@@ -67,6 +67,7 @@ class SwecliApp(KeyActions, inherit_bindings=True):
         self._opened = opened
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self._redraw: Timer | None = None
+        self._welcome = False
         self.clock = clock
         self.failure: SessionNotOpened | None = None
         """Why there was no session, if there was none."""
@@ -151,16 +152,21 @@ class SwecliApp(KeyActions, inherit_bindings=True):
         return compat.writer_depth(self)
 
     def session_opened(self) -> None:
-        view = self.stage.link.view
-        if view is not None and view.model is None:
-            self.transcript.show(connect.blocks(os.environ), "Welcome to swecli")
+        self._welcome = True
         self.show_state()
         self._opened()
 
     def show_events(self, batch: Sequence[Event]) -> None:
         self.transcript.apply(batch)
+        view = self.stage.link.view
+        if self._welcome and view is not None:
+            self._welcome = False
+            if view.model is None:
+                self.transcript.show(connect.blocks(os.environ), "Welcome to swecli")
 
     def show_state(self) -> None:
+        if not self.screen_stack:  # the session outlives the screen for a moment
+            return
         state, opened = self.stage.state, self.stage.opened
         self.activity.show(state, starting=not opened)
         self.status.show(self.stage.facts())

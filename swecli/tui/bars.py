@@ -55,7 +55,6 @@ class ActivityLine(LineWidget):
         self._flash = ""
         self._timer: Timer | None = None
         self._flash_timer: Timer | None = None
-        self._frame = 0
 
     def show(self, state: UiState, *, starting: bool) -> None:
         """Take the newest state."""
@@ -84,7 +83,8 @@ class ActivityLine(LineWidget):
         what, stop = activity.describe(self._state, now=self._clock())
         if not what:
             return Content("")
-        mark = "●" if self._still else activity.FRAMES[self._frame % len(activity.FRAMES)]
+        frame = int(self._clock() / SPIN) % len(activity.FRAMES)
+        mark = "●" if self._still else activity.FRAMES[frame]
         line = Content(f"{mark} {safe_line(what)}")
         rest = Content(f" · {stop}" if stop else "").stylize(muted)
         return line.truncate(max(1, width - rest.cell_length), ellipsis=True) + rest
@@ -92,14 +92,10 @@ class ActivityLine(LineWidget):
     def _tick_if_needed(self) -> None:
         wanted = (self._state.busy or bool(self._state.running)) and self.app.app_focus
         if wanted and self._timer is None:
-            self._timer = self.set_interval(1.0 if self._still else SPIN, self._tick)
+            self._timer = self.set_interval(1.0 if self._still else SPIN, self.refresh)
         elif not wanted and self._timer is not None:
             self._timer.stop()
             self._timer = None
-
-    def _tick(self) -> None:
-        self._frame += 1
-        self.refresh()
 
     def _unflash(self) -> None:
         self._flash = ""

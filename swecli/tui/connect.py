@@ -26,13 +26,14 @@ def blocks(environ: Mapping[str, str]) -> tuple[DisplayBlock, ...]:
     else:
         seen = TextBlock("No provider's key or address was found in your environment.", "warning")
     return (
-        TextBlock("No model is connected yet. What you type stays here until there is one."),
+        TextBlock("No model is connected yet, so messages are not sent."),
         seen,
         TextBlock(
-            "Connect one, then start again:\n"
-            "  export OPENAI_API_KEY=…       swecli -m openai/MODEL\n"
-            "  export ANTHROPIC_API_KEY=…    swecli -m anthropic/MODEL\n"
-            "  export OPENAI_BASE_URL=http://localhost:11434/v1    any OpenAI-compatible server\n"
-            "Or try it without any: swecli demo"
+            "To connect one, set its key and name the model:\n"
+            "  OPENAI_API_KEY=…     swecli -m openai/MODEL\n"
+            "  ANTHROPIC_API_KEY=…  swecli -m anthropic/MODEL\n"
+            "Any OpenAI-compatible server, a local one too:\n"
+            "  OPENAI_BASE_URL=http://localhost:11434/v1  swecli -m openai/MODEL\n"
+            "To see how it works without any: swecli demo"
         ),
     )

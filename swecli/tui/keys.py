@@ -90,6 +90,8 @@ class KeyActions(App[int], inherit_bindings=False):
         self.talk.next_mode()
 
     def action_redraw(self) -> None:
+        if not self.screen_stack:  # a timer may fire while the program ends
+            return
         self.screen.refresh(layout=True)
         for widget in self.screen.walk_children():
             widget.refresh()

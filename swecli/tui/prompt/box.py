@@ -114,6 +114,8 @@ class Prompt(Vertical):
         """Bring what depends on the session up to date. While it is busy, Tab queues."""
         self._busy = busy
         placeholder = (STEERING if busy else PLACEHOLDER) if opened else STARTING
+        if self.app.size.width < len(placeholder) + 4:
+            placeholder = placeholder.partition(" · ")[0]
         if placeholder != self._placeholder:
             self._placeholder = placeholder
             self.editor.placeholder = Content(placeholder)

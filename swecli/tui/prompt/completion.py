@@ -49,7 +49,7 @@ def token_before(text: str, row: int, column: int) -> Token | None:
 
 
 def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
-    """Slash commands for ``query``: by name, then by alias, prefix first."""
+    """Slash commands for ``query``: by name, then by alias, prefix first; all as they are listed for none."""
     ranked: list[tuple[tuple[int, int, str], SlashCommand]] = []
     for command in known:
         ranks = [score(query, command.name)]
@@ -59,7 +59,8 @@ def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
         found = [rank for rank in ranks if rank is not None]
         if found:
             ranked.append((min(found), command))
-    ranked.sort(key=lambda entry: entry[0] if query else (0, 0, entry[1].name))
+    if query:
+        ranked.sort(key=lambda entry: entry[0])
     return [
         Suggestion(
             f"/{command.name}{' ' + command.arguments if command.arguments else ''}",

@@ -170,7 +170,7 @@ def test_the_token_before_the_cursor(text: str, row: int, column: int, expected:
 def test_commands_are_ranked_by_prefix_then_alias_then_letters() -> None:
     assert [entry.insert for entry in completion.commands("mode", COMMANDS)] == ["/mode ", "/model"]
     assert [entry.insert for entry in completion.commands("tok", COMMANDS)] == ["/context"]
-    assert [entry.insert for entry in completion.commands("", COMMANDS)] == ["/clear", "/context", "/mode ", "/model"]
+    assert [entry.insert for entry in completion.commands("", COMMANDS)] == ["/context", "/clear", "/mode ", "/model"]
     assert [entry.begins for entry in completion.commands("cntx", COMMANDS)] == [False]
     assert completion.commands("xyz", COMMANDS) == []
 

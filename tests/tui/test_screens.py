@@ -1,0 +1,155 @@
+"""Whole screens as text, at four sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.blocks import DiffBlock, FileEntry, FileListBlock, TerminalBlock, Todo
+from swecli.core.protocol.events import (
+    Body,
+    Budget,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemStarted,
+    Option,
+    PermissionRequested,
+    Question,
+    QuestionAsked,
+    TodosChanged,
+    TurnEnded,
+)
+from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.usage import Usage
+from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.golden import check
+from tests.tui.support import Running, Session, running
+
+OLD = "def price(pens):\n    if pens > 10:\n        return 95\n    return 100\n"
+NEW = OLD.replace("> 10", ">= 10")
+EDIT = DiffBlock("shop/pricing.py", OLD, NEW)
+ANSWER = "Fixed: **ten** pens are cheaper now.\n\n| pens | price |\n|---|---|\n| 9 | 100 |\n| 10 | 95 |\n"
+
+
+def tool(item: str, name: str, title: str) -> tuple[Body, Body]:
+    call = ToolCallPart(item, name, "{}")
+    return ItemStarted(item, "tool", name), ItemCheckpointed(item, call, title, running=True)
+
+
+def user(text: str) -> tuple[Body, Body]:
+    return ItemStarted("u1", "user"), ItemCompleted("u1", "ok", (TextPart(text),))
+
+
+def found(item: str) -> ItemCompleted:
+    entries = FileListBlock((FileEntry("shop/pricing.py", 2, "if pens > 10:"),), 1)
+    return ItemCompleted(item, "ok", (ToolResultPart(item, "search", "x"),), (entries,), "1 match in 1 file", 0.2)
+
+
+TODOS = TodosChanged((Todo("find it", "completed"), Todo("fix it", "in_progress"), Todo("run the tests")))
+WORK: tuple[Body, ...] = (
+    *user("Ten pens get no discount. Please fix that."),
+    TODOS,
+    ItemStarted("r1", "reasoning"),
+    ItemCompleted("r1", "ok", (ReasoningPart("The comparison must be wrong."),), duration=2.0),
+    *tool("t1", "search", "'pens' in shop/"),
+    found("t1"),
+)
+CHANGED = ItemCompleted("t2", "ok", (ToolResultPart("t2", "edit_file", "ok"),), (EDIT,), "+1 -1", 0.1)
+DONE: tuple[Body, ...] = (
+    *WORK,
+    *tool("t2", "edit_file", "shop/pricing.py"),
+    CHANGED,
+    ItemStarted("a1", "text"),
+    ItemCompleted("a1", "ok", (TextPart(ANSWER),)),
+    TurnEnded("done", duration=12.0),
+)
+ASK = PermissionRequested(
+    "p1", "t2", "edit_file", "shop/pricing.py", (EDIT,), "Edits ask in this mode.", "hash", "Edit(/shop/pricing.py)"
+)
+RUN = PermissionRequested(
+    "p2",
+    "t3",
+    "run_command",
+    "make test",
+    (TerminalBlock("make test", "", cwd="/work"),),
+    "Commands ask in this mode.",
+    "hash",
+    "Bash(make test)",
+)
+QUESTION = QuestionAsked(
+    "q1", "t4", (Question("Which price?", (Option("95", "as in the README"), Option("90")), header="Price"),)
+)
+
+Scene = Callable[[Running], Awaitable[None]]
+
+
+async def welcome(it: Running) -> None:
+    await it.shows("swecli demo")
+
+
+async def conversation(it: Running) -> None:
+    await it.say("go")
+    await it.shows("done in 12.0s")
+
+
+async def busy(it: Running) -> None:
+    await it.say("go")
+    await it.until(lambda: it.app.stage.state.running)
+    await it.press("ctrl+t")
+    await it.say("use integers")
+    await it.type("then write a changelog entry")
+    await it.press("tab")
+    await it.shows("use integers")
+    await it.until(lambda: len(it.app.stage.state.queue) == 2)
+
+
+async def suggestions(it: Running) -> None:
+    await it.press("slash")
+    await it.until(lambda: it.app.prompt.suggestions.is_open)
+
+
+async def change(it: Running) -> None:
+    await it.say("go")
+    await it.until(lambda: it.app.slot.panel)
+
+
+async def question(it: Running) -> None:
+    await it.say("go")
+    await it.shows("Which price?")
+
+
+SCENES: dict[str, tuple[tuple[Body, ...], Scene]] = {
+    "welcome": ((), welcome),
+    "conversation": (DONE, conversation),
+    "busy": ((*WORK, *tool("t2", "run_command", "make test"), WAIT_FOR_INTERRUPT), busy),  # type: ignore[arg-type]
+    "suggestions": ((), suggestions),
+    "change": ((*WORK, *tool("t2", "edit_file", "shop/pricing.py")[:1], ASK), change),
+    "command": ((*WORK, RUN), change),
+    "question": ((*WORK, QUESTION), question),
+}
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("scene", SCENES)
+async def test_screen(scene: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "OLLAMA_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    bodies, act = SCENES[scene]
+    session = Session(bodies, model=scene != "welcome")
+    if scene != "welcome":
+        session.view.model = ModelInfo("anthropic", "sonnet-5", 128_000)
+        session.view.budget = Budget((), 54_000, 55_000, 120_000, 128_000, 8_000, "ok", "measured")
+        session.view.last_usage = Usage(input_total=1000, cache_read=930)
+    async with running(session=session, size=size, branch=lambda: "main*") as it:
+        await it.until(lambda: "main*" in it.screen() or size[0] < 80)
+        await act(it)
+        await it.pilot.pause()
+        text = it.screen()
+        assert len(text.split("\n")) == size[1]
+        assert "sk-secret" not in text
+        check(f"{scene}-{size[0]}x{size[1]}", text)

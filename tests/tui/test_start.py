@@ -1,0 +1,92 @@
+"""What is loaded before the first frame, and how the terminal is taken and given back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from swecli.tui import boot
+from swecli.tui.launch import defect_report, farewell
+
+FORBIDDEN = ("httpx", "pydantic", "tiktoken", "sqlite3", "mcp", "swecli.core.engine.session", "swecli.core.tools.base")
+
+FIRST_FRAME = """
+import asyncio, sys
+from swecli.tui.app import SwecliApp
+from swecli.tui.options import Options
+async def never():
+    await asyncio.Event().wait()
+async def main():
+    async with SwecliApp(Options(never)).run_test() as pilot:
+        await pilot.pause()
+        print(*sorted(sys.modules))
+asyncio.run(main())
+"""
+
+
+def test_the_first_frame_needs_none_of_the_heavy_modules() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST_FRAME], capture_output=True, text=True, check=True, timeout=60)
+    loaded = set(done.stdout.split())
+    assert "textual.app" in loaded
+    assert [name for name in FORBIDDEN if name in loaded] == []
+
+
+def test_the_way_in_imports_no_textual() -> None:
+    code = "import sys, swecli.tui.launch; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert not {"textual", "rich", "asyncio.events"} & set(done.stdout.split()) - {"asyncio.events"}
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (1, 1), (0, 0), (10, 3), (500, 200)])
+def test_the_splash_stays_on_the_screen(columns: int, rows: int) -> None:
+    text = boot.splash(columns, rows)
+    assert text.startswith("\x1b[?1049h")
+    assert ("swecli" in text) == (columns > 20 and rows > 4)
+
+
+def test_without_a_terminal_it_names_the_way_that_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "isatty", lambda fd: False)
+    with pytest.raises(boot.TerminalUnusable, match=r"swecli -p"):
+        boot.require_terminal({"TERM": "xterm"})
+    monkeypatch.setattr(os, "isatty", lambda fd: True)
+    with pytest.raises(boot.TerminalUnusable, match="TERM=dumb"):
+        boot.require_terminal({"TERM": "Dumb"})
+    for environ in ({"TERM": "xterm"}, {"TERM": ""}, {}, {"TERM": "unheard-of"}):
+        boot.require_terminal(environ)
+
+
+def test_settings_for_textual_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEXTUAL_THEME", "nord")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("ESCDELAY", raising=False)
+    before = dict(os.environ)
+    with boot.textual_settings():
+        assert "TEXTUAL_THEME" not in os.environ
+        assert os.environ["TEXTUAL_ANIMATIONS"] == "none"
+        del os.environ["NO_COLOR"]
+    assert dict(os.environ) == before
+
+
+def test_the_farewell_is_the_end_of_the_answer_and_the_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    text = farewell("\n".join(f"line {n}" for n in range(100)) + "\n\x1b[31mred [b]x[/b] " + "word " * 12, "swecli -c")
+    assert text.startswith("…\n")
+    assert "line 99" in text
+    assert "line 50" not in text
+    assert "\x1b" not in text
+    assert "[b]x[/b]" in text
+    assert all(len(line) < 40 for line in text.splitlines())
+    assert text.endswith("Continue with: swecli -c\n")
+    assert farewell("", "swecli -c") == "Continue with: swecli -c\n"
+
+
+def test_a_defect_is_one_sentence_and_a_file(tmp_path: Any) -> None:
+    text = defect_report(ValueError("bad \x1b[31m"), tmp_path / "state", "swecli -c")
+    assert "\n" not in text
+    assert "\x1b" not in text
+    assert "ValueError" in (tmp_path / "state" / "errors.log").read_text()
+    assert "swecli -c" in defect_report(ValueError("x"), None, "swecli -c")
