@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from swecli.tui.transcript.blocks import Block
+from swecli.core.protocol.blocks import DiffBlock
+from swecli.tui.transcript.blocks import Block, ShownBlock, SubagentBlock, ToolBlock
 from swecli.tui.transcript.plain import block_text
 from swecli.tui.transcript.rows import Row
 
 
 def matching_blocks(blocks: Sequence[Block], query: str) -> list[int]:
     """Numbers of the blocks whose text holds the query, in any case."""
-    wanted = query.casefold()
-    return [number for number, block in enumerate(blocks) if wanted in block_text(block).casefold()] if wanted else []
+    wanted = query.lower()
+    return [number for number, block in enumerate(blocks) if _holds(block, wanted)] if wanted else []
+
+
+def _holds(block: Block, wanted: str) -> bool:
+    """Diffs are compared only where one of their texts holds the query at all."""
+    if isinstance(block, ToolBlock | ShownBlock | SubagentBlock):
+        kept = tuple(part for part in block.blocks if not isinstance(part, DiffBlock) or _may_hold(part, wanted))
+        if len(kept) < len(block.blocks):
+            block = replace(block, blocks=kept)
+    return wanted in block_text(block).lower()
+
+
+def _may_hold(diff: DiffBlock, wanted: str) -> bool:
+    return any(wanted in (text or "").lower() for text in (diff.path, diff.old, diff.new))
 
 
 def row_spans(row: Row, query: str) -> Iterator[tuple[int, int]]:

@@ -28,7 +28,7 @@ from swecli.tui.transcript.painter import Mark, Painter
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.rows import Row
 
-MAX_PAINTED: Final = 600
+MAX_PAINTED: Final = 400
 """Finished strips that are kept; each consists of many objects."""
 
 
@@ -321,9 +321,15 @@ class BlockScroll(ScrollView):
     # --- selection ---
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text without margins and gutters; rows that were wrapped are joined again."""
-        first = 0 if selection.start is None else selection.start.y + self._origin
-        last = self.page.index.total - 1 if selection.end is None else selection.end.y + self._origin
+        """The selected text without margins and gutters; rows that were wrapped are joined again. A selection
+        that comes from, or goes on in, another widget counts from or to what is in sight."""
+        first, last = self._scroll_line, self._scroll_line + self.view_height - 1
+        if selection.start is None and selection.end is None:
+            first, last = 0, self.page.index.total - 1
+        if selection.start is not None:
+            first = selection.start.y + self._origin
+        if selection.end is not None:
+            last = selection.end.y + self._origin
         margin = self.painter.margin
         parts: list[str] = []
         for place, (_, row) in enumerate(self.rows_at(max(0, first), last - first + 1), max(0, first)):

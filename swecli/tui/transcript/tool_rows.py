@@ -31,6 +31,8 @@ LIVE_LINES: Final = 8
 DIFF_LINES: Final = 12
 INDENT: Final[Gutter] = (segment(SafeText("  ")),)
 _GAP: Final = SafeText("   ")
+_LOOKING: Final = frozenset(("read_file", "list_files", "search"))
+"""Tools whose result is told by the line itself."""
 _SLOW: Final = 1.0
 """Seconds from which a call's duration is shown."""
 
@@ -181,8 +183,8 @@ def _displays(
             case TerminalBlock():
                 rows = fold(output_rows(shown.output, width, palette), 2, LIVE_LINES - 3, width, palette)
                 return rows + _shortened(shown, width, palette)
-            case FileListBlock():
-                return [] if block.detail else fold(render_display(shown, width, palette), 5, 0, width, palette)
+            case FileListBlock() | TextBlock() if block.detail and block.name in _LOOKING and block.status == "ok":
+                return []
             case TextBlock() if shown.style in ("warning", "error"):
                 return fold(render_display(shown, width, palette), LIVE_LINES, 0, width, palette)
             case TodoBlock() | TableBlock() | ImageBlock():

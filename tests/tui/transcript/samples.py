@@ -151,7 +151,7 @@ def blocks() -> dict[str, Block]:
             "t", "run_command", "make test", "error", blocks=(terminal,), detail="exit 1", duration=2.34
         ),
         "tool_read": ToolBlock(
-            "t", "read_file", "src/api/auth.py", "ok", detail="120 lines", result="1 import os\n2 x"
+            "t", "read_file", "src/api/auth.py", "ok", blocks=(TextBlock("1 import os\n2 x"),), detail="120 lines"
         ),
         "tool_failed": ToolBlock("t", "read_file", "missing.py", "error", result="missing.py does not exist"),
         "tool_rejected": ToolBlock(
