@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import unicodedata
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,7 +20,9 @@ from swecli.core.protocol.events import Event, ItemCompleted, ItemDelta, ItemSta
 from swecli.tui.transcript import page as page_module
 from swecli.tui.transcript.palette import DARK, LIGHT
 from swecli.tui.transcript.view import Transcript
+from swecli.tui.transcript.wrap import cells
 from tests.tui.transcript.events import answer, session, stream, tool, user
+from tests.tui.transcript.test_hostile import TRAPS
 
 
 class Stage(App[None]):
@@ -422,3 +425,24 @@ async def test_events_before_the_widget_is_shown_are_not_lost() -> None:
         await pilot.pause()
         view = app.query_one(Transcript)
         assert view.render_lines(Region(0, 0, 39, 1))[0].text.rstrip() == " › early"
+
+
+@pytest.mark.parametrize("width", [7, 40])
+async def test_hostile_text_is_painted_as_text_of_the_right_width(width: int) -> None:
+    async with playing(width=width, height=30) as play:
+        bodies: list[Any] = []
+        for number, text in enumerate(TRAPS.values()):
+            done = ItemCompleted(f"t{number}", "error", (), (TextBlock(text), DiffBlock(text, None, text)), text)
+            bodies += [*user(f"u{number}", text), *answer(f"a{number}", text)]
+            bodies += tool(f"t{number}", "run_command", text, done, text)
+        play.apply(*bodies)
+        play.view.find("x")
+        for _ in range(120):
+            crop = Region(0, 0, play.view.painter.width, play.view.view_height)
+            for strip in play.view.render_lines(crop):
+                assert strip.cell_length == crop.width
+                assert sum(cells(part.text) for part in strip) == crop.width
+                assert not any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in strip.text)
+            if not int(play.view.scroll_offset.y):
+                break
+            play.view.scroll_to_line(int(play.view.scroll_offset.y) * 9 // 10 - 1)
