@@ -45,15 +45,28 @@ class BlobStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TranscriptHit:
+    """``item`` is the id that gives the whole entry; ``about`` says what it is, on one line."""
+
     item: str
     excerpt: str
     score: float
+    about: str = ""
 
 
 class TranscriptSearch(Protocol):
-    """Ranked search over everything a session has seen."""
+    """What has left the context of a session. Both methods may take a while: not for the event loop."""
 
-    def search(self, query: str, limit: int) -> Sequence[TranscriptHit]: ...
+    def search(self, query: str, limit: int) -> Sequence[TranscriptHit]:
+        """The entries that match the words best, best first."""
+        ...
+
+    def text(self, reference: str) -> str | None:
+        """The whole text behind an id, several ids or a range of them; None where nothing has such an id.
+
+        Raises:
+            BlobError: it was stored and is damaged or can't be read.
+        """
+        ...
 
 
 class SubagentRunner(Protocol):

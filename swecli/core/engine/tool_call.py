@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from swecli.core.context_management.recall import Recall
 from swecli.core.engine.answer import Call
 from swecli.core.engine.locks import EffectLocks
 from swecli.core.engine.recorder import Recorder
@@ -64,6 +65,7 @@ class ToolCalls:
         self._recorder = recorder
         self._requests = requests
         self._results = results
+        self._recall = Recall(recorder.ledger, services.blobs)
         self._locks = EffectLocks()
 
     def prepare(self, call: Call) -> PreparedCall | None:
@@ -93,6 +95,8 @@ class ToolCalls:
             asker=self._requests,
             todos=SessionTodos(self._recorder),
             environment=dict(workspace.environment),
+            blobs=self._services.blobs,
+            transcript=self._recall,
         )
 
     def _output(self, item: str, text: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from swecli.core.permissions.types import Effects
-from swecli.core.ports import Asker, TodoBoard
+from swecli.core.ports import Asker, BlobStore, TodoBoard, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.protocol.results import ResultKind
@@ -76,6 +76,10 @@ class ToolContext:
     todos: TodoBoard
     environment: dict[str, str] = field(default_factory=lambda: {})
     """Environment for child processes, already scrubbed."""
+    blobs: BlobStore | None = None
+    """Stored results; None where nothing is stored."""
+    transcript: TranscriptSearch | None = None
+    """What has left the context."""
 
     def resolve(self, path: str) -> Path:
         """The absolute path of ``path`` as the model wrote it, links followed as far as they exist.

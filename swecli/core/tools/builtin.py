@@ -7,6 +7,8 @@ from swecli.core.tools.base import AnyTool
 from swecli.core.tools.edit_file import EditFile
 from swecli.core.tools.list_files import ListFiles
 from swecli.core.tools.read_file import ReadFile
+from swecli.core.tools.read_result import ReadResult
+from swecli.core.tools.recall import Recall
 from swecli.core.tools.run_command import RunCommand
 from swecli.core.tools.search import Search
 from swecli.core.tools.update_todos import UpdateTodos
@@ -15,4 +17,15 @@ from swecli.core.tools.write_file import WriteFile
 
 def builtin_tools() -> tuple[AnyTool, ...]:
     """One of each."""
-    return (AskUser(), EditFile(), ListFiles(), ReadFile(), RunCommand(), Search(), UpdateTodos(), WriteFile())
+    return (
+        AskUser(),
+        EditFile(),
+        ListFiles(),
+        ReadFile(),
+        ReadResult(),
+        Recall(),
+        RunCommand(),
+        Search(),
+        UpdateTodos(),
+        WriteFile(),
+    )

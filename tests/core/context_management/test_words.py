@@ -22,6 +22,8 @@ TOOLS = {
     "run_command",
     "update_todos",
     "ask_user",
+    "read_result",
+    "recall",
 }
 COUNT = PieceEstimator().count
 
