@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.tui.transcript.blocks import Block, ShownBlock, SubagentBlock, ToolBlock
+from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.plain import block_text
 from swecli.tui.transcript.rows import Row
 
@@ -62,3 +64,56 @@ def matching_rows(rows: Sequence[Row], query: str) -> list[int]:
             place = text.find(wanted, place + len(wanted))
         first = last
     return out
+
+
+class Search:
+    """A search in progress: the blocks that match, and the row in hand."""
+
+    def __init__(self, page: Page, query: str) -> None:
+        self.query = query
+        self.blocks = [page.blocks[number].id for number in matching_blocks(page.blocks, query)]
+        """Ids of the blocks that hold the query, from the first to the last."""
+        self._page = page
+        self._block = -1
+        """The match in hand, as a place in ``blocks``; -1 before the first."""
+        self._row = 0
+
+    @property
+    def current(self) -> int:
+        """The block in hand, counted from 1; 0 before the first."""
+        return self._block + 1
+
+    def is_at(self, number: int, row: Row) -> bool:
+        """Whether the match in hand begins in this row."""
+        if self._block < 0 or self._page.place(self.blocks[self._block]) != number:
+            return False
+        rows = self._page.rows(number)
+        return self._row < len(rows) and rows[self._row] is row
+
+    def go(self, step: Literal[-1, 1]) -> tuple[int, int] | None:
+        """Go to the next match or the one before, round the ends; from nowhere to the first or the last. A block
+        that hides its match is shown whole. Returns number of block and row; None where nothing matches."""
+        if self._block >= 0:
+            number = self._page.place(self.blocks[self._block])
+            rows = self._rows(number) if number is not None else []
+            further = [row for row in rows if (row > self._row if step > 0 else row < self._row)]
+            if number is not None and further:
+                self._row = further[0] if step > 0 else further[-1]
+                return number, self._row
+        for count in range(1, len(self.blocks) + 1):
+            start = self._block if self._block >= 0 or step > 0 else 0
+            place = (start + step * count) % len(self.blocks)
+            number = self._page.place(self.blocks[place])
+            if number is not None:
+                rows = self._rows(number) or [0]
+                self._block, self._row = place, rows[0] if step > 0 else rows[-1]
+                return number, self._row
+        return None
+
+    def _rows(self, number: int) -> list[int]:
+        rows = matching_rows(self._page.rows(number), self.query)
+        if not rows and not self._page.is_expanded(number) and self._page.toggle(number):
+            rows = matching_rows(self._page.rows(number), self.query)
+            if not rows:
+                self._page.toggle(number)
+        return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -14,7 +14,7 @@ from textual.reactive import reactive
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Event
 from swecli.tui.transcript.blocks import AnswerBlock, Put, ShownBlock
-from swecli.tui.transcript.finder import matching_blocks, matching_rows, row_spans
+from swecli.tui.transcript.finder import Search, row_spans
 from swecli.tui.transcript.painter import Mark
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.plain import block_text, for_clipboard
@@ -81,9 +81,7 @@ class Transcript(BlockScroll, can_focus=True):
         super().__init__(palette, name=name, id=id, classes=classes)
         self._reducer = Reducer()
         self._shown = 0
-        self._matches: list[int] = []
-        self._match: tuple[int, int] | None = None
-        """Block and row of the match in hand."""
+        self._search: Search | None = None
 
     # --- content ---
 
@@ -140,7 +138,7 @@ class Transcript(BlockScroll, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """A click on the line that says how much is hidden shows it."""
-        line = self._scroll_line + event.y
+        line = self.scroll_line + event.y
         for number, row in self.rows_at(line, 1):
             if row.body.endswith(ENTER_SHOWS_ALL):
                 self.cursor = number
@@ -173,7 +171,7 @@ class Transcript(BlockScroll, can_focus=True):
         if last < 0:
             return
         if self.cursor is None:
-            number = index.at(self._scroll_line + self.view_height - 1).block
+            number = index.at(self.scroll_line + self.view_height - 1).block
         else:
             number = min(max(self.cursor + step, 0), last)
         while 0 < number < last and index.is_exact(number) and not index.height(number):
@@ -189,9 +187,9 @@ class Transcript(BlockScroll, can_focus=True):
         bottom = top + self.page.index.height(number)
         if row is not None:
             top, bottom = max(0, top + row - 1), top + row + 2
-        if top < self._scroll_line or bottom - top >= self.view_height:
+        if top < self.scroll_line or bottom - top >= self.view_height:
             self.scroll_to_line(top)
-        elif bottom > self._scroll_line + self.view_height:
+        elif bottom > self.scroll_line + self.view_height:
             self.scroll_to_line(bottom - self.view_height)
 
     # --- search ---
@@ -199,13 +197,11 @@ class Transcript(BlockScroll, can_focus=True):
     def find(self, query: str) -> int:
         """Look for a text, in any case, also in what is folded. Returns how many blocks hold it; the newest of
         them is brought into sight."""
-        self._matches = matching_blocks(self.page.blocks, query)
-        self._match = None
-        self.found = Found(query, 0, len(self._matches))
-        if self._matches:
-            self.action_find_previous()
+        self._search = Search(self.page, query)
+        self.found = Found(query, 0, len(self._search.blocks))
+        self.action_find_previous()
         self.refresh()
-        return len(self._matches)
+        return self.found.total
 
     def action_find_next(self) -> None:
         """Go to the next match."""
@@ -217,53 +213,23 @@ class Transcript(BlockScroll, can_focus=True):
 
     def clear_find(self) -> None:
         """End the search."""
-        self._matches, self._match = [], None
+        self._search = None
         self.found = Found()
         self.refresh()
 
     def marks_of(self, number: int, row: Row) -> list[Mark]:
-        query = self.found.query
-        if not query:
+        if self._search is None:
             return []
         palette = self.page.palette
         lead = self.painter.margin + len(row.gutter_text)
-        current = self._match is not None and self._match[0] == number and self._row_in_hand(number) is row
-        style = palette.match_current if current else palette.match
-        return [Mark(lead + start, lead + end, style) for start, end in row_spans(row, query)]
+        style = palette.match_current if self._search.is_at(number, row) else palette.match
+        return [Mark(lead + start, lead + end, style) for start, end in row_spans(row, self._search.query)]
 
-    def _row_in_hand(self, number: int) -> Row | None:
-        rows = self.page.rows(number)
-        return rows[self._match[1]] if self._match is not None and self._match[1] < len(rows) else None
-
-    def _find(self, step: int) -> None:
-        if not self._matches:
+    def _find(self, step: Literal[-1, 1]) -> None:
+        place = self._search.go(step) if self._search is not None else None
+        if self._search is None or place is None:
             return
-        if self._match is not None:
-            number, row = self._match
-            rows = matching_rows(self.page.rows(number), self.found.query)
-            further = [r for r in rows if (r > row if step > 0 else r < row)]
-            if further:
-                self._go_to(number, further[0] if step > 0 else further[-1])
-                return
-            place = self._matches.index(number) + step
-        else:
-            place = 0 if step > 0 else len(self._matches) - 1
-        number = self._matches[place % len(self._matches)]
-        rows = self._rows_with_match(number)
-        self._go_to(number, (rows[0] if step > 0 else rows[-1]) if rows else 0)
-
-    def _rows_with_match(self, number: int) -> list[int]:
-        """Rows of a block that match; a block that hides them is shown whole first."""
-        rows = matching_rows(self.page.rows(number), self.found.query)
-        if not rows and not self.page.is_expanded(number) and self.page.toggle(number):
-            rows = matching_rows(self.page.rows(number), self.found.query)
-            if not rows:
-                self.page.toggle(number)
-        return rows
-
-    def _go_to(self, number: int, row: int) -> None:
-        self._match = (number, row)
-        self.found = Found(self.found.query, self._matches.index(number) + 1, len(self._matches))
+        self.found = Found(self._search.query, self._search.current, len(self._search.blocks))
         self.following = False
-        self._bring(number, row)
+        self._bring(*place)
         self.refresh()
