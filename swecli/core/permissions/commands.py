@@ -121,7 +121,7 @@ def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:
         words += [ScanWord(text) for word in item.words[1:] for text in _QUOTED.findall(word.text)]
         for word in words:
             for text in dict.fromkeys(
-                (word.text, word.text.partition("=")[2], word.text.rpartition(":")[2], word.text[2:])
+                (word.text, word.text.partition("=")[2], word.text.rpartition(":")[2], word.text[2:], word.text[1:])
             ):
                 if text and len(text) < 1_000 and "\n" not in text:
                     found |= _meanings(ScanWord(text, word.known, word.glob), place)
@@ -158,7 +158,7 @@ def allowed_by(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Jud
     whole = next(
         (rule for rule, pattern in patterns if pattern.kind == "tool" and pattern.matches_tool(call.tool)), None
     )
-    if whole is not None and judgement.unread is None:
+    if whole is not None:
         return whole
     if judgement.unproven is not None:
         return None
@@ -184,8 +184,10 @@ def _part_rule(part: Part, patterns: Sequence[tuple[Rule, Pattern]], policy: Pol
             for _, pattern in patterns
         ):
             return None
-    # An argument that is not known matches no word of a rule, only its rest.
-    words = ["\0" if word is None else word for word in part.words]
+    # A rule speaks about words; an argument that is not known is none.
+    words = [word for word in part.words if word is not None]
+    if len(words) != len(part.words):
+        return None
     for rule, pattern in patterns:
         if pattern.matches_tool(call.tool) and pattern.matches_words(words):
             return rule

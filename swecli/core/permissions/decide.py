@@ -72,9 +72,17 @@ def _malformed(call: Call) -> Decision | None:
     for text in (*_texts(call.arguments), *declared):
         if "\0" in text:
             return Decision("deny", "The arguments contain a NUL character, which no path or command can hold.")
-        if any(0xD800 <= ord(char) < 0xE000 for char in text):
+        if not _encodable(text):
             return Decision("deny", "The arguments contain text that can't be encoded.")
     return None
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _own_files(policy: Policy, call: Call) -> Decision | None:
@@ -230,11 +238,13 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     if judgement.dangers:
         danger = judgement.dangers[0]
         return Decision("ask", danger.reason, evidence=(*danger.evidence, *evidence))
+    if judgement.unread is not None:
+        return Decision("ask", f"Part of this command can't be read: {judgement.unread}.", evidence=evidence)
     rule = allowed_by(active_rules(policy, "allow"), policy, call, judgement)
     if rule is not None:
         return _by_rule(rule)
     contained = mode == "auto" and policy.sandbox == "full"
-    if contained and judgement.unread is None and not any(part.soft for part in judgement.parts):
+    if contained and not any(part.soft for part in judgement.parts):
         secret = named_secret(judgement, call.roots)
         if secret is None:
             return Decision("allow", "The sandbox contains what this command can do.", evidence=("sandbox: full",))

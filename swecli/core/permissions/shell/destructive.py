@@ -167,7 +167,8 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
     targets = [word for word in words if not word.text.startswith("-") or not word.known]
     recursive = any(_is_option(option, "[rR]", "--recursive") for option in options)
     for target in targets:
-        for path in _paths(target, place):
+        # What a variable adds in front is not known, so such a word asks and is not refused.
+        for path in _paths(target, place) if target.known else ():
             special = _special(path, place)
             if special is not None:
                 yield Danger(f"{item.name} would remove {path}: {special}.", refuse=True, evidence=(path,))

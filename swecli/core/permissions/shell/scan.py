@@ -52,6 +52,7 @@ class _Current:
     truncates: bool = False
     stdin: str | None = None
     piped: bool = False
+    assignments: list[tuple[str, str | None]] = field(default_factory=lambda: list[tuple[str, str | None]]())
 
 
 def scan(text: str, known: Mapping[str, str]) -> tuple[Found, ...]:
@@ -75,6 +76,8 @@ class _Scanner:
         self._found = found
         self._variables = variables
         self._depth = depth
+        self._cases = 0
+        """How many ``case`` are open: inside of them a parenthesis may close a pattern."""
         self._documents: list[tuple[str, bool, bool, _Current]] = []
 
     def commands(self, closer: str) -> None:
@@ -86,7 +89,7 @@ class _Scanner:
                 self._at += 1
             elif self._text.startswith("\\\n", self._at):
                 self._at += 2
-            elif char == closer:
+            elif char == closer and not self._cases:
                 self._at += 1
                 self._finish(current)
                 return
@@ -100,7 +103,7 @@ class _Scanner:
             elif (redirect := _REDIRECT.match(self._text, self._at)) is not None:
                 self._redirect(redirect.group(), current)
             elif char in _SEPARATORS:
-                current = self._separator(char, current, closer)
+                current = self._separator(char, current)
             else:
                 self._add(current, self._word())
         if closer:
@@ -108,20 +111,31 @@ class _Scanner:
         self._bodies()
         self._finish(current)
 
-    def _separator(self, char: str, current: _Current, closer: str) -> _Current:
+    def _separator(self, char: str, current: _Current) -> _Current:
         self._at += 1
         if char == "\n":
             self._bodies()
-        if char == "(" and closer == ")" and not current.words:
-            # A group inside of a substitution has to find its own end.
+        if char == "(" and self._text[self._at :].lstrip(" \t").startswith(")"):
+            # The head of a function, whose body follows.
+            self._at = self._text.index(")", self._at) + 1
+        elif char == "(" and not (self._cases and not current.words):
+            # A group, an array or a pattern has to find its own end.
             self._finish(current)
             self._nested(")")
             return _Current()
+        elif char == ")" and not self._cases:
+            raise ScanError("a parenthesis is closed that was not opened")
         piped = char == "|" and not self._text.startswith("|", self._at) and self._text[self._at - 2 : self._at] != "||"
         self._finish(current)
         return _Current(piped=piped)
 
     def _finish(self, current: _Current) -> None:
+        if not current.words:
+            # Before a command an assignment is for that command only, and not yet for its own words.
+            for name, value in current.assignments:
+                self._variables.pop(name, None)
+                if value is not None:
+                    self._variables[name] = value
         if not (current.words or current.writes or current.reads):
             return
         if len(self._found) >= MAX_FOUND:
@@ -141,14 +155,13 @@ class _Scanner:
         first = words[0]
         if not current.words:
             if first.text in _KEYWORDS and len(words) == 1:
+                self._cases -= first.text == "esac" and self._cases > 0
                 return
+            self._cases += first.text == "case"
             assignment = _ASSIGNMENT.match(first.text)
             if assignment is not None:
-                value = first.text[assignment.end() :]
-                if first.known:
-                    self._variables[assignment.group(1)] = value
-                else:
-                    self._variables.pop(assignment.group(1), None)
+                value = first.text[assignment.end() :] if first.known else None
+                current.assignments.append((assignment.group(1), value))
                 return
         current.words.extend(words)
 

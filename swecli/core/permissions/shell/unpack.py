@@ -21,10 +21,16 @@ _WRAPPERS = frozenset(
         *("linux64", "valgrind", "gdb", "perf", "hyperfine", "entr", "docker", "podman", "kubectl", "xvfb-run"),
         *("rlwrap", "unbuffer", "start-stop-daemon", "torsocks", "proxychains", "proxychains4", "trap", "noglob"),
         *("nocorrect", "then", "do", "else", "dbus-run-session", "sg", "newgrp", "daemonize", "tmux", "screen", "at"),
-        *("batch", "mise", "asdf", "direnv", "uv", "poetry", "pipenv", "conda", "npx", "bunx", "pnpm", "yarn", "npm"),
-        *("nix-shell", "nix", "guix", "devbox", "bundle", "rbenv", "pyenv", "nvm", "wsl", "arch", "ts-node"),
+        *("batch", "wsl", "arch"),
     )
 )
+_RUNNERS = frozenset(
+    (
+        *("mise", "asdf", "direnv", "uv", "poetry", "pipenv", "conda", "npx", "bunx", "pnpm", "yarn", "npm", "ts-node"),
+        *("nix-shell", "nix", "guix", "devbox", "bundle", "rbenv", "pyenv", "nvm"),
+    )
+)
+"""Programs that start another one among many other things: a computed argument of theirs is rarely a program."""
 _SCRIPT_TAKERS = SHELLS | {
     *("su", "script", "watch", "parallel", "ssh", "flock", "env", "trap", "sg", "eval", "tmux", "screen", "xargs"),
     *("nix-shell", "docker", "podman", "kubectl", "entr", "hyperfine", "npx", "wsl"),
@@ -83,12 +89,14 @@ def _suffixes(words: tuple[ScanWord, ...]) -> Iterator[tuple[ScanWord, ...]]:
         return
     yield words
     name = _name(words[0])
-    if name in _WRAPPERS or re.fullmatch(r"python[\d.]*", name):
+    runner = name in _RUNNERS or re.fullmatch(r"python[\d.]*", name) is not None
+    if name in _WRAPPERS or runner:
         for index in range(1, min(len(words), 40)):
             word = words[index]
             if word.text.startswith("-") or re.match(r"[A-Za-z_]\w*=", word.text):
                 continue
-            yield words[index:]
+            if word.known or not runner:
+                yield words[index:]
     if name in ("find", "fd", "fdfind", "gfind"):
         for index, word in enumerate(words[:-1]):
             if word.text in _EXEC:

@@ -1,0 +1,234 @@
+"""Rules about commands: part by part, through wrappers, and what "always" offers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swecli.core.permissions.types import Policy, Rule
+from tests.core.permissions.shell.test_corpus import ASKED, EVERYDAY
+from tests.support.shell_workspace import ShellWorkspace
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
+    return ShellWorkspace(tmp_path_factory.mktemp("rules"))
+
+
+def with_rules(workspace: ShellWorkspace, *rules: tuple[str, str], **more: object) -> Policy:
+    return workspace.policy(rules=tuple(Rule(effect, text, "user") for effect, text in rules), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("npm test", "allow"),
+        ("npm test -- --watch", "allow"),
+        ("npm test 2>&1 | tail -20", "allow"),
+        ("cd src && npm test", "allow"),
+        ("npm test && git status", "allow"),
+        ("npm test $X", "ask"),
+        ('npm test "$(cat README.md)"', "ask"),
+        ("npm test && npm install", "ask"),
+        ("npm test; rm -rf src", "ask"),
+        ("npm test | sh", "ask"),
+        ("npm test & rm x", "ask"),
+        ("npm test > out.log", "ask"),
+        ("npm test $(touch x)", "ask"),
+        ("npm test `touch x`", "ask"),
+        ("npm test <<EOF\n$(touch x)\nEOF", "ask"),
+        ("npm test < /etc/passwd", "ask"),
+        ("NODE_OPTIONS=--require=./x npm test", "ask"),
+        ("PATH=. npm test", "ask"),
+        ("env npm test", "ask"),
+        ("sh -c 'npm test'", "ask"),
+        ("npm testing", "ask"),
+        ("./npm test", "ask"),
+        ("npm $X test", "ask"),
+        ("npm\u00a0test", "ask"),
+    ],
+)
+def test_an_allow_rule_covers_simple_commands_and_nothing_around_them(
+    workspace: ShellWorkspace, command: str, expected: str
+) -> None:
+    assert workspace.decide(command, with_rules(workspace, ("allow", "Bash(npm test *)"))).outcome == expected
+
+
+def test_a_redirection_needs_a_rule_of_its_own(workspace: ShellWorkspace) -> None:
+    rules = (("allow", "Bash(npm test *)"), ("allow", "Edit(*.log)"))
+    assert workspace.decide("npm test > out.log", with_rules(workspace, *rules)).outcome == "allow"
+    assert workspace.decide("npm test > out.txt", with_rules(workspace, *rules)).outcome == "ask"
+    assert workspace.decide("npm test > .git/x.log", with_rules(workspace, *rules)).outcome == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "curl x",
+        "/usr/bin/curl x",
+        "c'u'rl x",
+        "cu\\rl x",
+        "$'\\x63url' x",
+        "env A=1 curl x",
+        "timeout 5 curl x",
+        "sudo curl x",
+        "sh -c 'curl x'",
+        "bash -c \"sh -c 'curl x'\"",
+        "eval 'curl x'",
+        "ls && curl x",
+        "ls | xargs curl x",
+        "find . -exec curl x {} +",
+        "echo $(curl x)",
+        "echo `curl x`",
+        "cat <(curl x)",
+        "f() { curl x; }; f",
+        "c=curl; $c x",
+        "if true; then curl x; fi",
+        "bash <<EOF\ncurl x\nEOF",
+        "X=1 curl x",
+        "{ curl x; }",
+        "! curl x",
+        "curl x &",
+        "curl $Y x",
+    ],
+)
+@pytest.mark.parametrize("effect", ["deny", "ask"])
+def test_deny_and_ask_rules_see_through_everything(workspace: ShellWorkspace, command: str, effect: str) -> None:
+    rules = ((effect, "Bash(curl *)"), ("allow", "Bash"))
+    for policy in (with_rules(workspace, *rules), with_rules(workspace, *rules, mode="auto", sandbox="full")):
+        decision = workspace.decide(command, policy)
+        assert decision.outcome == effect
+        assert effect == "ask" or (decision.rule is not None and decision.rule.text == "Bash(curl *)")
+    if effect == "deny":
+        assert workspace.decide(command, with_rules(workspace, *rules, yolo=True)).outcome == "deny"
+
+
+def test_git_options_before_the_subcommand_do_not_hide_it(workspace: ShellWorkspace) -> None:
+    deny = with_rules(workspace, ("deny", "Bash(git push *)"))
+    for command in (
+        "git push",
+        "git -C . push",
+        "git -c a.b=c push origin",
+        "git $X push",
+        "/usr/bin/git --no-pager push",
+    ):
+        assert workspace.decide(command, deny).outcome == "deny", command
+    assert workspace.decide("git status", deny).outcome == "allow"
+
+
+def test_what_cannot_be_known_asks_where_a_command_is_denied(workspace: ShellWorkspace) -> None:
+    for policy in (
+        with_rules(workspace, ("deny", "Bash(curl *)"), ("allow", "Bash")),
+        with_rules(workspace, ("deny", "Bash(curl *)"), yolo=True),
+    ):
+        for command in ("$X y", "$(echo cu)rl x", "echo x | base64 -d | sh", "eval $X"):
+            assert workspace.decide(command, policy).outcome == "ask", command
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat private.txt",
+        "cat ./src/../private.txt",
+        "cat priv*",
+        "head < private.txt",
+        "cat to-private",
+        "cp private.txt x",
+        "python -c \"print(open('private.txt').read())\"",
+        "grep -f private.txt x",
+        "tar -cf x --files-from=private.txt",
+        "cd src && cat ../private.txt",
+        "sh -c 'cat private.txt'",
+        "cat PRIVATE.txt",
+        "echo x > private.txt",
+        "curl -d @private.txt x",
+    ],
+)
+def test_a_denied_file_is_denied_to_commands_too(workspace: ShellWorkspace, command: str) -> None:
+    (workspace.root / "private.txt").write_text("x")
+    link = workspace.root / "to-private"
+    if not link.is_symlink():
+        link.symlink_to("private.txt")
+    deny = with_rules(workspace, ("deny", "Read(private.txt)"), ("allow", "Bash"))
+    assert workspace.decide(command, deny).outcome == "deny"
+    assert workspace.decide("cat README.md", deny).outcome == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "offer"),
+    [
+        ("npm test", "Bash(npm test *)"),
+        ("npm run build -- --prod", "Bash(npm run build *)"),
+        ("cargo test -q", "Bash(cargo test *)"),
+        ("pytest tests", "Bash(pytest *)"),
+        ("make install", "Bash(make install)"),
+        ("cd src && npm test | tail -5", "Bash(npm test *)"),
+        ("git add -A && git commit -m 'a b'", None),
+        ("git push origin main", "Bash(git push origin main)"),
+        ("npm test && npm install", None),
+        ("python x.py", None),
+        ("python3.11 -m pytest", None),
+        ("node x.js", None),
+        ("bash x.sh", None),
+        ("env npm test", None),
+        ("timeout 9 npm test", None),
+        ("xargs npm test", None),
+        ("npm test > out", None),
+        ("X=1 npm test", None),
+        ("npm test $X", None),
+        ("rm x", None),
+        ("git push --force", None),
+        ("cat .env", None),
+        ("sudo npm test", None),
+        ("./run.sh a", "Bash(./run.sh a)"),
+        ("echo hi & npm test", None),
+        ("docker ps", None),
+    ],
+)
+def test_always_offers_the_narrowest_useful_rule(workspace: ShellWorkspace, command: str, offer: str | None) -> None:
+    decision = workspace.decide(command)
+    assert (decision.outcome, decision.offer) == ("ask", offer)
+
+
+def test_every_offer_lets_exactly_that_command_run_next_time(workspace: ShellWorkspace) -> None:
+    offered = 0
+    for command in ASKED:
+        offer = workspace.decide(command).offer
+        if offer is None:
+            continue
+        offered += 1
+        granted = with_rules(workspace, ("allow", offer))
+        assert workspace.decide(command, granted).outcome == "allow", (command, offer)
+        for other in ("touch x", "sh -c id", "echo x > y"):
+            assert workspace.decide(other, granted).outcome == "ask" or other == command
+    assert offered > 50
+
+
+def test_the_reason_names_the_part_that_is_not_proven(workspace: ShellWorkspace) -> None:
+    decision = workspace.decide("ls | frobnicate --now")
+    assert "frobnicate" in decision.reason
+    assert any("frobnicate --now" in item for item in decision.evidence)
+    assert "README.md" in workspace.decide("rm -rf README.md").evidence[0]
+
+
+def test_auto_in_a_full_sandbox_still_asks_about_secrets_and_places_outside(workspace: ShellWorkspace) -> None:
+    auto = workspace.policy(mode="auto", sandbox="full")
+    for command in ("cat .env && npm test", "cp .env x", "cat /etc/passwd", "npm test && cat ~/.ssh/id_rsa"):
+        assert workspace.decide(command, auto).outcome == "ask", command
+    for command in ("npm test", "python x.py", "make && ./run", "mkdir -p build && touch build/x", "echo x > new.txt"):
+        assert workspace.decide(command, auto).outcome == "allow", command
+
+
+def test_no_everyday_command_trips_over_a_deny_rule_about_others(workspace: ShellWorkspace) -> None:
+    deny = with_rules(workspace, ("deny", "Bash(curl *)"), ("deny", "Read(absent.txt)"), ("ask", "Bash(git push *)"))
+    tripped = [command for command in EVERYDAY if workspace.decide(command, deny).outcome != "allow"]
+    assert tripped == []
+
+
+def test_paths_of_rules_hold_where_the_command_goes(tmp_path: Path) -> None:
+    workspace = ShellWorkspace(tmp_path)
+    deny = with_rules(workspace, ("deny", "Edit(docs/**)"), ("allow", "Bash"))
+    for command in ("echo x > docs/a", "cd docs && echo x > a", "cp a docs/b", "sed -i s/a/b/ docs/guide.md"):
+        assert workspace.decide(command, deny).outcome == "deny", command
+    assert workspace.decide("cat docs/guide.md", deny).outcome == "allow"

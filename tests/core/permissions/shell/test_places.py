@@ -1,0 +1,199 @@
+"""What the proof asks of the disk: where names lead, which program runs, what a repository would run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from swecli.core.permissions.facts import MAX_TREE, NoFacts, OsFacts
+from tests.support.shell_workspace import ShellWorkspace
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> ShellWorkspace:
+    return ShellWorkspace(tmp_path)
+
+
+def program(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+
+
+def outcome(workspace: ShellWorkspace, command: str) -> str:
+    return workspace.decide(command).outcome
+
+
+def test_a_program_of_the_workspace_is_never_trusted(workspace: ShellWorkspace) -> None:
+    program(workspace.root / "bin" / "ls")
+    program(workspace.root / "ls")
+    path = workspace.environment["PATH"]
+    for front in (f"{workspace.root}/bin", ".", "", "bin"):
+        workspace.environment["PATH"] = f"{front}:{path}"
+        assert outcome(workspace, "ls") == "ask"
+    link = workspace.outside / "ls"
+    link.symlink_to(workspace.root / "bin" / "ls")
+    workspace.environment["PATH"] = f"{workspace.outside}:{path}"
+    assert outcome(workspace, "ls") == "ask"
+    workspace.environment["PATH"] = f"{path}:{workspace.root}/bin"
+    assert outcome(workspace, "ls") == "allow"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "command"),
+    [
+        ("BASH_FUNC_ls%%", "() { touch x; }", "ls"),
+        ("BASH_FUNC_echo%%", "() { touch x; }", "echo a"),
+        ("BASH_ENV", "x", "pwd"),
+        ("CDPATH", "/etc", "cd src && ls"),
+        ("GIT_EXTERNAL_DIFF", "x", "git diff"),
+        ("GIT_DIR", "x", "git log"),
+        ("GIT_PAGER", "x", "git log"),
+    ],
+)
+def test_an_environment_that_changes_what_commands_mean_asks(
+    workspace: ShellWorkspace, name: str, value: str, command: str
+) -> None:
+    assert outcome(workspace, command) == "allow"
+    workspace.environment[name] = value
+    assert outcome(workspace, command) == "ask"
+
+
+def test_a_version_manager_that_the_workspace_steers_asks(workspace: ShellWorkspace) -> None:
+    program(workspace.base / "shims" / "python")
+    workspace.environment["PATH"] = f"{workspace.base}/shims:/usr/bin:/bin"
+    assert outcome(workspace, "python --version") == "allow"
+    (workspace.root / ".python-version").write_text("../../evil")
+    assert outcome(workspace, "python --version") == "ask"
+
+
+def test_npm_asks_where_the_workspace_configures_it(workspace: ShellWorkspace) -> None:
+    assert outcome(workspace, "npm ls") == "allow"
+    (workspace.root / ".npmrc").write_text("x=y")
+    assert outcome(workspace, "npm ls") == "ask"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[core]\n\tfsmonitor = ./x\n",
+        "[core] fsmonitor = ./x\n",
+        "[CORE]\n\tFsMonitor = ./x\n",
+        "[core]\n\tpager = ./x\n",
+        "[core]\n\thooksPath = x\n",
+        "[core]\n\tworktree = /\n",
+        "[diff]\n\texternal = ./x\n",
+        '[diff "y"]\n\ttextconv = ./x\n',
+        "[diff.y]\n\tcommand = ./x\n",
+        '[filter "y"]\n\tclean = ./x\n',
+        "[include]\n\tpath = x\n",
+        '[includeIf "gitdir:/"]\n\tpath = x\n',
+        "[gpg]\n\tprogram = ./x\n",
+        "[log]\n\tshowSignature = true\n",
+        "[pager]\n\tlog = ./x\n",
+        "[alias]\n\tst = !./x\n",
+        "[extensions]\n\tpartialClone = origin\n",
+        '[remote "o"]\n\tpromisor = true\n',
+        '[remote "o"]\n\tuploadpack = ./x\n',
+        "[user]\n\tname = a\\\n[core]\n\tfsmonitor = x\n",
+        "nonsense\n",
+        "fsmonitor = x\n",
+    ],
+)
+def test_a_repository_that_would_run_something_asks(workspace: ShellWorkspace, text: str) -> None:
+    config = workspace.root / ".git" / "config"
+    for command in ("git status", "git diff", "git log -p"):
+        config.write_text("[core]\n\tbare = false\n")
+        assert outcome(workspace, command) == "allow"
+        config.write_text(text)
+        assert outcome(workspace, command) == "ask"
+
+
+def test_repositories_that_are_not_where_one_expects_them_ask(workspace: ShellWorkspace) -> None:
+    git = workspace.root / ".git"
+    inner = workspace.root / "inner"
+    inner.mkdir()
+    assert workspace.decide("git status", cwd=str(inner)).outcome == "allow"
+    for name in ("HEAD", "objects", "refs"):
+        (inner / name).mkdir()
+    assert workspace.decide("git status", cwd=str(inner)).outcome == "ask"
+    (git / "commondir").write_text("../inner")
+    assert outcome(workspace, "git status") == "ask"
+    (git / "commondir").unlink()
+    (git / "hooks" / "post-index-change").write_text("x")
+    assert outcome(workspace, "git status") == "ask"
+    (git / "hooks" / "post-index-change").unlink()
+    (git / "index").write_bytes(b"DIRC" + b"\x00\x00\xe0\x00")
+    assert outcome(workspace, "git status") == "ask"
+    (git / "index").unlink()
+    assert outcome(workspace, "git status") == "allow"
+    git.rename(workspace.outside / "git")
+    git.symlink_to(workspace.outside / "git")
+    assert outcome(workspace, "git status") == "ask"
+
+
+def test_a_work_tree_is_judged_by_the_repository_it_belongs_to(workspace: ShellWorkspace) -> None:
+    main = workspace.outside / "main"
+    place = main / "worktrees" / "w"
+    (workspace.root / ".git").rename(main)
+    place.mkdir(parents=True)
+    (place / "HEAD").write_text("ref: refs/heads/x")
+    (place / "commondir").write_text("../..")
+    (workspace.root / ".git").write_text(f"gitdir: {place}\n")
+    assert outcome(workspace, "git status") == "allow"
+    (main / "config").write_text("[core]\n\tfsmonitor = x\n")
+    assert outcome(workspace, "git status") == "ask"
+
+
+def test_special_files_and_links_out_of_the_workspace_ask(workspace: ShellWorkspace) -> None:
+    os.mkfifo(workspace.root / "pipe")
+    (workspace.root / "zero").symlink_to("/dev/zero")
+    (workspace.root / "out").symlink_to(workspace.outside)
+    (workspace.root / "keys").symlink_to(".env")
+    for command in ("cat pipe", "cat zero", "ls out", "cat out/x", "cat keys", "grep -R x .", "cat < zero", "head *"):
+        assert outcome(workspace, command) == "ask", command
+    assert outcome(workspace, "grep -r x .") == "allow"
+
+
+def test_links_inside_of_the_workspace_do_not(workspace: ShellWorkspace) -> None:
+    for command in ("cat link/main.py", "ls link", "grep -R x .", "find -L . -name x"):
+        assert outcome(workspace, command) == "allow", command
+    # The shell and the kernel disagree about what is above a link.
+    assert outcome(workspace, "cd link && cat ../README.md") == "ask"
+
+
+def test_names_that_xargs_would_take_apart_ask(workspace: ShellWorkspace) -> None:
+    command = "find . -name '*.py' | xargs grep -n x"
+    assert outcome(workspace, command) == "allow"
+    (workspace.root / "a b.py").write_text("")
+    assert outcome(workspace, command) == "ask"
+
+
+def test_trees_that_are_too_large_to_tell_ask(tmp_path: Path) -> None:
+    facts = OsFacts({})
+    for number in range(MAX_TREE + 1):
+        (tmp_path / str(number)).touch()
+    assert facts.leads_outside(str(tmp_path), (str(tmp_path),))
+    assert facts.odd_names(str(tmp_path))
+    assert facts.names(str(tmp_path)) is None
+
+
+def test_wildcards_that_meet_an_option_ask(workspace: ShellWorkspace) -> None:
+    (workspace.root / "docs" / "-o").write_text("")
+    assert outcome(workspace, "sort docs/*") == "allow"
+    assert workspace.decide("sort *", cwd=str(workspace.root / "docs")).outcome == "ask"
+
+
+def test_without_facts_nothing_is_proven(workspace: ShellWorkspace) -> None:
+    blind = workspace.policy(facts=NoFacts())
+    for command in ("echo hello", "cat README.md", "ls", "git status", "cd src && pwd"):
+        assert workspace.decide(command, blind).outcome == "ask"
+
+
+@pytest.mark.parametrize("command", ["ls", "grep -rn x . | head", "cat README.md && git status", "find . -name '*.py'"])
+def test_the_workspace_root_may_be_called_anything(tmp_path: Path, command: str) -> None:
+    base = tmp_path / "secrets" / ".ssh" / "it's a [project]"
+    base.mkdir(parents=True)
+    assert outcome(ShellWorkspace(base), command) == "allow"

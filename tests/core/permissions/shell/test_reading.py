@@ -1,0 +1,270 @@
+"""The strict reader agrees with bash about words and commands, and refuses what it does not know."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from swecli.core.permissions.shell.expand import Situation, expand
+from swecli.core.permissions.shell.lexer import read_script
+from swecli.core.permissions.shell.proof import prove
+from swecli.core.permissions.shell.syntax import Simple, UnprovenError
+from tests.support.shell_workspace import ShellWorkspace
+
+BASH = shutil.which("bash")
+needs_bash = pytest.mark.skipif(BASH is None, reason="bash is not installed")
+
+WORD_PIECES = [
+    "a",
+    "b",
+    " ",
+    "'",
+    '"',
+    "\\",
+    "\n",
+    "$",
+    "$HOME",
+    "${HOME}",
+    "$PWD",
+    "*",
+    "?",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    "..",
+]
+WORD_PIECES += [
+    "~",
+    "/",
+    "#",
+    "=",
+    "-",
+    "!",
+    "`",
+    "2",
+    "src",
+    "*.md",
+    "[a-z]",
+    "é",
+    "^",
+    "@",
+    "+",
+    ":",
+    "''",
+    "\\\n",
+    "$'",
+]
+WORD_PIECES += ["README.md", ".", "{a,b}", "~/", "\\*"]
+
+SCRIPT_PIECES = [
+    "p",
+    "q",
+    "r",
+    "p a",
+    "q 'b c'",
+    'r "d"',
+    "a",
+    " ",
+    "\n",
+    ";",
+    "&&",
+    "||",
+    "|",
+    "&",
+    "(",
+    ")",
+    "{ ",
+    " }",
+    "; }",
+]
+SCRIPT_PIECES += [
+    "if ",
+    "; then ",
+    "; fi",
+    "; else ",
+    "elif ",
+    "for x in a b; do ",
+    "; done",
+    " do ",
+    "done",
+    "$x",
+    '"$x"',
+    "$(",
+]
+SCRIPT_PIECES += [
+    "$(p)",
+    '"$(q a)"',
+    "#",
+    "# c\n",
+    "'",
+    '"',
+    "\\",
+    "\\\n",
+    "! ",
+    "time ",
+    " >/dev/null",
+    " 2>&1",
+    "<<E\n",
+    "<<'E'\n",
+]
+SCRIPT_PIECES += [
+    "\nE\n",
+    "E",
+    "x=1",
+    "x=1 ",
+    " <<<a",
+    "{a,b}",
+    "~",
+    " in ",
+    "while p; do ",
+    "while read x; do ",
+    "case a in a) ",
+]
+SCRIPT_PIECES += ["esac", "p(", "`p`", "|&", "&>/dev/null", "2", "2>/dev/null", "$", "<(p)"]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
+    made = ShellWorkspace(tmp_path_factory.mktemp("reading"))
+    programs = made.base / "programs"
+    programs.mkdir()
+    for name in "pqr":
+        program = programs / name
+        program.write_text('#!/bin/sh\n{ printf "%s\\1" "${0##*/}" "$@"; printf "\\n"; } >>"$LOG"\nexit $(($# % 2))\n')
+        program.chmod(0o755)
+    made.environment |= {"PATH": f"{programs}:/usr/bin:/bin", "LOG": str(made.base / "log"), "LC_ALL": "C.UTF-8"}
+    return made
+
+
+def run_bash(workspace: ShellWorkspace, command: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [BASH or "", "--norc", "--noprofile", "-c", command],
+        cwd=workspace.root,
+        env=workspace.environment,
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=20,
+    )
+
+
+@needs_bash
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(st.lists(st.sampled_from(WORD_PIECES), min_size=1, max_size=7))
+def test_bash_sees_the_same_words(workspace: ShellWorkspace, pieces: list[str]) -> None:
+    text = "printf '%s\\0' A " + "".join(pieces)
+    root = str(workspace.root)
+    situation = Situation(workspace.policy().facts, (root,), str(workspace.home), root, (root,))
+    try:
+        script = read_script(text)
+        (and_or,) = script.items
+        ((_, pipeline),) = and_or.items
+        (command,) = pipeline.commands
+        assert isinstance(command, Simple)
+        words = [argument for word in command.words for argument in expand(word, situation)]
+    except (UnprovenError, ValueError):
+        return
+    if command.redirects or None in words:
+        return
+    done = run_bash(workspace, text)
+    seen = done.stdout.decode().split("\0")[:-1]
+    if "[" in text or ".*" in text or ".?" in text:
+        # Here more words are assumed than bash may find, never fewer.
+        assert set(seen) <= set(words)
+    else:
+        assert (seen, done.stderr) == (words[2:], b"")
+
+
+@needs_bash
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(st.lists(st.sampled_from(SCRIPT_PIECES), min_size=2, max_size=8))
+def test_bash_starts_nothing_that_was_not_judged(workspace: ShellWorkspace, pieces: list[str]) -> None:
+    text, root = "".join(pieces), str(workspace.root)
+    try:
+        parts = prove(read_script(text), workspace.policy().facts, root, (root,), str(workspace.home))
+    except UnprovenError:
+        return
+    if any(part.fixed for part in parts):
+        return
+    log = Path(workspace.environment["LOG"])
+    log.write_text("")
+    run_bash(workspace, text)
+    for line in log.read_text(errors="surrogateescape").split("\1\n")[:-1]:
+        started = tuple(line.split("\1"))
+        assert any(_covers(part.words, started) for part in parts), (text, started)
+
+
+def _covers(judged: tuple[str | None, ...], started: tuple[str, ...]) -> bool:
+    if None in judged:
+        return judged[0] in (None, started[0])
+    return judged == started
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ls\u202e",
+        "ls\u00a0-la",
+        "ls \u200b",
+        "ls\r",
+        "ls\x07",
+        "cat e\u0301",
+        "ls" + " " * 61 + "; pwd",
+        "ls" + "\n" * 21 + "pwd",
+        "echo " + "a" * 4_000,
+        "; ".join(["ls"] * 21),
+        "(" * 30 + "ls" + ")" * 30,
+    ],
+)
+def test_what_hides_something_is_not_proven(workspace: ShellWorkspace, text: str) -> None:
+    assert workspace.decide(text).outcome != "allow"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["echo 'a", 'echo "a', "echo $(ls", "echo `ls", "echo ${a", "ls )", 'echo "$(ls"'],
+)
+def test_a_command_that_never_ends_is_refused(workspace: ShellWorkspace, text: str) -> None:
+    assert workspace.decide(text, workspace.policy(yolo=True)).outcome == "deny"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat <<'EOF'\nany $(text) `here`\nEOF",
+        "cat <<EOF | grep a\nplain text\nEOF\nls",
+        "ls \\\n  -la \\\n  src",
+        "ls\npwd\n\n# done\n",
+        'for f in src/*.py\ndo\n  wc -l "$f"\ndone',
+        "if [ -f README.md ]\nthen\n  cat README.md\nelif [ -d src ]; then ls src\nelse pwd\nfi",
+        'dir=src\nls "$dir"\ncat $dir/main.py',
+        "cd src &&\ncat main.py",
+    ],
+)
+def test_commands_over_several_lines_are_proven(workspace: ShellWorkspace, text: str) -> None:
+    assert workspace.decide(text).outcome == "allow"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat <<EOF\n$(touch x)\nEOF",
+        "cat <<EOF\n`touch x`\nEOF",
+        "cat <<EOF && touch x\nEOF",
+        "cat <<EOF\nEOF \ntouch x\nEOF\ntouch y",
+        "echo $(cat <<EOF)\ntouch x\nEOF",
+        "(cat <<EOF)\ntouch x\nEOF\ntouch y",
+        "dir=src\ncd docs\nfalse && dir=/etc; cat $dir/passwd",
+        "dir=/etc\ncat $dir/passwd",
+        "a='-o x'\nsort $a README.md",
+        "PATH=.\nls",
+    ],
+)
+def test_tricks_over_several_lines_are_not(workspace: ShellWorkspace, text: str) -> None:
+    assert workspace.decide(text).outcome == "ask"
