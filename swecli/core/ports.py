@@ -110,3 +110,11 @@ class TodoBoard(Protocol):
     def todos(self) -> tuple[Todo, ...]: ...
 
     def replace(self, todos: Sequence[Todo]) -> None: ...
+
+
+class CompactionRequests(Protocol):
+    """Takes the model's wish for room in the context."""
+
+    def request_compaction(self) -> str:
+        """Ask for a compaction before the next model request. Returns one line that says what will happen."""
+        ...

@@ -43,9 +43,20 @@ class ContextKeeper:
         self._breaker = Breaker()
         self._told = False
         self._cleared_at = 0
+        self._wanted = False
+
+    def request_compaction(self) -> str:
+        """The model asks for room: done before its next request, when every call has its result."""
+        self._wanted = True
+        budget = self._recorder.state.budget
+        size = f" ({budget.used:,} of {budget.effective:,} tokens are in use)" if budget else ""
+        return f"The conversation will be compacted before your next step{size}."
 
     async def before_request(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """Compact if the context is nearly full, or clear old results if that pays. True when the view changed."""
+        if self._wanted:
+            self._wanted = False
+            return await self._run(prepared, client, "model", "", forced=False) is not None
         if prepared.budget.level in ("compact", "block"):
             return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
         self._told = False

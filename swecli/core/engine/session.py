@@ -37,9 +37,10 @@ class Session:
         requests = Requests(self._recorder)
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, self._recorder, self._model)
-        self._scheduler = Scheduler(ToolCalls(services, self._recorder, requests, self._results))
         self._keeper = ContextKeeper(services, self._recorder, self._connection)
         self._models = ModelChoice(services, self._recorder, self._connection, self._keeper)
+        calls = ToolCalls(services, self._recorder, requests, self._results, self._keeper)
+        self._scheduler = Scheduler(calls)
         self._dispatcher = Dispatcher(
             services, self._recorder, requests, self._scheduler, self._keeper, self._models, self._results
         )
@@ -118,6 +119,7 @@ class Session:
             return
         self._dispatcher.closed = True
         await self._dispatcher.work.stop()
+        await self._models.close()
         await asyncio.to_thread(self._services.end_processes)
         await self._connection.close()
         await self._recorder.close()

@@ -19,6 +19,7 @@ from swecli.core.engine.services import Services
 from swecli.core.engine.todo_board import SessionTodos
 from swecli.core.permissions.types import Call as PermissionCall
 from swecli.core.permissions.types import Decision, Effects
+from swecli.core.ports import CompactionRequests
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import (
     FileChanged,
@@ -60,8 +61,16 @@ class PreparedCall:
 class ToolCalls:
     """Runs single calls for the scheduler."""
 
-    def __init__(self, services: Services, recorder: Recorder, requests: Requests, results: Results) -> None:
+    def __init__(
+        self,
+        services: Services,
+        recorder: Recorder,
+        requests: Requests,
+        results: Results,
+        compaction: CompactionRequests | None = None,
+    ) -> None:
         self._services = services
+        self._compaction = compaction
         self._recorder = recorder
         self._requests = requests
         self._results = results
@@ -97,6 +106,7 @@ class ToolCalls:
             environment=dict(workspace.environment),
             blobs=self._services.blobs,
             transcript=self._recall,
+            compaction=self._compaction,
         )
 
     def _output(self, item: str, text: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from swecli.core.permissions.types import Effects
-from swecli.core.ports import Asker, BlobStore, TodoBoard, TranscriptSearch
+from swecli.core.ports import Asker, BlobStore, CompactionRequests, TodoBoard, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.protocol.results import ResultKind
@@ -80,6 +80,8 @@ class ToolContext:
     """Stored results; None where nothing is stored."""
     transcript: TranscriptSearch | None = None
     """What has left the context."""
+    compaction: CompactionRequests | None = None
+    """None where there is no conversation."""
 
     def resolve(self, path: str) -> Path:
         """The absolute path of ``path`` as the model wrote it, links followed as far as they exist.

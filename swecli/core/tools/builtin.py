@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swecli.core.tools.ask_user import AskUser
 from swecli.core.tools.base import AnyTool
+from swecli.core.tools.compact_context import CompactContextTool
 from swecli.core.tools.edit_file import EditFile
 from swecli.core.tools.list_files import ListFiles
 from swecli.core.tools.read_file import ReadFile
@@ -19,6 +20,7 @@ def builtin_tools() -> tuple[AnyTool, ...]:
     """One of each."""
     return (
         AskUser(),
+        CompactContextTool(),
         EditFile(),
         ListFiles(),
         ReadFile(),

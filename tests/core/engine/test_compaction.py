@@ -22,6 +22,7 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
 )
+from swecli.core.tools.compact_context import CompactContextTool
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Bench, bench, call, until
 
@@ -290,3 +291,22 @@ async def test_a_command_while_a_turn_runs_is_refused_with_a_word(tmp_path: Path
         b.gates.release("a")
         await until(lambda: bool(b.bodies(TurnEnded)))
         assert b.bodies(CompactionStarted) == []
+
+
+async def test_the_model_can_ask_for_room(tmp_path: Path) -> None:
+    steps = script(
+        TWELVE,
+        '[[step]]\ncall = [{ tool = "compact_context", arguments = {} }]',
+        f'[[step]]\ntext = "{SUMMARY}"',
+        '[[step]]\ntext = "Going on."',
+        window=200_000,
+    )
+    async with bench(steps, tmp_path, tools=[CompactContextTool()]) as b:
+        fill(b, 12)
+        end = await b.say("Read the files, then make room.")
+        assert end.outcome == "done"
+        started, done = b.bodies(CompactionStarted), b.bodies(CompactionCompleted)
+        assert [body.trigger for body in started] == ["model"]
+        assert done[0].tokens_after < done[0].tokens_before
+        assert b.session.view.messages[-1].text == "Going on."
+        check_valid(tuple(b.session.view.messages))
