@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from swecli.tui.state import Running, UiState
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from swecli.tui.state import Running, UiState
+
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 

@@ -6,31 +6,27 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from textual import events, on
 from textual.app import ComposeResult
+from textual.containers import Vertical
 from textual.timer import Timer
 from textual.worker import WorkerFailed
 
-from swecli.core.protocol.commands import EditQueue, Submit
-from swecli.core.protocol.events import Event
-from swecli.tui import compat, connect, theme
+from swecli.tui import compat, theme
 from swecli.tui.bars import ActivityLine, StatusBar
-from swecli.tui.copying import Copier
-from swecli.tui.desk import Desk
-from swecli.tui.dock.panel import Clock, DockPanel
-from swecli.tui.driver import BackgroundReported, Driver
-from swecli.tui.keys import KeyActions
+from swecli.tui.dock.panel import Clock
+from swecli.tui.driver import Driver
+from swecli.tui.handlers import Handlers
 from swecli.tui.link import CLOSE_TIME, OpenSession, SessionNotOpened
 from swecli.tui.options import Options
 from swecli.tui.prompt.box import Prompt
-from swecli.tui.prompt.editor import PromptEditor
 from swecli.tui.slot import Slot
-from swecli.tui.stage import Stage
-from swecli.tui.talk import Talk
 from swecli.tui.todos import TodoPanel
-from swecli.tui.transcript import palette
-from swecli.tui.transcript.view import Transcript
+
+if TYPE_CHECKING:
+    from swecli.core.protocol.commands import Submit
+    from swecli.core.protocol.events import Event
 
 RESIZE_PAUSE = 0.08
 """Seconds after the last change of the window's size until everything is drawn once more."""
@@ -39,13 +35,16 @@ SIGNAL_TIME = 0.5
 """Seconds for a session to end in order after a signal."""
 
 
-class SwecliApp(KeyActions, inherit_bindings=True):
-    """``clock`` is monotonic seconds for windows of keys, ``wall`` Unix seconds for durations; ``opened`` is
-    called when the first session is there."""
+class SwecliApp(Handlers, inherit_bindings=True):
+    """The first frame is the prompt and the bars; what takes longer to load follows right behind it.
+
+    ``clock`` is monotonic seconds for windows of keys, ``wall`` Unix seconds for durations; ``opened`` is called
+    when the first session is there.
+    """
 
     CSS = """
     Screen { layout: vertical; background: $background; color: $foreground; }
-    #transcript { height: 1fr; min-height: 1; }
+    #place { height: 1fr; min-height: 1; }
     """
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = "#editor"
@@ -73,21 +72,17 @@ class SwecliApp(KeyActions, inherit_bindings=True):
         """Why there was no session, if there was none."""
         self.defect: BaseException | None = None
         """The exception that ended the program, if one did."""
-        self.transcript = Transcript(id="transcript")
         self.todos = TodoPanel()
         self.activity = ActivityLine(clock=wall)
         self.prompt = Prompt(options.state, options.files, self.activity.flash)
         self.slot = Slot(self.prompt, clock=clock)
         self.status = StatusBar()
-        self.stage = Stage(self, options.branch)
-        self.talk = Talk(self.stage.link, Desk(self, options), self.stage.is_busy)
-        self.copier = Copier(self, self.prompt.editor, self._write, self.activity.flash)
         for known in (theme.DARK, theme.LIGHT):
             self.register_theme(known)
         self.theme = theme.preferred(os.environ)
 
     def compose(self) -> ComposeResult:
-        yield self.transcript
+        yield Vertical(id="place")
         yield self.todos
         yield self.activity
         yield self.slot
@@ -97,15 +92,32 @@ class SwecliApp(KeyActions, inherit_bindings=True):
 
     def on_mount(self) -> None:
         self._event_loop = asyncio.get_running_loop()
+        self.call_after_refresh(self._furnish)
+
+    def _furnish(self) -> None:
+        """The first frame is on the screen: load and build the rest, and open the session."""
+        from swecli.core.protocol.commands import Submit
+        from swecli.tui.copying import Copier
+        from swecli.tui.desk import Desk
+        from swecli.tui.stage import Stage
+        from swecli.tui.talk import Talk
+        from swecli.tui.transcript.view import Transcript
+
+        self.transcript = Transcript(id="transcript")
+        self.query_one("#place").mount(self.transcript)
+        self.stage = Stage(self, self._options.branch)
+        self.talk = Talk(self.stage.link, Desk(self, self._options), self.stage.is_busy)
+        self.copier = Copier(self, self.prompt.editor, self._write, self.activity.flash)
+        self.furnished = True
         self._use_palette()
         self.theme_changed_signal.subscribe(self, lambda _: self._use_palette())
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
         self.show_state()
-        self.call_after_refresh(self._begin)
-
-    def _begin(self) -> None:
         first = self._options.first_prompt
         self.play(self._options.open_session, Submit(first) if first else None)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.furnished
 
     def play(self, open_session: OpenSession, first: Submit | None = None) -> None:
         """Open a session and show it."""
@@ -127,20 +139,20 @@ class SwecliApp(KeyActions, inherit_bindings=True):
 
     async def _end(self, code: int, timeout: float) -> None:
         self.prompt.save()
-        await self.stage.close(timeout)
+        if self.furnished:
+            await self.stage.close(timeout)
         self.exit(return_code=code)
 
     def end_soon(self, code: int) -> None:
         """End with this exit code in the time that a signal leaves. For signal handlers."""
-        self._from_signal(lambda: self.run_worker(self._end(code, SIGNAL_TIME), group="end"))
+        if self._event_loop is not None:
+            end = self._end(code, SIGNAL_TIME)
+            self._event_loop.call_soon_threadsafe(lambda: self.run_worker(end, group="end"))
 
     def cancel_soon(self) -> None:
         """What Ctrl+C does. For signal handlers."""
-        self._from_signal(self.action_cancel)
-
-    def _from_signal(self, call: Callable[[], object]) -> None:
-        if self._event_loop is not None:
-            self._event_loop.call_soon_threadsafe(call)
+        if self._event_loop is not None and self.furnished:
+            self._event_loop.call_soon_threadsafe(self.action_cancel)
 
     # --- what the stage asks for ----------------------------------------------------------------------------
 
@@ -162,6 +174,8 @@ class SwecliApp(KeyActions, inherit_bindings=True):
         if self._welcome and view is not None:
             self._welcome = False
             if view.model is None:
+                from swecli.tui import connect
+
                 self.transcript.show(connect.blocks(os.environ), "Welcome to swecli")
 
     def show_state(self) -> None:
@@ -173,55 +187,6 @@ class SwecliApp(KeyActions, inherit_bindings=True):
         self.todos.show(state.todos)
         self.prompt.show_session(opened, state.busy, state.queue)
         self.slot.show_requests(state.requests)
-
-    # --- messages of the parts ------------------------------------------------------------------------------
-
-    @on(PromptEditor.Submitted)
-    async def _submitted(self, message: PromptEditor.Submitted) -> None:
-        if self.prompt.editor.text.strip():
-            await self.talk.submit(self.prompt.take(), queue=message.queue)
-
-    @on(Prompt.Recall)
-    def _recalled(self, message: Prompt.Recall) -> None:
-        self.stage.link.send(EditQueue(message.queued.id, None))
-        self.prompt.editor.put(message.queued.text)
-
-    @on(Prompt.Scroll)
-    def _scrolled(self, message: Prompt.Scroll) -> None:
-        self.action_scroll(message.where)
-
-    @on(Prompt.Edited)
-    def _edited(self) -> None:
-        if self.prompt.editor.text:
-            self.armed = None
-
-    @on(Prompt.Leave)
-    def _left(self) -> None:
-        self.leave()
-
-    @on(Prompt.Walk)
-    def _walked(self) -> None:
-        self.transcript.focus()
-        self.transcript.action_cursor_previous()
-
-    @on(Transcript.Left)
-    def _returned(self) -> None:
-        self.slot.focus_panel()
-
-    @on(Transcript.CopyRequested)
-    def _copy_requested(self, message: Transcript.CopyRequested) -> None:
-        self.copier.copy(message.text, message.what)
-
-    @on(DockPanel.Finished)
-    def _finished(self, message: DockPanel.Finished) -> None:
-        if message.command is None:
-            self.slot.close()
-        else:
-            self.stage.answer(message.command)
-
-    @on(BackgroundReported)
-    def _background_known(self, message: BackgroundReported) -> None:
-        self.theme = (theme.DARK if message.dark else theme.LIGHT).name
 
     def on_resize(self) -> None:
         """Several changes may have come as one, to the size that was there before: the terminal has lost its
@@ -236,13 +201,9 @@ class SwecliApp(KeyActions, inherit_bindings=True):
     def on_app_blur(self) -> None:
         self.activity.focus_changed()
 
-    def on_key(self, event: events.Key) -> None:
-        """A character that nobody took is meant for the prompt."""
-        if event.is_printable and event.character and self.slot.panel is None:
-            self.prompt.editor.focus()
-            self.prompt.editor.add(event.character)
-
     def _use_palette(self) -> None:
+        from swecli.tui.transcript import palette
+
         self.transcript.set_palette(palette.DARK if self.current_theme.dark else palette.LIGHT)
 
     def _handle_exception(self, error: Exception) -> None:

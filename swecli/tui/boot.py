@@ -27,6 +27,9 @@ RESET = (
 KEYS_ON, KEYS_OFF = "\x1b[>4;2m", "\x1b[>4;0m"
 """Ask for modified keys in the xterm way: without it tmux sends Shift+Enter and Shift+Tab wrong."""
 
+BACKGROUND_QUERY = "\x1b]11;?\x1b\\"
+"""Asks the terminal for its background colour; the answer comes as input. The Linux console has none."""
+
 MAX_STRAY = 4000
 """Characters of stray output that are shown after the interface has ended."""
 
@@ -98,7 +101,8 @@ class Terminal:
             columns, rows = os.get_terminal_size(fd)
         except OSError:
             columns, rows = 80, 24
-        terminal.write(splash(columns, rows))
+        asks = os.environ.get("TERM", "") not in ("", "linux")
+        terminal.write(splash(columns, rows) + (BACKGROUND_QUERY if asks else ""))
         terminal._guard()
         return terminal
 
@@ -125,6 +129,7 @@ class Terminal:
         self.restored = True
         self.write(RESET)
         with contextlib.suppress(OSError, termios.error):
+            termios.tcflush(0, termios.TCIFLUSH)  # answers that came too late are not for the shell
             termios.tcsetattr(0, termios.TCSANOW, self.attributes)
         for fd, saved in self.saved.items():
             with contextlib.suppress(OSError):

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
 
-BACKGROUND_QUERY = "\x1b]11;?\x1b\\"
-"""Asks the terminal for its background colour."""
-
 _REPORT = re.compile(r"\x1b\]1[01];(?:rgb:([0-9a-fA-F/]{5,14}))?[^\x07\x1b]*(?:\x07|\x1b\\)")
 _PARTIAL = re.compile(r"\x1b(?:\[2(?:0|00)?|\](?:1[01]?(?:;[^\x07\x1b]{0,40}\x1b?)?)?)\Z")
 _NOT_A_NUMBER = re.compile(r"\x1b\[<[^mM\x1b]{0,24}NaN[^mM\x1b]{0,24}[mM]")

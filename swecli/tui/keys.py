@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
 from textual.binding import BindingType
 
 from swecli.tui import bindings, ladder
-from swecli.tui.bars import ActivityLine
-from swecli.tui.copying import Copier
-from swecli.tui.dock.panel import Clock
-from swecli.tui.prompt.box import Prompt
-from swecli.tui.slot import Slot
-from swecli.tui.stage import Stage
-from swecli.tui.talk import Talk
-from swecli.tui.todos import TodoPanel
-from swecli.tui.transcript.view import Transcript
+
+if TYPE_CHECKING:
+    from swecli.tui.bars import ActivityLine
+    from swecli.tui.copying import Copier
+    from swecli.tui.dock.panel import Clock
+    from swecli.tui.prompt.box import Prompt
+    from swecli.tui.slot import Slot
+    from swecli.tui.stage import Stage
+    from swecli.tui.talk import Talk
+    from swecli.tui.todos import TodoPanel
+    from swecli.tui.transcript.view import Transcript
 
 
 class KeyActions(App[int], inherit_bindings=False):
@@ -32,6 +34,8 @@ class KeyActions(App[int], inherit_bindings=False):
     talk: Talk
     copier: Copier
     clock: Clock
+    furnished = False
+    """Whether the parts are there that are loaded after the first frame."""
     armed: float | None = None
     """When Ctrl+C was pressed on an empty prompt, by ``clock``."""
 

@@ -1,4 +1,4 @@
-"""The way into the interface and out of it."""
+"""The way into the interface and out of it. Nothing that takes long is imported before the first paint."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import textwrap
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from swecli.commands.base import SlashCommand
 from swecli.tui import boot, signals
-from swecli.tui.link import OpenSession
-from swecli.tui.options import Options
+
+if TYPE_CHECKING:
+    from swecli.commands.base import SlashCommand
+    from swecli.tui.link import OpenSession
 
 LAST_LINES = 12
 """Lines of the last answer that stay on the normal screen."""
@@ -53,6 +55,7 @@ def run(
         with boot.textual_settings():
             from swecli.tui.app import SwecliApp
             from swecli.tui.driver import prepare
+            from swecli.tui.options import Options
         prepare(terminal.attributes, terminal.typed)
         options = Options(open_session, new_session, first_prompt, commands, files, branch, models, state, resume_hint)
         app = SwecliApp(options, opened=settle)
@@ -66,7 +69,7 @@ def run(
         sys.stderr.write(f"swecli: {defect_report(app.defect, state, resume_hint)}\n")
     elif app.failure is not None:
         sys.stderr.write(f"swecli: {app.failure}\n")
-    elif app.stage.spoke:
+    elif app.furnished and app.stage.spoke:
         sys.stdout.write(farewell(app.stage.state.last_answer, options.resume_hint))
     if stray := terminal.stray_output():
         sys.stderr.write(f"Written to the terminal meanwhile:\n{_safe(stray)}\n")

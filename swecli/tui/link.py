@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeAlias
 
-from swecli.core.engine.view import SessionPort, SessionView
-from swecli.core.protocol.commands import Command
+if TYPE_CHECKING:
+    from swecli.core.engine.view import SessionPort, SessionView
+    from swecli.core.protocol.commands import Command
+
 
 CLOSE_TIME = 3.0
 """Seconds for a session to end in order when the user quits."""
 
-OpenSession = Callable[[], Awaitable[SessionPort]]
+OpenSession: TypeAlias = "Callable[[], Awaitable[SessionPort]]"
 
 
 class SessionNotOpened(Exception):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from swecli.commands.base import SlashCommand
-from swecli.tui.link import OpenSession
+if TYPE_CHECKING:
+    from swecli.commands.base import SlashCommand
+    from swecli.tui.link import OpenSession
 
 
 @dataclass(frozen=True, slots=True)

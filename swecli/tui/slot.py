@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from swecli.core.protocol.events import PermissionRequested
 from swecli.tui.dock.panel import Clock, DockPanel
 from swecli.tui.prompt.box import Prompt
-from swecli.tui.state import Request
+
+if TYPE_CHECKING:
+    from swecli.tui.state import Request
 
 
 class Slot(Vertical):
@@ -43,7 +45,6 @@ class Slot(Vertical):
             self._answered += self._request is not None
             place = (self._answered + 1, self._answered + len(requests))
             self._request = first.request
-            self._consent = isinstance(first, PermissionRequested)
             self._open(self._panel_for(first, place))
         elif self.panel is not None:
             self.panel.show_place(place)
@@ -89,6 +90,9 @@ class Slot(Vertical):
             before.remove()
 
     def _panel_for(self, request: Request, place: tuple[int, int]) -> DockPanel:
+        from swecli.core.protocol.events import PermissionRequested
+
+        self._consent = isinstance(request, PermissionRequested)
         if isinstance(request, PermissionRequested):
             from swecli.tui.dock.approval import ApprovalPanel
 

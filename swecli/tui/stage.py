@@ -9,6 +9,7 @@ from typing import Protocol
 
 from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission
 from swecli.core.protocol.events import Event, FileChanged, TurnEnded, TurnStarted
+from swecli.tui import reduction
 from swecli.tui.bridge import FRAME, Bridge
 from swecli.tui.link import OpenSession, SessionLink
 from swecli.tui.state import UiState
@@ -133,7 +134,7 @@ class Stage:
     def _apply(self, batch: Sequence[Event]) -> None:
         self._screen.show_events(batch)
         self._spoke = self._spoke or any(isinstance(event.body, TurnStarted) for event in batch)
-        self.state.feed(batch)
+        reduction.feed(self.state, batch)
         if any(isinstance(event.body, TurnEnded | FileChanged) for event in batch):
             self.refresh_branch()
         self._screen.show_state()

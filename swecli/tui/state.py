@@ -1,36 +1,22 @@
-"""What the screen around the transcript knows of the session: a reduction of its events, without widgets."""
+"""What the screen around the transcript knows of the session."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
-from swecli.core.protocol.blocks import Todo
-from swecli.core.protocol.events import (
-    CompactionCompleted,
-    CompactionFailed,
-    CompactionStarted,
-    Event,
-    ItemCheckpointed,
-    ItemCompleted,
-    ItemDelta,
-    ItemKind,
-    ItemStarted,
-    PermissionRequested,
-    PermissionResolved,
-    QuestionAnswered,
-    QuestionAsked,
-    QueueChanged,
-    Queued,
-    RetryScheduled,
-    SessionStarted,
-    StepStarted,
-    TodosChanged,
-    TurnEnded,
-    TurnStarted,
-)
+if TYPE_CHECKING:
+    from swecli.core.protocol.blocks import Todo
+    from swecli.core.protocol.events import (
+        ItemKind,
+        PermissionRequested,
+        QuestionAsked,
+        Queued,
+        RetryScheduled,
+        TurnEnded,
+    )
 
-Request = PermissionRequested | QuestionAsked
+Request: TypeAlias = "PermissionRequested | QuestionAsked"
 
 
 @dataclass(slots=True)
@@ -46,7 +32,7 @@ class Running:
 
 @dataclass(slots=True)
 class UiState:
-    """Reduced state. Times are Unix seconds as the events carry them."""
+    """State as ``reduction`` makes it of the session's events. Times are Unix seconds as the events carry them."""
 
     busy: bool = False
     turn_since: float = 0.0
@@ -60,66 +46,3 @@ class UiState:
     ended: TurnEnded | None = None
     last_answer: str = ""
     """Text of the newest finished answer of the main agent."""
-
-    def feed(self, events: Sequence[Event]) -> None:
-        """Take events in order."""
-        for event in events:
-            self._take(event)
-
-    def _take(self, event: Event) -> None:
-        body = event.body
-        match body:
-            case ItemDelta():
-                self.retry = None
-            case ItemStarted():
-                self.retry = None
-                self.running[body.item] = Running(body.kind, body.name, body.title, event.ts)
-            case ItemCheckpointed():
-                self._checkpoint(body)
-            case ItemCompleted():
-                self._complete(body)
-            case PermissionRequested() | QuestionAsked():
-                self.requests.append(body)
-            case PermissionResolved() | QuestionAnswered():
-                self.requests = [request for request in self.requests if request.request != body.request]
-            case StepStarted():
-                self.retry = None
-            case RetryScheduled():
-                self.retry, self.retry_at = body, event.ts + body.delay
-            case TodosChanged():
-                self.todos = body.todos
-            case QueueChanged():
-                self.queue = body.queue
-            case CompactionStarted():
-                self.running.setdefault(body.item, Running("compaction", "", "", event.ts))
-            case CompactionCompleted() | CompactionFailed():
-                self.running.pop(body.item, None)
-            case TurnStarted():
-                self._rest()
-                self.busy, self.turn_since, self.ended = True, event.ts, None
-            case TurnEnded():
-                self._rest()
-                self.ended = body
-            case SessionStarted():
-                self._rest()
-            case _:
-                pass
-
-    def _rest(self) -> None:
-        self.busy = self.interrupting = False
-        self.retry = None
-        self.running.clear()
-        self.requests.clear()
-
-    def _checkpoint(self, body: ItemCheckpointed) -> None:
-        item = self.running.get(body.item)
-        if item is not None:
-            item.title = body.title or item.title
-            item.executing = item.executing or body.running
-
-    def _complete(self, body: ItemCompleted) -> None:
-        item = self.running.pop(body.item, None)
-        self.requests = [request for request in self.requests if request.item != body.item]
-        if item is not None and item.kind == "text" and body.parts:
-            text = getattr(body.parts[0], "text", "")
-            self.last_answer = text or self.last_answer

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from swecli.core.protocol.events import Budget, ContextLevel, Mode
+if TYPE_CHECKING:
+    from swecli.core.protocol.events import Budget, ContextLevel, Mode
+
 
 Tone = Literal["plain", "dim", "mode", "ok", "warn", "compact", "block"]
 

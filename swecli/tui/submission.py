@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from swecli.commands.base import SlashCommand
+if TYPE_CHECKING:
+    from swecli.commands.base import SlashCommand
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from swecli.core.protocol.blocks import Todo
 from swecli.tui.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from swecli.core.protocol.blocks import Todo
 
 MARKS = {"pending": "☐", "in_progress": "▸", "completed": "☑"}
 MOST = 8

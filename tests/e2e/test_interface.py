@@ -179,6 +179,14 @@ def test_without_a_provider_it_says_how_to_connect_one(start: Start) -> None:
     assert restored(terminal)
 
 
+def test_the_theme_follows_the_background_that_the_terminal_reports(start: Start) -> None:
+    terminal = start(prepared=True)
+    terminal.until(lambda: b"\x1b]11;?" in terminal.raw, "waiting for the question")
+    terminal.send("\x1b]11;rgb:ffff/ffff/ffff\x1b\\")
+    terminal.shows(READY)
+    terminal.until(lambda: b"48;2;251;250;247" in terminal.raw, "waiting for the light theme")
+
+
 def test_no_colour_is_no_colour(start: Start) -> None:
     terminal = start(prepared=True, environment={"NO_COLOR": "1"})
     terminal.shows(READY)

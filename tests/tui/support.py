@@ -152,5 +152,5 @@ async def running(
     async with app.run_test(size=size) as pilot:
         it = Running(app, pilot, session, clock)
         if "open_session" not in options:
-            await it.until(lambda: app.stage.opened)
+            await it.until(lambda: app.furnished and app.stage.opened)
         yield it

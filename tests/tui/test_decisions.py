@@ -29,7 +29,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart
-from swecli.tui import activity, connect, ladder
+from swecli.tui import activity, connect, ladder, reduction
 from swecli.tui.ladder import Situation
 from swecli.tui.state import UiState
 from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, interpret
@@ -37,7 +37,7 @@ from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, inte
 
 def state(*bodies: Body) -> UiState:
     reduced = UiState()
-    reduced.feed([Event(seq, 1000.0 + seq, "s", 1, body) for seq, body in enumerate(bodies, 1)])
+    reduction.feed(reduced, [Event(seq, 1000.0 + seq, "s", 1, body) for seq, body in enumerate(bodies, 1)])
     return reduced
 
 
@@ -109,7 +109,7 @@ def test_a_turn_from_start_to_end() -> None:
     busy = state(TurnStarted("u"), ItemStarted("t", "tool", "edit_file"), ask, QueueChanged((Queued("q", "later"),)))
     assert busy.busy
     assert busy.requests == [ask]
-    busy.feed([Event(9, 1009.0, "s", 1, body) for body in (PermissionResolved("p", "once"), TurnEnded("interrupted"))])
+    reduction.feed(busy, [Event(9, 1009.0, "s", 1, body) for body in (PermissionResolved("p", "once"), TurnEnded("interrupted"))])
     assert not busy.busy
     assert busy.requests == []
     assert not busy.running

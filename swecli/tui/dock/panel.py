@@ -6,11 +6,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
 from textual.message import Message
 
-from swecli.core.protocol.commands import Command
+if TYPE_CHECKING:
+    from swecli.core.protocol.commands import Command
+
 
 GRACE = 0.3
 """Seconds after its appearance in which a panel ignores keys that would decide something."""

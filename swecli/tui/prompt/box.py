@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -14,13 +15,15 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
-from swecli.core.protocol.events import Queued
 from swecli.tui.prompt.drafts import Drafts
 from swecli.tui.prompt.editor import PromptEditor
 from swecli.tui.prompt.history import History
 from swecli.tui.prompt.search import HistorySearch
 from swecli.tui.prompt.suggestions import Suggestions
 from swecli.tui.prompt.waiting import Waiting
+
+if TYPE_CHECKING:
+    from swecli.core.protocol.events import Queued
 
 PLACEHOLDER = "Ask for a change · / commands · @ files · ? help"
 STEERING = "Enter steers the running turn · Tab queues for after it"

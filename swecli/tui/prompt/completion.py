@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from swecli.commands.base import SlashCommand
 from swecli.tui.prompt.fuzzy import best, score
+
+if TYPE_CHECKING:
+    from swecli.commands.base import SlashCommand
 
 LIMIT = 8
 """Suggestions shown at once."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from swecli.commands.base import SlashCommand
 from swecli.tui.prompt import completion
 from swecli.tui.prompt.completion import Suggestion, Token
 from swecli.tui.prompt.editor import PromptEditor
 from swecli.tui.prompt.files import FileIndex
 from swecli.tui.rows import Row, Rows
+
+if TYPE_CHECKING:
+    from swecli.commands.base import SlashCommand
 
 
 class Suggestions(Rows):

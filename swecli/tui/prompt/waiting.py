@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from textual.content import Content
 from textual.widgets import Static
 
-from swecli.core.protocol.events import Queued
 from swecli.tui.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from swecli.core.protocol.events import Queued
 
 SHOWN = 3
 

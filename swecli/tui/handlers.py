@@ -1,0 +1,79 @@
+"""What messages of the screen's parts lead to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import events, on
+
+from swecli.tui import theme
+from swecli.tui.dock.panel import DockPanel
+from swecli.tui.driver import BackgroundReported
+from swecli.tui.keys import KeyActions
+from swecli.tui.prompt.box import Prompt
+from swecli.tui.prompt.editor import PromptEditor
+
+if TYPE_CHECKING:
+    from swecli.tui.transcript.view import Transcript
+
+
+class Handlers(KeyActions, inherit_bindings=True):
+    """Handlers of messages. What the user sends before everything is loaded waits for it."""
+
+    @on(PromptEditor.Submitted)
+    async def _submitted(self, message: PromptEditor.Submitted) -> None:
+        if not self.furnished:
+            self.call_after_refresh(self.prompt.editor.post_message, message)
+        elif self.prompt.editor.text.strip():
+            await self.talk.submit(self.prompt.take(), queue=message.queue)
+
+    @on(Prompt.Recall)
+    def _recalled(self, message: Prompt.Recall) -> None:
+        from swecli.core.protocol.commands import EditQueue
+
+        self.stage.link.send(EditQueue(message.queued.id, None))
+        self.prompt.editor.put(message.queued.text)
+
+    @on(Prompt.Scroll)
+    def _scrolled(self, message: Prompt.Scroll) -> None:
+        if self.furnished:
+            self.action_scroll(message.where)
+
+    @on(Prompt.Edited)
+    def _edited(self) -> None:
+        if self.prompt.editor.text:
+            self.armed = None
+
+    @on(Prompt.Leave)
+    def _left(self) -> None:
+        self.leave()
+
+    @on(Prompt.Walk)
+    def _walked(self) -> None:
+        if not self.furnished:
+            return
+        self.transcript.focus()
+        self.transcript.action_cursor_previous()
+
+    def on_transcript_left(self) -> None:
+        self.slot.focus_panel()
+
+    def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:
+        self.copier.copy(message.text, message.what)
+
+    @on(DockPanel.Finished)
+    def _finished(self, message: DockPanel.Finished) -> None:
+        if message.command is None:
+            self.slot.close()
+        else:
+            self.stage.answer(message.command)
+
+    @on(BackgroundReported)
+    def _background_known(self, message: BackgroundReported) -> None:
+        self.theme = (theme.DARK if message.dark else theme.LIGHT).name
+
+    def on_key(self, event: events.Key) -> None:
+        """A character that nobody took is meant for the prompt."""
+        if event.is_printable and event.character and self.slot.panel is None:
+            self.prompt.editor.focus()
+            self.prompt.editor.add(event.character)

@@ -1,0 +1,96 @@
+"""From the session's events to the state of the screen around the transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionStarted,
+    Event,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    QueueChanged,
+    RetryScheduled,
+    SessionStarted,
+    StepStarted,
+    TodosChanged,
+    TurnEnded,
+    TurnStarted,
+)
+from swecli.tui.state import Running, UiState
+
+
+def feed(state: UiState, events: Sequence[Event]) -> None:
+    """Take events in order."""
+    for event in events:
+        _take(state, event)
+
+
+def _take(state: UiState, event: Event) -> None:
+    body = event.body
+    match body:
+        case ItemDelta():
+            state.retry = None
+        case ItemStarted():
+            state.retry = None
+            state.running[body.item] = Running(body.kind, body.name, body.title, event.ts)
+        case ItemCheckpointed():
+            _checkpoint(state, body)
+        case ItemCompleted():
+            _complete(state, body)
+        case PermissionRequested() | QuestionAsked():
+            state.requests.append(body)
+        case PermissionResolved() | QuestionAnswered():
+            state.requests = [request for request in state.requests if request.request != body.request]
+        case StepStarted():
+            state.retry = None
+        case RetryScheduled():
+            state.retry, state.retry_at = body, event.ts + body.delay
+        case TodosChanged():
+            state.todos = body.todos
+        case QueueChanged():
+            state.queue = body.queue
+        case CompactionStarted():
+            state.running.setdefault(body.item, Running("compaction", "", "", event.ts))
+        case CompactionCompleted() | CompactionFailed():
+            state.running.pop(body.item, None)
+        case TurnStarted():
+            _rest(state)
+            state.busy, state.turn_since, state.ended = True, event.ts, None
+        case TurnEnded():
+            _rest(state)
+            state.ended = body
+        case SessionStarted():
+            _rest(state)
+        case _:
+            pass
+
+
+def _rest(state: UiState) -> None:
+    state.busy = state.interrupting = False
+    state.retry = None
+    state.running.clear()
+    state.requests.clear()
+
+
+def _checkpoint(state: UiState, body: ItemCheckpointed) -> None:
+    item = state.running.get(body.item)
+    if item is not None:
+        item.title = body.title or item.title
+        item.executing = item.executing or body.running
+
+
+def _complete(state: UiState, body: ItemCompleted) -> None:
+    item = state.running.pop(body.item, None)
+    state.requests = [request for request in state.requests if request.item != body.item]
+    if item is not None and item.kind == "text" and body.parts:
+        text = getattr(body.parts[0], "text", "")
+        state.last_answer = text or state.last_answer
