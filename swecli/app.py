@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from swecli.assembly.models import chosen_model, model_factory
+from swecli.assembly.models import ModelSupply, chosen_model
 from swecli.assembly.services import build_services, project_instructions, session_environment
 from swecli.assembly.startup import flags_of, read_startup
 from swecli.assembly.storage import Stored, open_storage
@@ -59,16 +59,16 @@ def _build(options: LaunchOptions) -> _Parts:
     startup = read_startup(options.cwd, environment, flags_of(options))
     settings = startup.loaded.settings
     model = chosen_model(options, settings, environment)
-    make_client = model_factory(options, settings, environment)
+    models = ModelSupply(options, settings, environment, startup.paths.data)
     instructions = project_instructions(options, startup)
     stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
     state = startup.paths.state
     blobs = stored.blobs(settings.agent.result_offload_threshold)
     services = build_services(
-        options, startup, instructions, make_client, lambda error: _report(error, state, options.debug), blobs
+        options, startup, instructions, models.make, lambda error: _report(error, state, options.debug), blobs
     )
     notices = (*startup.notices, *stored.notices, *instructions.notices, *_orphans())
-    return _Parts(services, stored, model, session_environment(options, startup), notices)
+    return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices)
 
 
 def _orphans() -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from datetime import date
 from pathlib import Path
 
 from swecli import __version__
-from swecli.assembly.models import effort_of, main_model, side_models
 from swecli.assembly.startup import Startup
 from swecli.core.config.settings import AgentSettings
 from swecli.core.context_management.budget import Limits
@@ -64,8 +63,6 @@ def build_services(
         limits=TurnLimits(max_steps=settings.agent.max_steps, max_tokens=options.max_tokens),
         version=__version__,
         end_processes=end_owned,
-        effort=effort_of(settings, main_model(settings, startup.environment)),
-        side_models=side_models(settings),
         jitter=random.random,
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from swecli.assembly.models import chosen_model, effort_of, main_model, model_factory, side_models
+from swecli.assembly.models import ModelSupply, chosen_model, effort_of, main_model, side_models
 from swecli.core.config.settings import Settings
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.client import HttpModelClient
@@ -22,7 +22,7 @@ def settings(**sections: Any) -> Settings:
 
 
 def client(reference: str, chosen: Settings, options: LaunchOptions = OPTIONS) -> HttpModelClient:
-    made = model_factory(options, chosen, KEYS)(reference)
+    made = ModelSupply(options, chosen, KEYS, Path("/nowhere")).make(reference)
     assert isinstance(made, HttpModelClient)
     return made
 

@@ -41,6 +41,7 @@ from tests.support.wire_anthropic import AnthropicMessages
 from tests.support.wire_openai import OpenAIChat
 
 PROTOCOLS: Mapping[str, type[Wire]] = {"openai": OpenAIChat, "anthropic": AnthropicMessages}
+_PATHS = frozenset(made.path for made in PROTOCOLS.values())
 _HTML = b"<!DOCTYPE html><html><head><title>502</title></head><body><h1>Bad gateway</h1></body></html>\n"
 
 
@@ -126,7 +127,7 @@ class LoopbackServer:
     @property
     def asked(self) -> list[Received]:
         """The requests for an answer of the model, without look-ups such as the list of models."""
-        return [request for request in self.requests if request.method == "POST"]
+        return [request for request in self.requests if request.path in _PATHS]
 
     def wait_for(self, count: int, seconds: float = 20) -> None:
         """Wait until so many answers have been asked for."""

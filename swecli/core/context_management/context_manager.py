@@ -66,7 +66,7 @@ class ContextManager:
         self._texts = texts or PromptTexts()
         self.limits = limits or Limits()
         self.monitor = monitor or TokenMonitor()
-        self._prompts: dict[str, Prompt] = {}
+        self._prompts: dict[tuple[str, str], Prompt] = {}
         self._warned = False
         self._settled = 0
 
@@ -138,15 +138,16 @@ class ContextManager:
         return request, self.monitor.measure(request, self.limits, info, prompt.components)
 
     def _prompt(self, info: ModelInfo) -> Prompt:
-        """Built once per model: equal bytes for the whole session."""
-        prompt = self._prompts.get(info.ref)
+        """Built once per model: equal bytes for the whole session, unless the window turns out to be of another
+        class."""
+        texts = self._texts
+        base = texts.base if texts.base is not None else system_prompt(window_of(info, self.limits).total)
+        prompt = self._prompts.get((info.ref, base))
         if prompt is None:
-            texts = self._texts
-            base = texts.base if texts.base is not None else system_prompt(window_of(info, self.limits).total)
             sections = [
                 PromptSection(BASE, base),
                 PromptSection("appended", texts.append),
                 PromptSection(PROJECT_INSTRUCTIONS, texts.instructions),
             ]
-            prompt = self._prompts[info.ref] = PromptBuilder(sections).build()
+            prompt = self._prompts[info.ref, base] = PromptBuilder(sections).build()
         return prompt

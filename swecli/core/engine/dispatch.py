@@ -143,7 +143,7 @@ class Dispatcher:
         item = self._recorder.new_item("u")
         self._recorder.emit(TurnStarted(item))
         self._queue.say(item, text, images)
-        self.work.begin(Turn(self._services, self._recorder, self._scheduler, self._keeper, client).run())
+        self.work.begin(Turn(self._services, self._recorder, self._scheduler, self._keeper, self._models).run())
 
     def _ended(self, defect: BaseException | None) -> None:
         if defect is not None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 
 from swecli.core.engine.connection import Connection
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import ModelUnavailable, Services
-from swecli.core.llm.types import ModelClient
+from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.protocol.events import CacheBreak, ModelChanged, Notice
 from swecli.core.protocol.usage import Usage
+
+READY_SECONDS = 1.0
+"""How long the first request waits for the server to say what it knows of the model."""
 
 
 class ModelChoice:
@@ -21,6 +25,7 @@ class ModelChoice:
         self._recorder = recorder
         self._connection = connection
         self._keeper = keeper
+        self._asking: asyncio.Task[None] | None = None
 
     @property
     def client(self) -> ModelClient | None:
@@ -35,6 +40,7 @@ class ModelChoice:
             if effort is not None and effort != self._recorder.state.effort:
                 self._announce(effort)
             self.measure()
+            self._ask()
         return trouble
 
     def choose(self, model: str) -> str | None:
@@ -48,9 +54,36 @@ class ModelChoice:
             return trouble
         self._announce(self._services.effort(self._ref))
         self.measure()
+        self._ask()
         if before is not None and before.info.ref != self._ref:
             self._tell_price(before.info.ref)
         return None
+
+    async def ready(self) -> None:
+        """Wait for what the model's server says of it, but not for long: what comes later counts from then on."""
+        if self._asking is None or self._asking.done():
+            self._ask()
+        if self._asking is not None:
+            await asyncio.wait({self._asking}, timeout=READY_SECONDS)
+
+    async def learn(self, error: ProviderError) -> None:
+        """Take in the window that an overflow error states; may be called in the middle of a turn."""
+        client = self._connection.client
+        if client is None:
+            return
+        before = client.info
+        news = await self._services.windows.learn(client, error)
+        if news:
+            self._recorder.emit(Notice(news, "warning", "model"))
+        if client.info != before:
+            self._announce(self._recorder.state.effort)
+            self.measure()
+
+    async def close(self) -> None:
+        """Stop asking."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
 
     def set_effort(self, effort: str | None) -> None:
         """How much the model thinks from the next request on."""
@@ -69,6 +102,22 @@ class ModelChoice:
         """Publish the size of the context for the model at hand."""
         if self._connection.client is not None:
             self._keeper.measure(self._connection.client)
+
+    def _ask(self) -> None:
+        """Ask the server in the background; the session does not wait for it."""
+        client = self._connection.client
+        if client is not None:
+            self._asking = asyncio.create_task(self._asked(client))
+
+    async def _asked(self, client: ModelClient) -> None:
+        try:
+            news = await self._services.windows.ask(client)
+        except Exception as error:  # noqa: BLE001 - a defect in the background is reported, and ends nothing
+            self._services.report_defect(error)
+            return
+        if news and client is self._connection.client:
+            self._announce(self._recorder.state.effort)
+            self.measure()
 
     @property
     def _ref(self) -> str:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.llm.types import ModelClient
+from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
 from swecli.core.ports import BlobStore, HookOutcome, Hooks
 from swecli.core.protocol.usage import Usage
@@ -26,6 +26,29 @@ class ModelFactory(Protocol):
 
 class ModelUnavailable(Exception):
     """No client can be made: no such provider, no key. The message says what to do."""
+
+
+class WindowKnowledge(Protocol):
+    """What can be found out about a model's context window while a session runs. What is found is in the client's
+    ``info`` when a method returns."""
+
+    async def ask(self, client: ModelClient) -> bool:
+        """Ask the model's server, if that may bring anything. True when more is known than before."""
+        ...
+
+    async def learn(self, client: ModelClient, error: ProviderError) -> str:
+        """Take in the numbers of an error. Returns a sentence for the user, empty when there is no news."""
+        ...
+
+
+class NoWindowKnowledge:
+    """Nothing can be found out."""
+
+    async def ask(self, client: ModelClient) -> bool:
+        return False
+
+    async def learn(self, client: ModelClient, error: ProviderError) -> str:
+        return ""
 
 
 class NoHooks:
@@ -78,6 +101,7 @@ class Services:
     """Bytes up to which output stays in the context."""
     hooks: Hooks = field(default_factory=NoHooks)
     price: Callable[[str, Usage], str | None] = no_price
+    windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None
     """How much the user wants a model (``provider/name``) to think; None = as the provider does."""
     side_models: Mapping[str, str] = field(default_factory=lambda: {})

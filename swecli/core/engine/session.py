@@ -120,6 +120,7 @@ class Session:
         self._dispatcher.closed = True
         await self._dispatcher.work.stop()
         await self._models.close()
+        await self._models.close()
         await asyncio.to_thread(self._services.end_processes)
         await self._connection.close()
         await self._recorder.close()

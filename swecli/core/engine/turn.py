@@ -11,6 +11,7 @@ from swecli.core.context_management.projection import INTERRUPTED, project
 from swecli.core.engine.answer import Answer, Call
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.message_queue import MessageQueue
+from swecli.core.engine.model_choice import ModelChoice
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.recovery import closing_bodies
 from swecli.core.engine.retry import retry_delay
@@ -54,15 +55,14 @@ class Turn:
         recorder: Recorder,
         scheduler: Scheduler,
         keeper: ContextKeeper,
-        client: ModelClient,
+        models: ModelChoice,
     ) -> None:
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
         self._keeper = keeper
         self._queue = MessageQueue(recorder)
-        self._client = client
-        self._origin = Origin("", "", client.info.ref)
+        self._models = models
         self._step = 0
         self._empty = 0
         self._usage: Usage | None = None
@@ -83,7 +83,14 @@ class Turn:
             duration = self._services.monotonic() - started
             self._recorder.emit(TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._usage))
 
+    @property
+    def _client(self) -> ModelClient:
+        client = self._models.client
+        assert client is not None  # a turn begins only with a model, and no command takes it away
+        return client
+
     async def _loop(self) -> Ended:
+        await self._models.ready()
         while True:
             self._queue.absorb_steering()
             self._check_caps()
@@ -149,7 +156,8 @@ class Turn:
         attempt = 0
         while True:
             attempt += 1
-            answer = Answer(self._recorder, self._origin, self._services.monotonic)
+            origin = Origin("", "", self._client.info.ref)
+            answer = Answer(self._recorder, origin, self._services.monotonic)
             try:
                 result = await self._stream(prepared, answer)
             except asyncio.CancelledError:
@@ -160,6 +168,7 @@ class Turn:
             delay = retry_delay(result.error, attempt, self._services.limits.max_retries, self._services.jitter())
             if answer.visible or _has_content(result.message) or delay is None:
                 answer.cut("error", result.error.kind, result.message)
+                await self._models.learn(result.error)
                 raise self._failure(result.error)
             self._recorder.emit(
                 RetryScheduled(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from swecli.core.llm.errors import ErrorContext, WireError, read_body, to_provider_error
@@ -74,6 +74,11 @@ class HttpModelClient:
     def config(self) -> ClientConfig:
         """What the client was made from."""
         return self._config
+
+    def know(self, info: ModelInfo) -> None:
+        """More is known of the model: it counts from the next request on."""
+        target = replace(self._config.target, window=info.window, max_output=info.max_output)
+        self._config = replace(self._config, info=info, target=target)
 
     async def close(self) -> None:
         """Release connections."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from swecli.core.engine import model_choice
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.script_format import parse_script
 from swecli.core.llm.scripted import ScriptedModel
-from swecli.core.llm.types import ModelClient
+from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.protocol.commands import Compact, SetEffort, SetModel
-from swecli.core.protocol.events import CacheBreak, CompactionCompleted, ModelChanged, Notice
+from swecli.core.protocol.events import CacheBreak, CompactionCompleted, ContextMeasured, ModelChanged, Notice
 from swecli.core.protocol.usage import Usage
 from tests.core.engine.support import Bench, bench, until
 
@@ -114,3 +119,42 @@ async def test_summaries_are_written_by_the_model_for_summaries(tmp_path: Path) 
         await until(lambda: bool(b.bodies(CompactionCompleted)), "compaction")
         assert len(family.models["summary"].requests) == 1
         assert len(family.models["main"].requests) == 3
+
+
+class SlowWindows:
+    """A server that takes its time to say what window its model has."""
+
+    def __init__(self) -> None:
+        self.answer = asyncio.Event()
+        self.asked = 0
+
+    async def ask(self, client: ModelClient) -> bool:
+        self.asked += 1
+        await self.answer.wait()
+        assert isinstance(client, ScriptedModel)
+        client._info = replace(client.info, window=50_000, window_source="endpoint")
+        return True
+
+    async def learn(self, client: ModelClient, error: ProviderError) -> str:
+        return ""
+
+
+async def test_the_first_request_waits_for_the_window_but_not_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_choice, "READY_SECONDS", 0.02)
+    windows = SlowWindows()
+    async with bench(ONE, tmp_path, windows=windows) as b:
+        assert (await b.say("hi")).outcome == "done"
+        assert b.bodies(ContextMeasured)[-1].budget.window_source == "script"
+        windows.answer.set()
+        await until(lambda: bool(b.bodies(ModelChanged)))
+        assert b.bodies(ModelChanged)[0].window == 50_000
+        await until(lambda: b.bodies(ContextMeasured)[-1].budget.window == 50_000)
+        assert windows.asked == 1
+
+
+async def test_a_session_can_be_closed_while_the_server_is_asked(tmp_path: Path) -> None:
+    windows = SlowWindows()
+    async with bench(ONE, tmp_path, windows=windows):
+        await until(lambda: windows.asked == 1)

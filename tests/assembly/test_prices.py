@@ -1,0 +1,45 @@
+"""What a response costs depends on the address that was asked."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from swecli.assembly.prices import Prices
+from swecli.core.llm.providers import Overrides, resolve
+from swecli.core.protocol.usage import Usage
+
+USED = Usage(input_total=1000, output_total=10)
+KEYS = {"OPENAI_API_KEY": "k", "GROQ_API_KEY": "k"}
+
+
+@pytest.mark.parametrize(
+    ("reference", "address", "price"),
+    [
+        ("openai/gpt-6-sol", "", "7"),
+        ("openai/gpt-6-sol", "https://gateway.example/v1", None),
+        ("openai/gpt-6-sol", "http://127.0.0.1:4000/v1", None),
+        ("ollama/qwen3", "", "0"),
+        ("ollama/qwen3-coder:480b-cloud", "", None),
+        ("ollama/qwen3", "http://10.0.0.7:11434", None),
+        ("vllm/qwen3", "http://[::1]:8000/v1", "0"),
+    ],
+)
+def test_a_price_belongs_to_an_address(reference: str, address: str, price: str | None) -> None:
+    prices = Prices(lambda model, usage: "7")
+    prices.note(resolve(reference, KEYS, overrides=Overrides(base_url=address)))
+    assert prices(reference, USED) == price
+
+
+def test_what_the_provider_reports_wins_everywhere() -> None:
+    prices = Prices(lambda model, usage: "7")
+    prices.note(resolve("openai/x", KEYS, overrides=Overrides(base_url="http://127.0.0.1:4000/v1")))
+    assert prices("openai/x", Usage(cost=Decimal("0.250"))) == "0.25"
+
+
+def test_the_catalogue_has_the_price_of_a_well_known_model() -> None:
+    prices = Prices()
+    prices.note(resolve("openai/gpt-6-sol", KEYS))
+    assert Decimal(prices("openai/gpt-6-sol", USED) or "0") > 0
+    assert prices("openai/never-heard-of-it", USED) is None
