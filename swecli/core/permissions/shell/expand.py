@@ -42,23 +42,29 @@ def expand(word: Word, situation: Situation) -> list[str | None]:
     pattern: list[str] = []
     """One regular expression per character or wildcard, ``/`` as itself."""
     globbing = word.has_glob
+    unknown = [None] if _all_quoted(word) else [None, None]
+    """Without quotes it may become any number of arguments, so it stands for more than one."""
     for segment in word.segments:
         if segment.kind == "process":
             return [PROCESS]
         if segment.kind == "commands":
             if globbing:
                 raise UnprovenError("wildcards are mixed with a computed text")
-            return [None]
+            return list(unknown)
         value = _value(segment.kind, segment.text, segment.quoted, situation)
         if value is None:
             if globbing:
                 raise UnprovenError("wildcards are mixed with a variable")
-            return [None]
+            return list(unknown)
         text += value
         pattern += _pieces(value, active=globbing and segment.kind == "text" and not segment.quoted)
     if not globbing:
         return [text]
     return _matches(text, pattern, situation)
+
+
+def _all_quoted(word: Word) -> bool:
+    return all(segment.quoted for segment in word.segments if segment.kind in ("variable", "commands"))
 
 
 def _value(kind: str, text: str, quoted: bool, situation: Situation) -> str | None:

@@ -57,10 +57,10 @@ def check_find(arguments: list[str], situation: Situation) -> list[list[str]]:
 
 # --- sed -----------------------------------------------------------------------------------------------------------
 
-_SED_ADDRESS = r"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|\[\^?\]?[^\]/\\\n]*\])*/I?)"
+_SED_ADDRESS = r"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|\[\^?[^\]/\\\n]+\])*/I?)"
 _SED_PREFIX = re.compile(rf"\s*(?:{_SED_ADDRESS}\s*(?:,\s*(?:[+~]?\d+|{_SED_ADDRESS})\s*)?)?!?\s*")
 _SED_COMMAND = re.compile(r"[pPdDnNgGhHxlz=qQ]\s*\d*")
-_SED_PART = r"(?:(?!{d})[^\\\n\[]|\\[^\n]|\[\^?\]?(?:(?!{d})[^\]\\\n])*\])*"
+_SED_PART = r"(?:(?!{d})[^\\\n\[]|\\[^\n]|\[\^?(?:(?!{d})[^\]\\\n])+\])*"
 _SED_TEXT = r"(?:(?!{d})[^\\\n]|\\[^\n])*"
 
 
@@ -287,6 +287,17 @@ def _printenv(arguments: list[str], situation: Situation) -> None:
         raise UnprovenError("printenv may show secrets")
 
 
+def _yq(arguments: list[str], situation: Situation) -> None:
+    operands = [word for word in arguments if word not in ("-r", "-c")]
+    # Two programs have this name; both only read with a filter of keys, indexes and pipes.
+    if not operands or not re.fullmatch(r"(\.[\w-]*|\.?\[\d*\]|\.\"[\w -]+\"|\s*\|\s*|keys|length)+", operands[0]):
+        raise UnprovenError("the yq filter is not known to only read")
+    for operand in operands[1:]:
+        if operand.startswith("-"):
+            raise UnprovenError(f"the option {operand} of yq is not known to be harmless")
+        check_content(operand, situation)
+
+
 def _tar(arguments: list[str], situation: Situation) -> None:
     match arguments:
         case ["-tf" | "tf" | "-tvf" | "tvf" | "-tzf" | "tzf" | "-tzvf" | "tzvf" | "-tjf" | "-tJf" | "-ztf", archive]:
@@ -339,6 +350,7 @@ PROGRAMS: Mapping[str, Check] = {
     "printenv": _printenv,
     "tar": _tar,
     "ip": _ip,
+    "yq": _yq,
     "git config": _git_config,
 }
 """Programs by name; the functions raise ``UnprovenError``."""

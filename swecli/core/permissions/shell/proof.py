@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from swecli.core.permissions.facts import FileFacts
-from swecli.core.permissions.shell.arguments import check_table
 from swecli.core.permissions.shell.expand import Situation, expand
+from swecli.core.permissions.shell.known_command import check_command, check_program, harmless_assignment
 from swecli.core.permissions.shell.listed import unwrap_xargs
 from swecli.core.permissions.shell.places import absolute, check_content, check_name
-from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, PROGRAMS, check_find
 from swecli.core.permissions.shell.syntax import (
     AndOr,
     Command,
@@ -28,20 +27,12 @@ from swecli.core.permissions.shell.syntax import (
     Word,
     simple_commands,
 )
-from swecli.core.permissions.shell.tables import tables
-from swecli.core.permissions.shell.wrapped import unwrap
 
 MAX_COMMANDS = 20
 MAX_ROUNDS = 60
 
-_HARMLESS_VALUES = re.compile(r"[A-Za-z0-9_.@+-]*")
-_HARMLESS_NAMES = re.compile(r"LC_[A-Z]+|LANG|NO_COLOR|TERM|COLUMNS|FORCE_COLOR|CLICOLOR")
-_HARMLESS_EXACT = frozenset(
-    (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_PAGER", ""), ("PAGER", ""), ("GIT_OPTIONAL_LOCKS", "0"))
-)
 _PLAIN_VARIABLE = re.compile(r"[a-z][a-z0-9_]*")
 _SPECIAL_VARIABLES = frozenset(("histchars", "auto_resume"))
-_GIT_GLOBAL = frozenset(("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +193,7 @@ class _Walker:
         if name == "read":
             return _read(arguments[1:], situation)
         if name == "xargs" and self._producer is not None:
-            _check_program(name, situation)
+            check_program(name, situation)
             check_command(unwrap_xargs(self._producer, arguments[1:], situation), situation, external=True)
             return situation
         check_command(arguments, situation)
@@ -253,7 +244,7 @@ class _Walker:
                 check_content(target, situation)
             elif redirect.operator == ">&" and re.fullmatch(r"[12]", target):
                 continue
-            elif target != "/dev/null":
+            elif target not in ("/dev/null", "/dev/stdout", "/dev/stderr"):
                 writes += [situation.facts.resolve(path) for path in absolute(target, situation)]
         return tuple(writes)
 
@@ -265,16 +256,8 @@ def _check_assignments(node: Simple, situation: Situation) -> None:
     for name, word in node.assignments:
         values = expand(word, situation)
         value = values[0] if len(values) == 1 else None
-        if value is None or not _harmless_assignment(name, value):
+        if value is None or not harmless_assignment(name, value):
             raise UnprovenError(f"setting {name} may change what the command does")
-
-
-def _harmless_assignment(name: str, value: str) -> bool:
-    if (name, value) in _HARMLESS_EXACT:
-        return True
-    if name == "TZ":
-        return re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z][A-Za-z0-9_+-]*)*", value) is not None
-    return bool(_HARMLESS_NAMES.fullmatch(name) and _HARMLESS_VALUES.fullmatch(value))
 
 
 def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:
@@ -322,90 +305,3 @@ def _literal_words(command: Command | None) -> tuple[str | None, ...] | None:
     if not isinstance(command, Simple) or command.assignments or command.redirects:
         return None
     return tuple(word.literal for word in command.words)
-
-
-def check_command(arguments: Sequence[str | None], situation: Situation, *, external: bool = False) -> None:
-    """Raise unless this command only reads. ``external``: another program starts it, not the shell.
-
-    Raises:
-        UnprovenError: it may do more.
-    """
-    name = arguments[0]
-    if name is None or not name or "/" in name:
-        raise UnprovenError(f"{name or 'a computed name'} is not the plain name of a known program")
-    rest = list(arguments[1:])
-    inner = unwrap(name, rest, _harmless_assignment)
-    known = tables()
-    if inner is not None:
-        _check_program(name, situation)
-        check_command(inner, situation, external=True)
-        return
-    if len(rest) == 1 and rest[0] is not None and name in known.versions.get(rest[0], ()):
-        _check_program(name, situation)
-        table = known.commands.get(name)
-        if table is not None and table.without_files:
-            check_table(name, table, rest, situation)
-        return
-    if name == "git":
-        _git(rest, situation)
-        return
-    table = known.commands.get(name)
-    builtin = name in BUILTINS or (table is not None and table.builtin)
-    if external or not builtin:
-        _check_program(name, situation)
-    if name == "find":
-        known_words = [argument for argument in rest if argument is not None]
-        if len(known_words) != len(rest):
-            raise UnprovenError("an argument of find is not known")
-        for inner_words in check_find(known_words, situation):
-            check_command(inner_words, situation, external=True)
-        return
-    if name in PROGRAMS and not (external and name == "[["):
-        _special(name, rest, situation)
-    elif table is not None:
-        check_table(name, table, rest, situation)
-    else:
-        raise UnprovenError(f"{name} is not known to only read")
-
-
-def _special(name: str, arguments: Sequence[str | None], situation: Situation) -> None:
-    known = [argument for argument in arguments if argument is not None]
-    if len(known) != len(arguments):
-        allowed = MAY_BE_UNKNOWN.get(name)
-        if allowed is None or not allowed(arguments):
-            raise UnprovenError(f"an argument of {name} is not known")
-        known = ["" if argument is None else argument for argument in arguments]
-    PROGRAMS[name](known, situation)
-
-
-def _git(arguments: list[str | None], situation: Situation) -> None:
-    rest = list(arguments)
-    while rest and rest[0] in _GIT_GLOBAL:
-        rest.pop(0)
-    if not rest or rest[0] is None or rest[0].startswith("-"):
-        raise UnprovenError("this use of git is not understood")
-    _check_program("git", situation)
-    if situation.cwds != (situation.start,):
-        raise UnprovenError("git after cd may meet another repository's settings")
-    problem = situation.facts.git_problem(situation.start, situation.roots)
-    if problem is not None:
-        raise UnprovenError(f"git may run a program here: {problem}")
-    for count in (2, 1):
-        words = rest[:count]
-        if len(words) == count and None not in words:
-            name = "git " + " ".join(str(word) for word in words)
-            if name in PROGRAMS:
-                _special(name, rest[count:], situation)
-                return
-            table = tables().commands.get(name)
-            if table is not None:
-                check_table(name, table, rest[count:], situation)
-                return
-    raise UnprovenError(f"git {rest[0]} is not known to only read")
-
-
-def _check_program(name: str, situation: Situation) -> None:
-    for cwd in situation.cwds or (situation.start,):
-        problem = situation.facts.program_problem(name, cwd, situation.roots)
-        if problem is not None:
-            raise UnprovenError(problem)
