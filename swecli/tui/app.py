@@ -108,6 +108,7 @@ class SwecliApp(Handlers, inherit_bindings=True):
         self.stage = Stage(self, self._options.branch)
         self.talk = Talk(self.stage.link, Desk(self, self._options), self.stage.is_busy)
         self.copier = Copier(self, self.prompt.editor, self._write, self.activity.flash)
+        self.watch(self.transcript, "unseen", self.activity.show_unseen, init=False)
         self.furnished = True
         self._use_palette()
         self.theme_changed_signal.subscribe(self, lambda _: self._use_palette())

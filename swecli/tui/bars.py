@@ -43,8 +43,9 @@ class ActivityLine(LineWidget):
     ActivityLine { height: 1; padding: 0 1; color: $foreground; }
     ActivityLine > .activity--stop { color: $foreground-muted; }
     ActivityLine > .activity--flash { color: $warning; }
+    ActivityLine > .activity--unseen { color: $accent; text-style: bold; background: $panel; }
     """
-    COMPONENT_CLASSES = {"activity--stop", "activity--flash"}
+    COMPONENT_CLASSES = {"activity--stop", "activity--flash", "activity--unseen"}
 
     def __init__(self, *, clock: Callable[[], float] = time.time, still: bool = False) -> None:
         super().__init__(id="activity")
@@ -53,6 +54,7 @@ class ActivityLine(LineWidget):
         self._state = UiState()
         self._starting = True
         self._flash = ""
+        self._unseen = 0
         self._timer: Timer | None = None
         self._flash_timer: Timer | None = None
 
@@ -70,11 +72,28 @@ class ActivityLine(LineWidget):
         self._flash_timer = self.set_timer(seconds, self._unflash) if text else None
         self.refresh()
 
+    def show_unseen(self, lines: int) -> None:
+        """How many lines have come below what is in sight since the user scrolled up."""
+        if lines != self._unseen:
+            self._unseen = lines
+            self.refresh()
+
     def focus_changed(self) -> None:
         """The terminal got or lost the focus."""
         self._tick_if_needed()
 
     def content(self, width: int) -> Content:
+        line = self._what(width)
+        if not self._unseen:
+            return line
+        new = f" ↓ {self._unseen:,} new {'line' if self._unseen == 1 else 'lines'} · End "
+        pill = Content(new).stylize(self.get_visual_style("activity--unseen", partial=True))
+        if pill.cell_length >= width:
+            return line
+        room = width - pill.cell_length
+        return line.truncate(room, ellipsis=True).pad_right(max(0, room - line.cell_length)) + pill
+
+    def _what(self, width: int) -> Content:
         muted = self.get_visual_style("activity--stop", partial=True)
         if self._flash:
             return Content(safe_line(self._flash)).stylize(self.get_visual_style("activity--flash", partial=True))

@@ -161,7 +161,9 @@ class ApprovalPanel(DockPanel):
         self.set_class(columns < 62, "-tight")
 
     def _about(self) -> str:
-        return "\n".join(sanitise(line) for line in (self.request.reason, *self.request.evidence) if line)
+        reason = self.request.reason
+        evidence = [line for line in self.request.evidence if line not in reason]
+        return "\n".join(sanitise(line) for line in (reason, *evidence) if line)
 
     def _rule(self) -> str:
         rule = self.request.rule
