@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from swecli.core.engine.compactions import Compactions
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.model_choice import ModelChoice
@@ -38,6 +39,7 @@ class Dispatcher:
         requests: Requests,
         scheduler: Scheduler,
         keeper: ContextKeeper,
+        compactions: Compactions,
         models: ModelChoice,
         results: Results,
     ) -> None:
@@ -66,8 +68,8 @@ class Dispatcher:
                 lambda _: self.work.begin(run_shell(self._recorder, self._services, self._results, command.command))
             ),
             c.Compact: self._compact,
-            c.UndoCompaction: lambda _: self._when_idle(self._keeper.undo),
-            c.RedoCompaction: lambda _: self._when_idle(self._keeper.redo),
+            c.UndoCompaction: lambda _: self._when_idle(compactions.undo),
+            c.RedoCompaction: lambda _: self._when_idle(compactions.redo),
         }
 
     def dispatch(self, command: c.Command) -> None:

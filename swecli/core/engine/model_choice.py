@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from decimal import Decimal
 
+from swecli.core.engine.compactions import Compactions
 from swecli.core.engine.connection import Connection
-from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.types import ModelClient, ProviderError
@@ -20,12 +20,18 @@ READY_SECONDS = 1.0
 class ModelChoice:
     """Connects models and tells of it in events. All of it between turns, unless said otherwise."""
 
-    def __init__(self, services: Services, recorder: Recorder, connection: Connection, keeper: ContextKeeper) -> None:
+    def __init__(
+        self, services: Services, recorder: Recorder, connection: Connection, compactions: Compactions
+    ) -> None:
         self._services = services
         self._recorder = recorder
         self._connection = connection
-        self._keeper = keeper
+        self._compactions = compactions
         self._asking: asyncio.Task[None] | None = None
+        self._home = ""
+        """The user's model while another one stands in for it."""
+        self._next = 0
+        """Of the stand-ins, the one that is asked next."""
 
     @property
     def client(self) -> ModelClient | None:
@@ -47,6 +53,7 @@ class ModelChoice:
         """Switch to ``provider/name``, an alias, or a name at the present provider. Returns what is wrong, if
         anything; then nothing has changed."""
         before = self._connection.client
+        self._home, self._next = "", 0
         trouble = self._connection.connect(model)
         if trouble is not None and "/" not in model and before is not None:
             trouble = self._connection.connect(f"{before.info.provider}/{model}")
@@ -58,6 +65,43 @@ class ModelChoice:
         if before is not None and before.info.ref != self._ref:
             self._tell_price(before.info.ref)
         return None
+
+    def stand_in(self, error: ProviderError) -> bool:
+        """Let the next model of the chain answer, if the one at hand can't because of its load."""
+        if error.kind not in ("overloaded", "rate_limit"):
+            return False
+        away, chain = self._ref, self._services.fallback
+        while self._next < len(chain):
+            model = chain[self._next]
+            self._next += 1
+            if model in (away, self._home):
+                continue
+            trouble = self._connection.connect(model)
+            if trouble is not None:
+                self._recorder.emit(Notice(f"{model} can't stand in: {trouble}", "warning", "model"))
+                continue
+            self._home = self._home or away
+            self._announce(self._services.effort(self._ref))
+            self.measure()
+            self._ask()
+            why = "is overloaded" if error.kind == "overloaded" else "refuses requests because of their number"
+            text = f"{away} {why}; {self._ref} answers for the rest of this turn."
+            self._recorder.emit(Notice(text, "warning", "model", f"The next turn begins with {self._home} again."))
+            return True
+        return False
+
+    def come_home(self) -> None:
+        """A turn begins: the user's model answers again, if another one stood in for it."""
+        home, self._home, self._next = self._home, "", 0
+        if not home:
+            return
+        trouble = self._connection.connect(home)
+        if trouble is not None:
+            self._recorder.emit(Notice(f"{self._ref} goes on answering: {trouble}", "warning", "model"))
+            return
+        self._announce(self._services.effort(self._ref))
+        self.measure()
+        self._ask()
 
     async def ready(self) -> None:
         """Wait for what the model's server says of it, but not for long: what comes later counts from then on."""
@@ -101,7 +145,7 @@ class ModelChoice:
     def measure(self) -> None:
         """Publish the size of the context for the model at hand."""
         if self._connection.client is not None:
-            self._keeper.measure(self._connection.client)
+            self._compactions.measure(self._connection.client)
 
     def _ask(self) -> None:
         """Ask the server in the background; the session does not wait for it."""

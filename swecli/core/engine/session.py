@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.engine.compactions import Compactions
 from swecli.core.engine.connection import Connection
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.dispatch import Dispatcher
@@ -37,12 +38,20 @@ class Session:
         requests = Requests(self._recorder)
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, self._recorder, self._model)
-        self._keeper = ContextKeeper(services, self._recorder, self._connection)
-        self._models = ModelChoice(services, self._recorder, self._connection, self._keeper)
+        self._compactions = Compactions(services, self._recorder, self._connection)
+        self._keeper = ContextKeeper(services, self._recorder, self._compactions)
+        self._models = ModelChoice(services, self._recorder, self._connection, self._compactions)
         calls = ToolCalls(services, self._recorder, requests, self._results, self._keeper)
         self._scheduler = Scheduler(calls)
         self._dispatcher = Dispatcher(
-            services, self._recorder, requests, self._scheduler, self._keeper, self._models, self._results
+            services,
+            self._recorder,
+            requests,
+            self._scheduler,
+            self._keeper,
+            self._compactions,
+            self._models,
+            self._results,
         )
         self._view = LiveView(
             self._recorder, services, lambda: self._connection.client, lambda: self._dispatcher.work.busy
@@ -91,7 +100,7 @@ class Session:
     def plan_compaction(self) -> CompactionPlan | None:
         """What a compaction would do now; None without a model."""
         client = self._connection.client
-        return self._keeper.plan(client) if client is not None else None
+        return self._compactions.plan(client) if client is not None else None
 
     async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
         """Run one tool through the gate on behalf of a slash command."""
@@ -119,7 +128,6 @@ class Session:
             return
         self._dispatcher.closed = True
         await self._dispatcher.work.stop()
-        await self._models.close()
         await self._models.close()
         await asyncio.to_thread(self._services.end_processes)
         await self._connection.close()

@@ -11,6 +11,7 @@ from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import (
     Budget,
+    CompactionCompleted,
     ContextMeasured,
     Event,
     ItemCompleted,
@@ -87,6 +88,9 @@ class SessionState:
                 self._count(usage)
             case StepEnded(cost=cost):
                 self._price(cost)
+            case CompactionCompleted(usage=usage, cost=cost) if usage is not None:
+                self._sum(usage)
+                self._price(cost)
             case ItemStarted(kind=kind, name=name):
                 self.items += 1
                 if kind == "tool":
@@ -124,9 +128,12 @@ class SessionState:
     def _count(self, usage: Usage | None) -> None:
         self.last_usage = usage
         if usage:
-            self.input_tokens += usage.input_total or 0
-            self.output_tokens += usage.output_total or 0
-            self.cache_read += usage.cache_read or 0
+            self._sum(usage)
+
+    def _sum(self, usage: Usage) -> None:
+        self.input_tokens += usage.input_total or 0
+        self.output_tokens += usage.output_total or 0
+        self.cache_read += usage.cache_read or 0
 
     def _price(self, cost: str | None) -> None:
         """One unknown price makes the sum unknown: a partial sum would look like the whole."""

@@ -122,11 +122,15 @@ class ModelResponded:
 
 @dataclass(frozen=True, slots=True)
 class StepEnded:
-    """The step's tools have ended as well. ``cost`` is US dollars as a decimal string; None = unknown."""
+    """The step's tools have ended as well. ``cost`` is US dollars as a decimal string; None = unknown.
+
+    ``estimated``: the answer broke off before the provider told its usage, so usage and cost are guesses.
+    """
 
     step: int
     usage: Usage | None = None
     cost: str | None = None
+    estimated: bool = False
     type: Literal["step_ended"] = field(default="step_ended", kw_only=True)
 
 
@@ -378,6 +382,10 @@ class CompactionCompleted:
     messages_after: int
     strategies: tuple[str, ...]
     summary: str = ""
+    usage: Usage | None = None
+    """Of the model calls that wrote the summary."""
+    cost: str | None = None
+    """US dollars of these calls as a decimal string; None = no calls or an unknown price."""
     type: Literal["compaction_completed"] = field(default="compaction_completed", kw_only=True)
 
 

@@ -29,3 +29,19 @@ class Usage:
         if self.cache_read is None or not self.input_total:
             return None
         return min(1.0, self.cache_read / self.input_total)
+
+
+def added(one: Usage, other: Usage) -> Usage:
+    """The sum of two responses; what only one of them reported counts as it is, a cost needs both."""
+
+    def plus(a: int | None, b: int | None) -> int | None:
+        return None if a is None and b is None else (a or 0) + (b or 0)
+
+    return Usage(
+        plus(one.input_total, other.input_total),
+        plus(one.cache_read, other.cache_read),
+        plus(one.cache_write, other.cache_write),
+        plus(one.output_total, other.output_total),
+        plus(one.reasoning, other.reasoning),
+        None if one.cost is None or other.cost is None else one.cost + other.cost,
+    )

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import reduce
 
 from swecli.core.context_management.compaction.options import SummarizationStrategy
 from swecli.core.context_management.compaction.summary import serialised_request, suffix_request, unusable
 from swecli.core.llm.streaming import stream_events
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, ProviderError
 from swecli.core.protocol.messages import Message
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.usage import Usage, added
 
 CALLS = 3
 """Model calls at the most for one summary, whatever goes wrong."""
@@ -28,6 +29,11 @@ class Summary:
     text: str
     notes: tuple[str, ...] = ()
     usage: tuple[Usage, ...] = ()
+
+    @property
+    def total_usage(self) -> Usage | None:
+        """What all calls took together; None when nothing was reported."""
+        return reduce(added, self.usage) if self.usage else None
 
 
 class Summarizer:

@@ -1,0 +1,167 @@
+"""Compaction as an item of the session: run, recorded, shown, undone and redone."""
+
+from __future__ import annotations
+
+import asyncio
+
+from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
+from swecli.core.context_management.compaction.options import CompactResult, Trigger
+from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
+from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
+from swecli.core.context_management.compaction.state_block import SessionFacts
+from swecli.core.context_management.compaction.working_set import attachments
+from swecli.core.context_management.context_manager import PreparedRequest
+from swecli.core.context_management.projection import project
+from swecli.core.engine.connection import Connection
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import ModelUnavailable, Services
+from swecli.core.llm.types import ModelClient
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionRedone,
+    CompactionStarted,
+    CompactionUndone,
+    ContextMeasured,
+    ItemCompleted,
+    ItemStarted,
+    ItemStatus,
+    Notice,
+    ViewEntry,
+)
+
+
+class Compactions:
+    """Carries out compactions and takes them back. When to compact is the ``ContextKeeper``'s decision."""
+
+    def __init__(self, services: Services, recorder: Recorder, connection: Connection) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._connection = connection
+        self._compactor = Compactor(services.context, services.compaction)
+
+    def plan(self, client: ModelClient) -> CompactionPlan:
+        """What a compaction would do now."""
+        state = self._recorder.state
+        facts = SessionFacts(state.mode, state.todos)
+        return plan_compaction(self._recorder.ledger, self._services.context, client.info, facts)
+
+    def measure(self, client: ModelClient) -> None:
+        """Publish the size of the context as it is now, for the meter and everything else that shows it."""
+        messages = project(self._recorder.ledger)
+        self._recorder.emit(ContextMeasured(self._services.context.measure(messages, client.info)))
+
+    async def run(
+        self,
+        prepared: PreparedRequest,
+        client: ModelClient,
+        trigger: Trigger,
+        focus: str,
+        *,
+        forced: bool,
+    ) -> CompactResult | None:
+        """One transaction. None when nothing changed; an event says why."""
+        recorder, ledger = self._recorder, self._recorder.ledger
+        item = recorder.new_item("k")
+        recorder.emit(ItemStarted(item, "compaction"))
+        recorder.emit(CompactionStarted(item, trigger, self._compactor.options.strategy, prepared.budget.used))
+        allowances = Allowances.of(prepared.budget.effective)
+        job = Job(
+            trigger=trigger,
+            summary_id=item,
+            request=prepared.request,
+            client=client,
+            facts=SessionFacts(recorder.state.mode, recorder.state.todos),
+            summary_client=self._summary_client(),
+            focus=focus,
+            forced=forced,
+            attachments=await asyncio.to_thread(
+                attachments,
+                ledger,
+                self._services.workspace.cwd,
+                EntrySizes(self._services.context.monitor, client.info),
+                allowances.attached,
+            ),
+        )
+        try:
+            outcome = await self._compactor.compact(ledger, job, self._services.sleep)
+        except asyncio.CancelledError:
+            self._end(item, "interrupted", "interrupted; nothing was changed")
+            raise
+        if not isinstance(outcome, Compacted):
+            self._end(item, "rejected" if outcome.cancelled else "error", outcome.reason)
+            return None
+        self.commit(item, outcome, client)
+        return outcome.result
+
+    def clear(self, prepared: PreparedRequest, client: ModelClient, view: tuple[ViewEntry, ...]) -> int:
+        """Take a view in which old results are stubs. Returns the size of a request over it, in tokens."""
+        after = self._compactor.measure(self._recorder.ledger, view, client.info)
+        messages = len(prepared.request.messages)
+        item = self._recorder.new_item("k")
+        self._recorder.emit(ItemStarted(item, "compaction"))
+        self._recorder.emit(CompactionStarted(item, "auto", "clearing", prepared.budget.used))
+        result = CompactResult(prepared.budget.used, after, messages, messages, ("clearing",))
+        self.commit(item, Compacted(view, result), client)
+        return after
+
+    def undo(self, client: ModelClient | None) -> None:
+        """Bring back the view of before the newest compaction."""
+        item = self._recorder.ledger.undoable
+        if item is None:
+            self._notice("There is no compaction to undo.")
+        else:
+            self._recorder.emit(CompactionUndone(item))
+            self._notice("Compaction undone: the conversation is as it was before it.")
+            if client is not None:
+                self.measure(client)
+
+    def redo(self, client: ModelClient | None) -> None:
+        """Compact again what was undone."""
+        item = self._recorder.ledger.redoable
+        if item is None:
+            self._notice("There is no compaction to redo.")
+        else:
+            self._recorder.emit(CompactionRedone(item))
+            self._notice("Compaction redone.")
+            if client is not None:
+                self.measure(client)
+
+    def _summary_client(self) -> ModelClient | None:
+        """The model for summaries, where there is one of its own; else the model at hand writes them."""
+        try:
+            return self._connection.beside("summary")
+        except ModelUnavailable as error:
+            self._notice(f"The model for summaries can't be used, the one at hand writes it: {error}")
+            return None
+
+    def commit(self, item: str, outcome: Compacted, client: ModelClient) -> None:
+        """Record an accepted view."""
+        result = outcome.result
+        usage = outcome.summary.total_usage if outcome.summary else None
+        for note in outcome.notes:
+            self._notice(f"Compaction: {note}.")
+        self._recorder.emit(
+            CompactionCompleted(
+                item,
+                outcome.view,
+                result.before_tokens,
+                result.after_tokens,
+                result.before_msg_count,
+                result.after_msg_count,
+                result.strategies_run,
+                result.summary,
+                usage,
+                self._services.price(client.info.ref, usage) if usage else None,
+            )
+        )
+        detail = f"{result.before_tokens:,} -> {result.after_tokens:,} tokens ({', '.join(result.strategies_run)})"
+        self._recorder.emit(ItemCompleted(item, "ok", detail=detail))
+        self.measure(client)
+
+    def _end(self, item: str, status: ItemStatus, reason: str) -> None:
+        self._recorder.emit(CompactionFailed(item, reason))
+        self._recorder.emit(ItemCompleted(item, status, detail=reason))
+
+    def _notice(self, text: str) -> None:
+        self._recorder.emit(Notice(text, "info", "context"))
