@@ -16,6 +16,7 @@ from swecli.core.permissions.commands import Judgement, allowed_by, forbids, jud
 from swecli.core.permissions.paths import inside, is_own, is_secret_in, protected_reason
 from swecli.core.permissions.rules import active_rules, is_valid, matches_call, parse_rule, path_rule
 from swecli.core.permissions.shell.proof import Part
+from swecli.core.permissions.shell.visible import hidden_character
 from swecli.core.permissions.types import Call, Decision, Policy, Rule, RuleEffect
 from swecli.core.protocol.events import Mode
 
@@ -184,6 +185,10 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
     for path in effects.writes:
         if inside(path, call.roots) is None:
             return Decision("ask", f"{path} is outside the workspace and would be written.", evidence=(path,))
+        if is_secret_in(path, call.roots):
+            return Decision("ask", f"{path} may hold secrets, by its name, and would be written.", evidence=(path,))
+        if (hidden := hidden_character(path)) is not None:
+            return Decision("ask", f"The path {path!r} contains the hidden character {hidden}.", evidence=(path,))
         if mode == "default":
             offer = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else None
             return Decision("ask", f"This would change {path}.", offer=offer, evidence=effects.writes)
