@@ -10,11 +10,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 _HEADER = re.compile(r'\s*\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\][ \t]*(.*)')
@@ -36,6 +34,9 @@ class _Harmless:
 
 @cache
 def _harmless_settings() -> _Harmless:
+    import tomllib
+    from importlib.resources import files
+
     data = tomllib.loads(files(__package__ or "").joinpath("git_config.toml").read_text(encoding="utf-8"))
     return _Harmless(
         frozenset(data["environment"].split()),

@@ -15,12 +15,13 @@ import shlex
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, Literal
 
 from swecli.core.permissions.paths import inside, within_text
 from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 Kind = Literal["tool", "command", "read", "write", "domain"]
 
@@ -112,6 +113,8 @@ class Pattern:
 
 @lru_cache(maxsize=512)
 def _spec(text: str) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
     return GitIgnoreSpec.from_lines([text])
 
 

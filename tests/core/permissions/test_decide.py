@@ -63,7 +63,7 @@ def outcome(policy: Policy, call: Call) -> str:
         (call("ask_user", interactive=True), "allow", "allow", "allow", "allow"),
         (call("mystery"), "ask", "ask", "deny", "ask"),
         (call("sneaky", internal=True, writes=("/w/a",)), "ask", "allow", "deny", "allow"),
-        (call("edit_file", writes=("/work/a.py",)), "ask", "ask", "deny", "ask"),
+        (call("edit_file", writes=("/w2/a.py",)), "ask", "ask", "deny", "ask"),
     ],
 )
 def test_modes(what: Call, default: str, accept: str, plan: str, auto: str) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib.resources import files
 
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.paths import inside, is_own, protected_reason
@@ -55,6 +53,9 @@ class _Lists:
 
 @cache
 def _lists() -> _Lists:
+    import tomllib
+    from importlib.resources import files
+
     data = tomllib.loads(files(__package__ or "").joinpath("destructive.toml").read_text(encoding="utf-8"))
     always = {name: reason for reason, names in data["always"].items() for name in names.split()}
     conditional = {name: tuple(tuple(entry.split()) for entry in entries) for name, entries in data["with"].items()}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 
 
 @cache
 def _lists() -> tuple[frozenset[str], frozenset[tuple[str, ...]]]:
+    import tomllib
+    from importlib.resources import files
+
     data = tomllib.loads(files(__package__ or "").joinpath("offers.toml").read_text(encoding="utf-8"))
     prefixes = frozenset(tuple(line.split()) for line in data["prefixes"].splitlines() if line.strip())
     return frozenset(data["never"].split()), prefixes

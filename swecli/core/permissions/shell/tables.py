@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any, cast
 
 _SETS = ("flags", "values", "optional", "files")
@@ -55,6 +53,9 @@ class Tables:
 @cache
 def tables() -> Tables:
     """The tables as shipped."""
+    import tomllib
+    from importlib.resources import files
+
     data = tomllib.loads(files(__package__ or "").joinpath("commands.toml").read_text(encoding="utf-8"))
     shared = cast("dict[str, dict[str, Any]]", data["options"])
     raw = cast("dict[str, dict[str, Any]]", data["commands"])
