@@ -24,6 +24,9 @@ class Desk:
     def flash(self, text: str) -> None:
         self._app.activity.flash(text)
 
+    def put_back(self, text: str) -> None:
+        self._app.prompt.editor.put(text)
+
     def leave(self) -> None:
         self._app.leave()
 

@@ -30,10 +30,15 @@ KEYS: tuple[tuple[str, str], ...] = (
 
 def blocks(commands: Sequence[SlashCommand]) -> tuple[DisplayBlock, ...]:
     """Tables of keys and commands."""
-    from swecli.commands.help import command_table
-
+    rows = tuple(
+        (
+            f"/{command.name} {command.arguments}".rstrip(),
+            command.summary + (f" ({', '.join('/' + alias for alias in command.aliases)})" if command.aliases else ""),
+        )
+        for command in commands
+    )
     return (
         TableBlock(("Key", "What it does"), KEYS, "Keys"),
-        command_table(commands),
+        TableBlock(("Command", "What it does"), rows, "Commands"),
         TextBlock("In an approval: y once, a always for this session, n no with a word, Esc no.", "dim"),
     )

@@ -23,6 +23,7 @@ class Desk(Protocol):
     def pick_mode(self) -> None: ...
     def pick_model(self) -> None: ...
     def start_over(self) -> None: ...
+    def put_back(self, text: str) -> None: ...
     def leave(self) -> None: ...
 
 
@@ -42,6 +43,8 @@ class Talk:
                 pass
             case Say():
                 self._link.send(self._message(text, queue))
+                if self._link.view is not None and self._link.view.model is None:
+                    self._desk.put_back(text)  # the session says that it was not sent
             case Shell(command):
                 self._link.send(RunShell(command))
             case UnknownSlash(message):

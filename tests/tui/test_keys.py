@@ -430,3 +430,10 @@ async def test_replies_reach_the_session_while_a_draft_waits() -> None:
         await it.press("y")
         await it.until(lambda: it.session.sent(ReplyPermission) == [ReplyPermission("p1", "once")])
         await it.until(lambda: it.editor.has_focus)
+
+
+async def test_a_message_that_no_model_can_take_stays_in_the_prompt() -> None:
+    async with running(session=Session(model=False)) as it:
+        await it.say("my long question")
+        await it.shows("your message was not sent")
+        assert it.text == "my long question"

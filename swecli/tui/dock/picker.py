@@ -38,7 +38,7 @@ class Picker(DockPanel):
         self._choices = list(choices)
         self._shown = list(choices)
         self._free = free
-        self._filter = Input(placeholder="type to narrow", compact=True)
+        self._filter = Input(placeholder="type to narrow" if choices else "type it here", compact=True)
         self._rows = Rows(limit=10)
 
     def compose(self) -> ComposeResult:
