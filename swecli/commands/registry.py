@@ -16,11 +16,25 @@ from swecli.commands.init import INIT
 from swecli.commands.mode import MODE
 from swecli.commands.model import MODEL
 from swecli.commands.quit import QUIT
+from swecli.commands.recall import RECALL
 from swecli.commands.status import STATUS
 from swecli.commands.todos import TODOS
 from swecli.commands.usage import USAGE
 
-COMMANDS: tuple[SlashCommand, ...] = (HELP, INIT, CONTEXT, COMPACT, MODEL, MODE, TODOS, USAGE, STATUS, CLEAR, QUIT)
+COMMANDS: tuple[SlashCommand, ...] = (
+    HELP,
+    INIT,
+    CONTEXT,
+    COMPACT,
+    RECALL,
+    MODEL,
+    MODE,
+    TODOS,
+    USAGE,
+    STATUS,
+    CLEAR,
+    QUIT,
+)
 """In the order in which they are listed."""
 
 _LINE = re.compile(r"/([A-Za-z][\w-]*|\?)(?:\s+(.*))?", re.DOTALL)

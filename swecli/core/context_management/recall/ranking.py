@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 WINDOW = 800
@@ -24,7 +25,13 @@ _B = 0.5
 _PHRASE = 1.5
 """What a document gains that has the query as it stands."""
 _ABOUT = 0.5
-"""What a term in the description counts, as occurrences in each window."""
+"""What a term in the description is worth, as a share of its weight."""
+_LEAST = 0.5
+"""What a term is worth that is everywhere, and a window in which nothing stands together."""
+_CLOSE = 80
+"""Characters within which words belong together, about a sentence."""
+_LOOKED_AT = 6
+"""Windows of a document that are looked at closely."""
 _TOKEN = re.compile(r"\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
@@ -81,44 +88,73 @@ def _stem(word: str) -> str:
 def rank(documents: Sequence[Document], query: str, limit: int) -> list[Ranked]:
     """The best documents, best first, each by its best window."""
     terms = terms_of(query)
-    frequencies: Counter[str] = Counter()
-    windows = 0
-    found: list[tuple[Document, dict[int, dict[str, float]]]] = []
-    for document in documents:
-        scored = _windows(document, terms)
-        windows += 1 + max(0, len(document.text) - 1) // _STRIDE
-        for counts in scored.values():
-            frequencies.update(counts.keys())
-        if scored:
-            found.append((document, scored))
+    found = [scan for document in documents if (scan := _scan(document, terms)).windows or scan.named]
+    windows = sum(1 + max(0, len(document.text) - 1) // _STRIDE for document in documents)
+    frequencies = Counter(term for scan in found for counts in scan.windows.values() for term in counts)
+    rarity = {term: math.log(1 + (windows - frequencies[term] + 0.5) / (frequencies[term] + 0.5)) for term in terms}
     phrase = " ".join(query.casefold().split())
-    ranked: list[Ranked] = []
-    for document, scored in found:
-        scores = {at: _score(counts, document, frequencies, windows) for at, counts in scored.items()}
-        at = min(scores, key=lambda start: (-scores[start], start))
-        quoted = len(terms) > 1 and phrase in " ".join(document.text[at : at + 2 * WINDOW].casefold().split())
-        ranked.append(Ranked(document, scores[at] * (_PHRASE if quoted else 1.0), at))
+    ranked = [_ranked(scan, rarity, phrase) for scan in found]
     ranked.sort(key=lambda one: (-one.score, one.document.id))
     return ranked[:limit]
 
 
-def _windows(document: Document, terms: Sequence[str]) -> dict[int, dict[str, float]]:
-    """Occurrences of each term by window, for windows that have any; by the window's first character."""
-    text, about = _lowered(document.text), document.about.lower()
-    scored: dict[int, dict[str, float]] = {}
-    named = [term for term in terms if _occurrences(about, term, 1)]
-    for term in terms:
-        for at in _occurrences(text, term, MOST_OCCURRENCES):
-            first = at // _STRIDE * _STRIDE
-            for start in (first - _STRIDE, first) if first else (first,):
-                counts = scored.setdefault(start, {})
-                counts[term] = counts.get(term, 0.0) + 1.0
-    if named and not scored:
-        scored[0] = {}
-    for counts in scored.values():
-        for term in named:
-            counts[term] = counts.get(term, 0.0) + _ABOUT
-    return scored
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """Where the terms are in one document: places in order, occurrences by the window's first character, and the
+    terms in the description."""
+
+    document: Document
+    places: list[tuple[int, str]]
+    windows: dict[int, Counter[str]]
+    named: frozenset[str]
+
+
+def _scan(document: Document, terms: Sequence[str]) -> _Scan:
+    lowered, about = _lowered(document.text), _lowered(document.about)
+    places = sorted((at, term) for term in terms for at in _occurrences(document.text, lowered, term, MOST_OCCURRENCES))
+    windows: dict[int, Counter[str]] = {}
+    for at, term in places:
+        first = at // _STRIDE * _STRIDE
+        for start in (first - _STRIDE, first) if first else (first,):
+            windows.setdefault(start, Counter())[term] += 1
+    named = frozenset(term for term in terms if _occurrences(document.about, about, term, 1))
+    return _Scan(document, places, windows, named)
+
+
+def _ranked(scan: _Scan, rarity: Mapping[str, float], phrase: str) -> Ranked:
+    """By the best of the windows with the highest sums: what stands close together is worth more than the same
+    words strewn about."""
+    document = scan.document
+    named = sum(_ABOUT * (_LEAST + rarity[term]) for term in scan.named)
+    sums = {at: _sum(counts, len(document.text), rarity) for at, counts in scan.windows.items()}
+    best, place = 0.0, 0
+    for at in sorted(sums, key=lambda start: (-sums[start], start))[:_LOOKED_AT]:
+        within = scan.places[bisect_left(scan.places, (at, "")) : bisect_left(scan.places, (at + WINDOW, ""))]
+        score = sums[at] * (_LEAST + _together(within, rarity))
+        if score > best:
+            best, place = score, at
+    if len(rarity) > 1 and phrase in " ".join(document.text[place : place + 2 * WINDOW].casefold().split()):
+        best *= _PHRASE
+    return Ranked(document, best + named, place)
+
+
+def _sum(counts: Mapping[str, int], length: int, rarity: Mapping[str, float]) -> float:
+    norm = _K1 * (1 - _B + _B * min(WINDOW, length) / WINDOW)
+    return sum(max(rarity[term], 0.01) * count * (_K1 + 1) / (count + norm) for term, count in counts.items())
+
+
+def _together(places: Sequence[tuple[int, str]], rarity: Mapping[str, float]) -> float:
+    """Share of the query, 0..1 by weight, in the stretch of ``_CLOSE`` characters that has most of it."""
+    best = 0.0
+    end = 0
+    inside: Counter[str] = Counter()
+    for start, term in places:
+        while end < len(places) and places[end][0] < start + _CLOSE:
+            inside[places[end][1]] += 1
+            end += 1
+        best = max(best, sum(_LEAST + rarity[one] for one, count in inside.items() if count))
+        inside[term] -= 1
+    return best / sum(_LEAST + weight for weight in rarity.values())
 
 
 def _lowered(text: str) -> str:
@@ -127,38 +163,36 @@ def _lowered(text: str) -> str:
     return lowered if len(lowered) == len(text) else "".join(one.lower()[:1] or one for one in text)
 
 
-def _occurrences(text: str, term: str, most: int) -> list[int]:
-    """Where the term is. Short words and numbers must stand alone, longer words may be part of another."""
+def _occurrences(text: str, lowered: str, term: str, most: int) -> list[int]:
+    """Where the term is: words where a word or a part of an identifier begins, short words only whole, numbers not
+    inside of others."""
     places: list[int] = []
-    number, short = term.isdigit(), len(term) <= 3 and term.isascii()
-    at = text.find(term)
+    word, number, short = term.isascii() and term[:1].isalpha(), term.isdigit(), len(term) <= 3 and term.isascii()
+    at = lowered.find(term)
     while at >= 0 and len(places) < most:
-        before = text[at - 1] if at else " "
-        after = text[at + len(term)] if at + len(term) < len(text) else " "
-        joined = (before.isdigit() or after.isdigit()) if number else short and (before.isalnum() or after.isalnum())
+        before = lowered[at - 1] if at else " "
+        after = lowered[at + len(term)] if at + len(term) < len(lowered) else " "
+        if number:
+            joined = before.isdigit() or after.isdigit()
+        else:
+            inside = word and before.isalpha() and not text[at].isupper()
+            joined = inside or (short and (before.isalnum() or after.isalnum()))
         if not joined:
             places.append(at)
-        at = text.find(term, at + len(term))
+        at = lowered.find(term, at + len(term))
     return places
-
-
-def _score(counts: dict[str, float], document: Document, frequencies: Counter[str], windows: int) -> float:
-    length = min(WINDOW, len(document.text)) / WINDOW
-    total = 0.0
-    for term, count in counts.items():
-        rare = math.log(1 + (windows - frequencies[term] + 0.5) / (frequencies[term] + 0.5))
-        total += max(rare, 0.01) * count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * length))
-    return total
 
 
 def excerpt(text: str, at: int, query: str, size: int = EXCERPT) -> str:
     """About ``size`` characters of the window at ``at``, around what the query asks for, at line ends."""
-    window = _lowered(text[at : at + WINDOW])
-    places = sorted(place for term in terms_of(query) for place in _occurrences(window, term, 20))
-    if places:  # the stretch with the most occurrences
-        begin = max(places, key=lambda place: sum(place <= other < place + size * 2 // 3 for other in places))
-    else:
-        begin = 0
+    window = text[at : at + WINDOW]
+    lowered = _lowered(window)
+    places = sorted((place, term) for term in terms_of(query) for place in _occurrences(window, lowered, term, 20))
+
+    def different(place: int) -> int:
+        return len({term for other, term in places if place <= other < place + _CLOSE})
+
+    begin = max((place for place, _ in places), key=different, default=0)
     start = max(0, at + begin - size // 4)
     line = text.rfind("\n", 0, start + 1) + 1
     if start - line <= size // 4:

@@ -15,6 +15,8 @@ from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPa
 _RANGE = re.compile(r"\s*(\S+?)\s*[-–—]\s*(\S+)\s*")
 _MOST_STORED = 4_000_000
 """Characters of one stored result that are searched; read_result searches all of it."""
+SHORT_CALL = 240
+"""Characters up to which a call is found by its result only, which names what the call was about."""
 
 
 class Recall:
@@ -75,7 +77,7 @@ class Recall:
                 yield Document(ref, about, whole[:_MOST_STORED])
             elif state is not None:
                 text = _text_of(entry.parts)
-                if text.strip():
+                if text.strip() and not (entry.kind == "call" and len(text) <= SHORT_CALL):
                     yield Document(entry.id, f"{self._about(entry)}, {state}", text)
 
     def _stored_text(self, ref: str | None) -> str | None:
@@ -90,7 +92,7 @@ class Recall:
 
     def _about(self, entry: Entry) -> str:
         call = self._ledger.items[entry.item].call if entry.item in self._ledger.items else None
-        target = f" {target_of(call)}" if call is not None else ""
+        target = f" {target_of(call) or call.arguments[:120]}" if call is not None else ""
         match entry.kind:
             case "user":
                 name = "the user's command" if entry.source == "shell" else "user"

@@ -30,6 +30,7 @@ def test_identifiers_paths_numbers_and_other_languages_are_found() -> None:
     assert best("go", "a good day", "written in Go.") == ["1"]
     assert best("端口", "数据库的端口是八千", "没有") == ["0"]
     assert best("src/app/main.py", "edited src/app/main.py", "edited src/other/thing.py")[0] == "0"
+    assert best("port", "the report and the import", "the serverPort", "PORTS=1") == ["2", "1"]
     assert best("nowhere", "a", "b") == []
     assert best("", "a") == []
 

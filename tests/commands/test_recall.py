@@ -1,0 +1,52 @@
+"""/recall over a session whose tool answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from swecli.core.engine.view import ToolRun
+from tests.commands.support import CommandSession
+
+
+class RecallSession(CommandSession):
+    """Keeps what the tool was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.recalled: list[tuple[str, dict[str, object]]] = []
+
+    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
+        self.recalled.append((name, dict(arguments)))
+        if "broken" in arguments.values():
+            return ToolRun("Nothing in this session has the id.", is_error=True)
+        return ToolRun(
+            "[u1] user, turn 1, summarised\nthe port is 5433\n\nrecall(id=…) gives one whole.", is_error=False
+        )
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments"),
+    [
+        ("/recall database port", {"query": "database port"}),
+        ("/recall t12.result", {"id": "t12.result"}),
+        ("/recall u1-t4", {"id": "u1-t4"}),
+        ("/recall [m41–m47, t12]", {"id": "[m41–m47, t12]"}),
+        ("/recall r0123456789ab", {"id": "r0123456789ab"}),
+        ("/recall r2d2 robot", {"query": "r2d2 robot"}),
+    ],
+)
+async def test_words_and_ids(line: str, arguments: dict[str, object]) -> None:
+    session = RecallSession()
+    text = await session.slash(line)
+    assert session.recalled == [("recall", arguments)]
+    assert "the port is 5433" in text
+    assert text.endswith("/recall with an id shows one whole.")
+
+
+async def test_without_words_it_says_what_it_wants_and_errors_are_shown() -> None:
+    session = RecallSession()
+    assert "Words to look for" in await session.slash("/recall")
+    assert session.recalled == []
+    assert await session.slash("/recall broken") == "Nothing in this session has the id."
