@@ -121,7 +121,6 @@ class SwecliApp(Handlers, inherit_bindings=True):
         return self.furnished
 
     def play(self, open_session: OpenSession, first: Submit | None = None) -> None:
-        """Open a session and show it."""
         self.run_worker(self._play(open_session, first), group="session")
 
     async def _play(self, open_session: OpenSession, first: Submit | None) -> None:
@@ -194,7 +193,13 @@ class SwecliApp(Handlers, inherit_bindings=True):
         content all the same."""
         if self._redraw is not None:
             self._redraw.stop()
-        self._redraw = self.set_timer(RESIZE_PAUSE, self.action_redraw)
+        self._redraw = self.set_timer(RESIZE_PAUSE, self._fit)
+
+    def _fit(self) -> None:
+        if self.screen_stack:
+            self.prompt.fit()
+            self.slot.fit()
+            self.action_redraw()
 
     def on_app_focus(self) -> None:
         self.activity.focus_changed()

@@ -58,9 +58,9 @@ class Desk:
         if self._options.new_session is None:
             self.flash("Quit and start swecli again for a new session")
         else:
-            self._app.run_worker(self._start_over(self._options.new_session), group="session")
+            self._app.run_worker(self._start_over(self._options.new_session))
 
     async def _start_over(self, open_session: OpenSession) -> None:
         await self._app.stage.close(CLOSE_TIME)
         self._app.transcript.clear()
-        await self._app.stage.play(open_session)
+        self._app.play(open_session)

@@ -21,11 +21,12 @@ class Handlers(KeyActions, inherit_bindings=True):
     """Handlers of messages. What the user sends before everything is loaded waits for it."""
 
     @on(PromptEditor.Submitted)
-    async def _submitted(self, message: PromptEditor.Submitted) -> None:
+    def _submitted(self, message: PromptEditor.Submitted) -> None:
         if not self.furnished:
             self.call_after_refresh(self.prompt.editor.post_message, message)
         elif self.prompt.editor.text.strip():
-            await self.talk.submit(self.prompt.take(), queue=message.queue)
+            # A slash command may ask for consent and wait: never inside of a message handler.
+            self.run_worker(self.talk.submit(self.prompt.take(), queue=message.queue), group="talk")
 
     @on(Prompt.Recall)
     def _recalled(self, message: Prompt.Recall) -> None:

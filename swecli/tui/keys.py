@@ -10,9 +10,11 @@ from textual.binding import BindingType
 from swecli.tui import bindings, ladder
 
 if TYPE_CHECKING:
+    from swecli.core.protocol.commands import Submit
     from swecli.tui.bars import ActivityLine
     from swecli.tui.copying import Copier
     from swecli.tui.dock.panel import Clock
+    from swecli.tui.link import OpenSession
     from swecli.tui.prompt.box import Prompt
     from swecli.tui.slot import Slot
     from swecli.tui.stage import Stage
@@ -43,6 +45,10 @@ class KeyActions(App[int], inherit_bindings=False):
         """End the program in order."""
         raise NotImplementedError
 
+    def play(self, open_session: OpenSession, first: Submit | None = None) -> None:
+        """Open a session and show it. ``first`` is sent before what the user typed meanwhile."""
+        raise NotImplementedError
+
     def situation(self) -> ladder.Situation:
         """What is open, selected, typed and running."""
         panel, editor = self.slot.panel, self.prompt.editor
@@ -51,7 +57,7 @@ class KeyActions(App[int], inherit_bindings=False):
             panel=panel is not None,
             approval=self.slot.asks_consent,
             selection=bool(self.screen.selections) or not editor.selection.is_empty,
-            busy=self.stage.state.busy,
+            busy=self.stage.state.busy or bool(self.stage.state.running),
             text=panel is None and bool(editor.text),
             armed=None if self.armed is None else self.clock() - self.armed,
         )

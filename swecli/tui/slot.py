@@ -64,6 +64,11 @@ class Slot(Vertical):
         if self.panel is not None:
             self.panel.escape()
 
+    def fit(self) -> None:
+        """The screen has another size."""
+        if self.panel is not None:
+            self.panel.fit()
+
     def focus_panel(self) -> None:
         """Give the keyboard back to what is in the slot."""
         (self.panel or self._prompt.editor).focus()

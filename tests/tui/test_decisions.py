@@ -109,7 +109,9 @@ def test_a_turn_from_start_to_end() -> None:
     busy = state(TurnStarted("u"), ItemStarted("t", "tool", "edit_file"), ask, QueueChanged((Queued("q", "later"),)))
     assert busy.busy
     assert busy.requests == [ask]
-    reduction.feed(busy, [Event(9, 1009.0, "s", 1, body) for body in (PermissionResolved("p", "once"), TurnEnded("interrupted"))])
+    reduction.feed(
+        busy, [Event(9, 1009.0, "s", 1, body) for body in (PermissionResolved("p", "once"), TurnEnded("interrupted"))]
+    )
     assert not busy.busy
     assert busy.requests == []
     assert not busy.running

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DiffBlock, Todo
 from swecli.core.protocol.commands import (
     EditQueue,
@@ -17,7 +19,13 @@ from swecli.core.protocol.commands import (
     Steer,
     Submit,
 )
-from swecli.core.protocol.events import ItemCompleted, ItemStarted, PermissionRequested, TodosChanged
+from swecli.core.protocol.events import (
+    ItemCompleted,
+    ItemStarted,
+    PermissionRequested,
+    PermissionResolved,
+    TodosChanged,
+)
 from swecli.core.protocol.messages import TextPart
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import Session, running, until
@@ -437,3 +445,24 @@ async def test_a_message_that_no_model_can_take_stays_in_the_prompt() -> None:
         await it.say("my long question")
         await it.shows("your message was not sent")
         assert it.text == "my long question"
+
+
+async def test_a_command_that_waits_for_consent_can_be_answered() -> None:
+    ask = PermissionRequested(
+        "p9", "t9", "write_file", "OPENCLI.md", (DiffBlock("OPENCLI.md", None, "x\n"),), "ask", "b"
+    )
+    session = Session()
+
+    async def write(port: SessionPort, arguments: str) -> CommandResult:
+        session.emit(ask)
+        await until(lambda: session.sent(ReplyPermission))
+        session.emit(PermissionResolved("p9", "once"))
+        return CommandResult.text("written")
+
+    command = SlashCommand("write", "Writes", write)
+    async with running(session=session, commands=lambda: (command,)) as it:
+        await it.say("/write")
+        await it.shows("Write this file?")
+        it.clock.now += 1
+        await it.press("y")
+        await it.shows("written")

@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import PermissionChoice, PermissionRequested
 from swecli.tui.dock.block_view import BlockView
-from swecli.tui.dock.panel import Clock, DockPanel, Grace
+from swecli.tui.dock.panel import NARROW, Clock, DockPanel, Grace
 from swecli.tui.safe_text import safe_line, sanitise
 
 _VERBS = {
@@ -65,10 +65,7 @@ class ApprovalPanel(DockPanel):
 
     def on_mount(self) -> None:
         self._grace = Grace(self._clock)
-        self._fit()
-
-    def on_resize(self) -> None:
-        self._fit()
+        self.fit()
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Say which of how many waiting requests this is."""
@@ -78,7 +75,7 @@ class ApprovalPanel(DockPanel):
 
     def toggle_expanded(self) -> bool:
         self._expanded = not self._expanded
-        self._fit()
+        self.fit()
         return True
 
     def escape(self) -> None:
@@ -141,12 +138,12 @@ class ApprovalPanel(DockPanel):
             self._decided = True
             self.post_message(self.Finished(ReplyPermission(self.request.request, choice, note)))
 
-    def _fit(self) -> None:
+    def fit(self) -> None:
         """Share the lines that there are: title, keys and one line of the body first, then the rule, the reason,
         and the rest of the body. Where the rule finds no place, always is not offered."""
         rows, columns = self.available(), self.screen.size.width
         width = max(1, columns - 2)
-        self._narrow = columns < 62
+        self._narrow = columns < NARROW
         spare = rows - 2 - _height(self._title().plain, width) - 1
         for widget, text in (("#rule", self._rule()), ("#reason", self._about())):
             wanted = _height(text, width)
@@ -157,8 +154,7 @@ class ApprovalPanel(DockPanel):
         self.query_one("#keys", Static).update(self._keys())
         room = max(1, spare + 1)
         self._body.styles.max_height = room if self._expanded else max(1, min(room, max(6, rows * 6 // 10)))
-        self.styles.max_height = rows
-        self.set_class(columns < 62, "-tight")
+        super().fit()
 
     def _about(self) -> str:
         reason = self.request.reason

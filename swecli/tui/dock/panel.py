@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from textual import events
 from textual.containers import Vertical
 from textual.message import Message
 
@@ -20,6 +21,9 @@ GRACE = 0.3
 
 GRACE_LIMIT = 2.0
 """Each ignored key prolongs the grace, so that a sentence typed on decides nothing, but not beyond this."""
+
+NARROW = 62
+"""Columns below which panels use short forms."""
 
 Clock = Callable[[], float]
 
@@ -64,6 +68,20 @@ class DockPanel(Vertical, can_focus=True):
         """Lines that the panel may take: the screen without status bar, activity line and two lines of the
         transcript."""
         return max(3, self.screen.size.height - 4)
+
+    def on_resize(self) -> None:
+        self.fit()
+
+    def fit(self) -> None:
+        """Take no more of the screen than there is for it."""
+        self.styles.max_height = self.available()
+        self.set_class(self.screen.size.width < NARROW, "-tight")
+
+    def on_key(self, event: events.Key) -> None:
+        """Tab would take the keyboard away from the question."""
+        if event.key in ("tab", "shift+tab"):
+            event.stop()
+            event.prevent_default()
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Which of how many waiting requests this is: ``(2, 3)``. Panels that don't show it ignore it."""

@@ -51,10 +51,6 @@ class Picker(DockPanel):
         self._show(next((n for n, choice in enumerate(self._choices) if choice.current), 0))
         self._filter.focus()
 
-    def on_resize(self) -> None:
-        self.styles.max_height = self.available()
-        self.set_class(self.screen.size.width < 60, "-tight")
-
     def on_key(self, event: events.Key) -> None:
         step = {"up": -1, "down": 1, "ctrl+p": -1, "ctrl+n": 1}.get(event.key)
         if step is not None:

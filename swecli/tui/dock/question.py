@@ -42,10 +42,6 @@ class QuestionPanel(DockPanel):
         self._grace = Grace(self._clock)
         self._ask()
 
-    def on_resize(self) -> None:
-        self.styles.max_height = self.available()
-        self.set_class(self.screen.size.width < 60, "-tight")
-
     def escape(self) -> None:
         """From the text field back to the options; otherwise dismiss."""
         if self._question.options and self._text.display:

@@ -95,6 +95,10 @@ class Prompt(Vertical):
             yield self.editor
 
     def on_resize(self) -> None:
+        self.fit()
+
+    def fit(self) -> None:
+        """Leave the larger part of the screen to the transcript."""
         self.editor.styles.max_height = max(1, min(MAX_LINES, self.screen.size.height * 2 // 5))
 
     def adopt_draft(self) -> None:

@@ -210,3 +210,18 @@ async def test_the_panel_fits_into_small_screens(size: tuple[int, int]) -> None:
         assert "y once" in it.screen()
         await it.press("y")
         await it.until(lambda: replies(it))
+
+
+async def test_a_lower_window_never_hides_the_keys() -> None:
+    old = "".join(f"old {n}\n" for n in range(100))
+    async with running((ask(old=old, new="new\n"),), size=(80, 40)) as it:
+        await appear(it)
+        await it.pilot.resize_terminal(80, 12)
+        await it.until(lambda: len(it.screen().split("\n")) == 12 and "y once" in it.screen())
+
+
+async def test_tab_leaves_the_keyboard_with_the_question() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press("tab", "tab", "y")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
