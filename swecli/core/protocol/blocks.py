@@ -6,24 +6,26 @@ a program) and is unsanitised; the front-end sanitises it at its door.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from swecli.core.protocol.value import value
 
-@dataclass(frozen=True, slots=True)
+
+@value
 class TextBlock:
     text: str
     style: Literal["plain", "dim", "warning", "error"] = "plain"
     type: Literal["text"] = field(default="text", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MarkdownBlock:
     text: str
     type: Literal["markdown"] = field(default="markdown", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DiffBlock:
     """A change to one text file: both full texts, so that a front-end can choose the form of the diff.
 
@@ -40,7 +42,7 @@ class DiffBlock:
     type: Literal["diff"] = field(default="diff", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TerminalBlock:
     """A command and its output (raw bytes decoded, escape sequences still inside)."""
 
@@ -55,7 +57,7 @@ class TerminalBlock:
     type: Literal["terminal"] = field(default="terminal", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FileEntry:
     path: str
     line: int | None = None
@@ -63,7 +65,7 @@ class FileEntry:
     is_dir: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FileListBlock:
     """Files, or places in files (``line`` and ``text`` set) such as search matches."""
 
@@ -76,19 +78,19 @@ class FileListBlock:
 TodoStatus = Literal["pending", "in_progress", "completed"]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Todo:
     text: str
     status: TodoStatus = "pending"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TodoBlock:
     todos: tuple[Todo, ...]
     type: Literal["todos"] = field(default="todos", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TableBlock:
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -96,7 +98,7 @@ class TableBlock:
     type: Literal["table"] = field(default="table", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ImageBlock:
     """An image as a placeholder: front-ends show name, type and size."""
 

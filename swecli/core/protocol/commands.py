@@ -3,14 +3,15 @@ form, so that a script, an editor, a test and the terminal interface drive the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from swecli.core.protocol.events import Mode, PermissionChoice
 from swecli.core.protocol.messages import ImagePart
+from swecli.core.protocol.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Submit:
     """A message of the user. While a turn runs it is queued for after it."""
 
@@ -19,7 +20,7 @@ class Submit:
     type: Literal["submit"] = field(default="submit", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Steer:
     """A message for the running turn, put in at the next tool boundary. Without a turn it is a Submit."""
 
@@ -27,7 +28,7 @@ class Steer:
     type: Literal["steer"] = field(default="steer", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EditQueue:
     """Change or remove (``text`` None) a waiting message."""
 
@@ -36,14 +37,14 @@ class EditQueue:
     type: Literal["edit_queue"] = field(default="edit_queue", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Interrupt:
     """Stop the running turn; what was written so far is committed."""
 
     type: Literal["interrupt"] = field(default="interrupt", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CancelItem:
     """Stop one running tool call; the turn goes on."""
 
@@ -51,7 +52,7 @@ class CancelItem:
     type: Literal["cancel_item"] = field(default="cancel_item", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Background:
     """Move a running command to the background."""
 
@@ -59,7 +60,7 @@ class Background:
     type: Literal["background"] = field(default="background", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReplyPermission:
     """``note`` is a word to the model that goes with a rejection. ``by`` says whether a person chose."""
 
@@ -70,7 +71,7 @@ class ReplyPermission:
     type: Literal["reply_permission"] = field(default="reply_permission", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Answer:
     """One tuple of chosen labels or free text for each question; empty to dismiss."""
 
@@ -80,13 +81,13 @@ class Answer:
     type: Literal["answer"] = field(default="answer", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SetMode:
     mode: Mode
     type: Literal["set_mode"] = field(default="set_mode", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SetModel:
     """``model`` is ``provider/name``, an alias of the settings, or a name at the present provider."""
 
@@ -94,36 +95,36 @@ class SetModel:
     type: Literal["set_model"] = field(default="set_model", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SetEffort:
     effort: str | None
     type: Literal["set_effort"] = field(default="set_effort", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Compact:
     focus: str = ""
     type: Literal["compact"] = field(default="compact", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class UndoCompaction:
     type: Literal["undo_compaction"] = field(default="undo_compaction", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RedoCompaction:
     type: Literal["redo_compaction"] = field(default="redo_compaction", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EditContext:
     action: Literal["pin", "unpin", "drop", "restore", "offload"]
     items: tuple[str, ...]
     type: Literal["edit_context"] = field(default="edit_context", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rewind:
     """Continue from before ``item`` (a user item)."""
 
@@ -131,7 +132,7 @@ class Rewind:
     type: Literal["rewind"] = field(default="rewind", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Fork:
     """Continue in a new session that starts with this one's history, up to before ``item`` if given."""
 
@@ -139,7 +140,7 @@ class Fork:
     type: Literal["fork"] = field(default="fork", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RunShell:
     """The user's own ``!command``: runs without asking, its output joins the context."""
 
@@ -147,7 +148,7 @@ class RunShell:
     type: Literal["run_shell"] = field(default="run_shell", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Close:
     """End the session: interrupt the turn, commit, stop jobs."""
 

@@ -11,12 +11,13 @@ An event of a type that this version does not know decodes to ``Unknown`` and is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.messages import ImagePart, Origin, Part, Stop
 from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.value import value
 
 PROTOCOL_VERSION = 1
 
@@ -33,7 +34,7 @@ NoticeLevel = Literal["info", "warning", "error"]
 # --- turns -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SessionStarted:
     """First event of a session, and again at each resume (``resumed`` set)."""
 
@@ -48,7 +49,7 @@ class SessionStarted:
     type: Literal["session_started"] = field(default="session_started", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnStarted:
     """The user's message is accepted and work on it begins. ``item`` is the user item that opened it."""
 
@@ -56,7 +57,7 @@ class TurnStarted:
     type: Literal["turn_started"] = field(default="turn_started", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Component:
     """One component of the context budget. ``limit`` is its own budget in tokens, where it has one."""
 
@@ -65,7 +66,7 @@ class Component:
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Budget:
     """Measure of one request by component, in tokens, against the effective window.
 
@@ -90,7 +91,7 @@ class Budget:
         return self.used / self.effective if self.effective > 0 else 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepStarted:
     """One model request and the tools that it calls. ``step`` counts from 1 within the turn."""
 
@@ -99,7 +100,7 @@ class StepStarted:
     type: Literal["step_started"] = field(default="step_started", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ModelResponded:
     """The model's answer of one step is final: the named items, in order, form one assistant message.
 
@@ -120,7 +121,7 @@ class ModelResponded:
     type: Literal["model_responded"] = field(default="model_responded", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StepEnded:
     """The step's tools have ended as well. ``cost`` is US dollars as a decimal string; None = unknown.
 
@@ -134,7 +135,7 @@ class StepEnded:
     type: Literal["step_ended"] = field(default="step_ended", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RetryScheduled:
     """A failed request is tried again after ``delay`` seconds; Esc cancels the wait."""
 
@@ -146,7 +147,7 @@ class RetryScheduled:
     type: Literal["retry_scheduled"] = field(default="retry_scheduled", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TurnEnded:
     """``reason`` is one sentence for the user; ``error_kind`` the error taxonomy's word for outcome error."""
 
@@ -160,14 +161,14 @@ class TurnEnded:
     type: Literal["turn_ended"] = field(default="turn_ended", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ModeChanged:
     mode: Mode
     reason: str = ""
     type: Literal["mode_changed"] = field(default="mode_changed", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ModelChanged:
     model: str
     effort: str | None = None
@@ -175,7 +176,7 @@ class ModelChanged:
     type: Literal["model_changed"] = field(default="model_changed", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Queued:
     """A message that waits: ``steer`` goes in at the next tool boundary, otherwise after the turn."""
 
@@ -185,13 +186,13 @@ class Queued:
     images: tuple[ImagePart, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class QueueChanged:
     queue: tuple[Queued, ...]
     type: Literal["queue_changed"] = field(default="queue_changed", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rewound:
     """The conversation continues from before ``item``; what came after it is no longer in the view."""
 
@@ -200,7 +201,7 @@ class Rewound:
     type: Literal["rewound"] = field(default="rewound", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Notice:
     """A line for the user that belongs to no item. ``topic`` names the subsystem; ``hint`` what to do next."""
 
@@ -214,7 +215,7 @@ class Notice:
 # --- items: one lifecycle for all that is on screen ---------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ItemStarted:
     """Something begins to appear. ``name`` is the tool's name for a tool call, else empty."""
 
@@ -226,7 +227,7 @@ class ItemStarted:
     type: Literal["item_started"] = field(default="item_started", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ItemDelta:
     """A piece of text (of text and reasoning items), of arguments or of live output (of tool items)."""
 
@@ -236,7 +237,7 @@ class ItemDelta:
     type: Literal["item_delta"] = field(default="item_delta", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ItemCheckpointed:
     """What the item holds so far, whole: stored at least every 500 ms of a running answer.
 
@@ -251,7 +252,7 @@ class ItemCheckpointed:
     type: Literal["item_checkpointed"] = field(default="item_checkpointed", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ItemCompleted:
     """Terminal event of an item. ``parts`` is its final content.
 
@@ -273,7 +274,7 @@ class ItemCompleted:
 # --- requests to the user -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PermissionRequested:
     """A call waits for consent. What is shown is what will run: ``binding`` is the SHA-256 of tool,
     arguments, working directory and target, recomputed before execution."""
@@ -294,7 +295,7 @@ class PermissionRequested:
 PermissionChoice = Literal["once", "always", "reject"]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PermissionResolved:
     request: str
     choice: PermissionChoice | Literal["cancelled"]
@@ -304,13 +305,13 @@ class PermissionResolved:
     type: Literal["permission_resolved"] = field(default="permission_resolved", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Option:
     label: str
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Question:
     """One question of the model to the user; without options it asks for free text."""
 
@@ -320,7 +321,7 @@ class Question:
     header: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class QuestionAsked:
     request: str
     item: str
@@ -328,7 +329,7 @@ class QuestionAsked:
     type: Literal["question_asked"] = field(default="question_asked", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class QuestionAnswered:
     """One tuple of chosen labels or free text for each question; empty when it was dismissed."""
 
@@ -341,7 +342,7 @@ class QuestionAnswered:
 # --- context ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ContextMeasured:
     """The one number that meter, gate, ``/context`` and JSON output share."""
 
@@ -349,7 +350,7 @@ class ContextMeasured:
     type: Literal["context_measured"] = field(default="context_measured", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CompactionStarted:
     item: str
     trigger: Literal["manual", "auto", "overflow", "model"]
@@ -358,7 +359,7 @@ class CompactionStarted:
     type: Literal["compaction_started"] = field(default="compaction_started", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ViewEntry:
     """One entry of the model's view: a live ledger item, its stub, or a summary that stands for several."""
 
@@ -370,7 +371,7 @@ class ViewEntry:
     """Ledger ids that a summary stands for."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CompactionCompleted:
     """The transaction's commit: ``view`` replaces the model's view in one step."""
 
@@ -389,7 +390,7 @@ class CompactionCompleted:
     type: Literal["compaction_completed"] = field(default="compaction_completed", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CompactionFailed:
     """Nothing was changed."""
 
@@ -398,19 +399,19 @@ class CompactionFailed:
     type: Literal["compaction_failed"] = field(default="compaction_failed", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CompactionUndone:
     item: str
     type: Literal["compaction_undone"] = field(default="compaction_undone", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CompactionRedone:
     item: str
     type: Literal["compaction_redone"] = field(default="compaction_redone", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Offloaded:
     """One item that left the context. ``ref`` finds it again."""
 
@@ -420,13 +421,13 @@ class Offloaded:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ItemsOffloaded:
     items: tuple[Offloaded, ...]
     type: Literal["items_offloaded"] = field(default="items_offloaded", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ContextEdited:
     """The user pinned, dropped, restored or offloaded ledger items."""
 
@@ -435,7 +436,7 @@ class ContextEdited:
     type: Literal["context_edited"] = field(default="context_edited", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CacheBreak:
     """The prompt prefix changed, so the provider's cache is missed from there on."""
 
@@ -447,7 +448,7 @@ class CacheBreak:
 # --- files, plans, jobs -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FileChanged:
     """swecli changed a file. Hashes are SHA-256 of the bytes; None = the file did or does not exist."""
 
@@ -458,13 +459,13 @@ class FileChanged:
     type: Literal["file_changed"] = field(default="file_changed", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TodosChanged:
     todos: tuple[Todo, ...]
     type: Literal["todos_changed"] = field(default="todos_changed", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class JobChanged:
     """A command that runs in the background."""
 
@@ -475,7 +476,7 @@ class JobChanged:
     type: Literal["job_changed"] = field(default="job_changed", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unknown:
     """A body of a later version: its type and the whole body, kept so that a replay loses nothing."""
 
@@ -528,7 +529,7 @@ def is_fact(body: Body | Unknown) -> bool:
     return not isinstance(body, DELTAS)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Event:
     """Envelope. ``seq`` rises by one within a session, over facts and deltas alike; ``ts`` is Unix seconds;
     ``turn`` counts from 1 (0 outside of turns); ``agent`` is "main" or a subagent's id."""

@@ -7,10 +7,11 @@ A part that a provider wants back unchanged (a signature, encrypted reasoning, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.value import value
 
 Role = Literal["user", "assistant", "tool"]
 
@@ -20,7 +21,7 @@ StopKind = Literal[
 """Why a model stopped. The raw word of the provider is kept beside it in ``Stop.raw``."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Origin:
     """Where an assistant message came from: wire protocol, host name, model name."""
 
@@ -29,7 +30,7 @@ class Origin:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Opaque:
     """Provider data to be echoed byte for byte, and only to the ``origin`` that sent it."""
 
@@ -38,14 +39,14 @@ class Opaque:
     """Any JSON value."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TextPart:
     text: str
     opaque: Opaque | None = None
     type: Literal["text"] = field(default="text", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReasoningPart:
     """Reasoning of the model. ``text`` may be empty where the provider sends only encrypted data."""
 
@@ -55,7 +56,7 @@ class ReasoningPart:
     type: Literal["reasoning"] = field(default="reasoning", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ToolCallPart:
     """A call as the model wrote it. ``arguments`` is the raw JSON text and is never re-serialised, so that
     the bytes of the prompt prefix stay stable; it may be invalid JSON."""
@@ -67,7 +68,7 @@ class ToolCallPart:
     type: Literal["tool_call"] = field(default="tool_call", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ImagePart:
     """An image. ``data`` is base64 text of the file's bytes."""
 
@@ -77,7 +78,7 @@ class ImagePart:
     type: Literal["image"] = field(default="image", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ToolResultPart:
     """The answer to one call, as the model reads it."""
 
@@ -89,7 +90,7 @@ class ToolResultPart:
     type: Literal["tool_result"] = field(default="tool_result", kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OpaquePart:
     """A whole provider item that swecli does not interpret (a server tool, an unknown block), kept in order."""
 
@@ -101,7 +102,7 @@ class OpaquePart:
 Part = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | ImagePart | OpaquePart
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Stop:
     """Why the model stopped: neutral kind and the provider's own word."""
 
@@ -110,7 +111,7 @@ class Stop:
     detail: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Response:
     """What is known of the model response that an assistant message came from."""
 
@@ -122,7 +123,7 @@ class Response:
     """False when the stream was cut, failed or interrupted: its tool calls were never executed."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Message:
     """One entry of the conversation. Finished messages are immutable.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 
+from swecli.core.protocol.value import value
 
-@dataclass(frozen=True, slots=True)
+
+@value
 class Usage:
     """Tokens of one model response. ``None`` means the provider did not say.
 
