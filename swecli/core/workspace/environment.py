@@ -23,6 +23,7 @@ _NAMES = frozenset(
         "BASHOPTS",
         "FORCE_COLOR",
         "CLICOLOR_FORCE",
+        "CDPATH",
         "SWECLI_JOB",
     )
 )
@@ -31,6 +32,8 @@ _SET = {
     "SWECLI": "1",
     "AGENT": "swecli",
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",  # git status must not write the index: it counts as reading
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # nor may pip list go to the network
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "MANPAGER": "cat",
