@@ -94,6 +94,7 @@ class ModelSupply:
             windows=self.windows,
             price=self._prices,
             effort=effort_of(self._settings, self._main),
+            fallback=tuple(expand(name, self._settings) for name in self._settings.model.fallback),
             side_models=side_models(self._settings),
         )
 

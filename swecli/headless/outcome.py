@@ -90,6 +90,8 @@ class Outcome:
         self._kinds: dict[str, ItemStarted] = {}
         self._partial: dict[str, str] = {}
         self._step_text: list[str] = []
+        self._cut = False
+        """Whether the newest text broke off: what the model writes next goes on with it."""
         self._text = ""
         self._requests: dict[str, PermissionRequested] = {}
         self._questions: set[str] = set()
@@ -111,7 +113,10 @@ class Outcome:
         short or not."""
         if self.shown is not None:
             return self.shown.text
-        return "\n\n".join((*self._step_text, *filter(None, self._partial.values()))) or self._text
+        texts = [*self._step_text]
+        for text in filter(None, self._partial.values()):
+            _join(texts, text, self._cut and len(texts) == len(self._step_text))
+        return "\n\n".join(texts) or self._text
 
     @property
     def usage(self) -> Usage:
@@ -137,7 +142,7 @@ class Outcome:
         self.session = event.session
         match event.body:
             case TurnStarted():
-                self.turn_open, self.ended, self._text = True, None, ""
+                self.turn_open, self.ended, self._text, self._cut = True, None, "", False
                 self.turns += 1
                 self._new_step()
             case StepStarted():
@@ -174,7 +179,9 @@ class Outcome:
 
     def _new_step(self) -> None:
         text = self.text
-        self._step_text, self._partial = [], {}
+        if not self._cut:
+            self._step_text = []
+        self._partial = {}
         self._text = text
 
     def _checkpoint(self, item: str, title: str, part: Part) -> None:
@@ -188,7 +195,9 @@ class Outcome:
         started = self._kinds.pop(completed.item, None)
         if self._partial.pop(completed.item, None) is not None:
             text = "".join(part.text for part in completed.parts if isinstance(part, TextPart))
-            self._step_text += [text] if text.strip() else []
+            if text.strip():
+                _join(self._step_text, text, self._cut)
+                self._cut = completed.status == "error"
         if completed.status == "rejected" and started is not None:
             asked = completed.item in self._nobody
             reason = "needs approval, and nobody could be asked" if asked else completed.detail
@@ -264,6 +273,14 @@ class Outcome:
         if any(denial.asked for denial in self.denials):
             return ExitCode.APPROVAL_NEEDED
         return ExitCode.FAILURE if failed else ExitCode.OK
+
+
+def _join(texts: list[str], text: str, goes_on: bool) -> None:
+    """Add a text to the others, or to the end of the last one."""
+    if goes_on and texts:
+        texts[-1] += text
+    else:
+        texts.append(text)
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -23,6 +23,7 @@ from swecli.core.protocol.events import (
     ItemCompleted,
     ItemDelta,
     ItemStarted,
+    ItemStatus,
     Notice,
     PermissionRequested,
     Question,
@@ -245,6 +246,20 @@ async def test_usage_and_cost_are_summed_over_steps() -> None:
     run = Run(FakeSession(turn), "json", prompt="hi")
     assert await run.code() == ExitCode.OK
     assert run.result["cost"] is None
+
+
+async def test_a_text_that_was_cut_and_the_one_that_goes_on_with_it_are_one() -> None:
+    def text(item: str, words: str, status: ItemStatus) -> list[Body]:
+        return [ItemStarted(item, "text"), ItemDelta(item, words), ItemCompleted(item, status, (TextPart(words),))]
+
+    turn = [
+        *(step(), *text("a1", "Before the tools.", "ok"), StepEnded(1, None, "0")),
+        *(step(2), *text("a2", "One and a ha", "error"), StepEnded(2, None, "0")),
+        *(step(3), *text("a3", "lf.", "ok"), *text("a4", "And more.", "ok"), StepEnded(3, None, "0")),
+    ]
+    run = Run(FakeSession(turn), "text", prompt="hi")
+    assert await run.code() == ExitCode.OK
+    assert run.stdout == "One and a half.\n\nAnd more.\n"
 
 
 async def test_stream_json_is_every_event_of_this_run_and_then_the_result() -> None:

@@ -29,6 +29,10 @@ INTERRUPTED = "interrupted"
 
 INTERRUPTION_NOTE = "[The user interrupted your previous answer; what you had written until then is above.]"
 CUT_NOTE = "[Your previous answer was cut off by a failure of the connection; what had arrived is above.]"
+GO_ON_NOTE = (
+    "[Your previous answer was cut off by a failure of the connection. Go on exactly where it stops, without repeating "
+    "what is above; none of its tool calls was executed.]"
+)
 CONTINUATION = "[The conversation continues.]"
 
 
@@ -114,17 +118,36 @@ def with_environment(messages: Sequence[Message], environment: str) -> list[Mess
 
 
 def with_notes(messages: Sequence[Message]) -> list[Message]:
-    """Tell the model in the next user message why its previous answer ended early."""
+    """Tell the model why its previous answer ended early: in the next message of the user, or in a message of its
+    own where the model itself is to go on."""
     result: list[Message] = []
     for message in messages:
         before = _last_assistant(result)
-        if message.role == "user" and before is not None and _ended_early(before):
-            detail = before.response.stop.detail if before.response else None
-            note = INTERRUPTION_NOTE if detail == INTERRUPTED else CUT_NOTE
-            if _user_count_after(result, before) == 0:
+        if message.role != "tool" and before is not None and _untold(result, before):
+            if message.role == "user":
+                note = INTERRUPTION_NOTE if _interrupted(before) else CUT_NOTE
                 message = replace(message, parts=(TextPart(note), *message.parts))
+            elif not _interrupted(before):
+                result.append(_go_on(before))
         result.append(message)
+    last = _last_assistant(result)
+    if last is not None and not _interrupted(last) and _untold(result, last):
+        result.append(_go_on(last))
     return result
+
+
+def _untold(messages: Sequence[Message], answer: Message) -> bool:
+    """Whether the newest answer ended early, shows something, and nobody has told the model yet."""
+    shown = any(isinstance(part, TextPart | ToolCallPart) and not _is_blank(part) for part in answer.parts)
+    return shown and _ended_early(answer) and _user_count_after(messages, answer) == 0
+
+
+def _interrupted(message: Message) -> bool:
+    return message.response is not None and message.response.stop.detail == INTERRUPTED
+
+
+def _go_on(answer: Message) -> Message:
+    return Message("user", (TextPart(GO_ON_NOTE),), f"{answer.id}.note")
 
 
 def _ended_early(message: Message) -> bool:

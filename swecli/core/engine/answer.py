@@ -80,6 +80,16 @@ class Answer:
         """Whether anything of the answer has been shown."""
         return bool(self._parts)
 
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider has reported so far."""
+        return self._usage
+
+    @property
+    def written(self) -> int:
+        """Characters that have come so far, of all parts."""
+        return sum(len(piece) for running in self._parts.values() for piece in running.pieces)
+
     def feed(self, event: StreamEvent) -> None:
         """Take in one delta of the stream."""
         match event:

@@ -104,6 +104,8 @@ class Services:
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None
     """How much the user wants a model (``provider/name``) to think; None = as the provider does."""
+    fallback: Sequence[str] = ()
+    """Models (``provider/name``) that answer in this order while the user's own is overloaded."""
     side_models: Mapping[str, str] = field(default_factory=lambda: {})
     """Models for work beside the conversation, by the work's name: "summary" and "small"."""
     clock: Callable[[], float] = time.time

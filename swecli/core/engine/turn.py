@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import INTERRUPTED, project
-from swecli.core.engine.answer import Answer, Call
+from swecli.core.engine.answer import Call
+from swecli.core.engine.asking import Answered, Asking, CutShort, Refused, has_content
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.model_choice import ModelChoice
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.recovery import closing_bodies
-from swecli.core.engine.retry import retry_delay
+from swecli.core.engine.retry import why_not_again
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
-from swecli.core.llm.streaming import stream_events
-from swecli.core.llm.types import Failed, Finished, ModelClient, ProviderError, StreamNotice
+from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.protocol.events import (
     ItemCompleted,
     Notice,
-    RetryScheduled,
     StepEnded,
     StepStarted,
     TurnEnded,
     TurnOutcome,
 )
-from swecli.core.protocol.messages import Message, Origin, ToolResultPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, ToolResultPart
+from swecli.core.protocol.usage import Usage, added
 
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
+CUT_LIMIT = 3
+"""So many answers in a row that break off are gone on with."""
+CHARACTERS_PER_TOKEN = 4
+"""For the length of an answer that broke off before the provider told it."""
 EMPTY_LIMIT = 2
 """So many empty answers in a row end the turn."""
 
@@ -63,7 +65,10 @@ class Turn:
         self._keeper = keeper
         self._queue = MessageQueue(recorder)
         self._models = models
+        self._asking = Asking(services, recorder)
         self._step = 0
+        self._cuts = 0
+        self._overflows = 0
         self._empty = 0
         self._usage: Usage | None = None
 
@@ -90,6 +95,7 @@ class Turn:
         return client
 
     async def _loop(self) -> Ended:
+        self._models.come_home()
         await self._models.ready()
         while True:
             self._queue.absorb_steering()
@@ -100,7 +106,10 @@ class Turn:
             self._recorder.emit(StepStarted(self._step, prepared.budget))
             self._gate(prepared)
             await self._recorder.barrier()
-            message, calls = await self._answered(prepared)
+            answered = await self._answered(prepared)
+            if answered is None:
+                continue
+            message, calls = answered.message, answered.calls
             await self._run_tools(message, calls)
             await self._services.context.settle(self._recorder.ledger)
             self._finish_step(prepared, message)
@@ -137,63 +146,41 @@ class Turn:
         if prepared.warning:
             self._recorder.emit(Notice(prepared.warning, "warning", "context"))
 
-    async def _answered(self, prepared: PreparedRequest) -> tuple[Message, tuple[Call, ...]]:
-        """The answer; where the provider says that the request is too long, after one compaction."""
-        try:
-            return await self._query(prepared)
-        except Ended as ended:
-            if ended.error_kind != "context_overflow":
-                raise
-            if not await self._keeper.after_overflow(prepared, self._client):
-                raise
-        again = self._prepare()
-        self._gate(again)
-        await self._recorder.barrier()
-        return await self._query(again)
+    async def _answered(self, prepared: PreparedRequest) -> Answered | None:
+        """The answer, or None where a new request is to be made: an answer that broke off is gone on with, and a
+        model that is overloaded has a stand-in."""
+        result = await self._asking.ask(self._client, prepared)
+        if isinstance(result, Answered):
+            self._cuts = self._overflows = 0
+            return result
+        if isinstance(result, CutShort):
+            self._finish_cut(prepared, result)
+        if await self._can_go_on(prepared, result):
+            if isinstance(result, Refused):
+                self._recorder.emit(StepEnded(self._step, None, "0"))
+            return None
+        raise self._failure(result.error)
 
-    async def _query(self, prepared: PreparedRequest) -> tuple[Message, tuple[Call, ...]]:
-        """Ask until there is an answer. What was shown of a failed answer is kept and marked."""
-        attempt = 0
-        while True:
-            attempt += 1
-            origin = Origin("", "", self._client.info.ref)
-            answer = Answer(self._recorder, origin, self._services.monotonic)
-            try:
-                result = await self._stream(prepared, answer)
-            except asyncio.CancelledError:
-                answer.cut("interrupted", INTERRUPTED)
-                raise
-            if isinstance(result, Message):
-                return result, answer.complete(result)
-            delay = retry_delay(result.error, attempt, self._services.limits.max_retries, self._services.jitter())
-            if answer.visible or _has_content(result.message) or delay is None:
-                answer.cut("error", result.error.kind, result.message)
-                await self._models.learn(result.error)
-                raise self._failure(result.error)
-            self._recorder.emit(
-                RetryScheduled(
-                    attempt, self._services.limits.max_retries, delay, result.error.kind, result.error.message
-                )
-            )
-            await self._services.sleep(delay)
-
-    async def _stream(self, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
-        async with aclosing(stream_events(self._client, prepared.request)) as events:
-            async for event in events:
-                match event:
-                    case Finished(message=message):
-                        return message
-                    case Failed():
-                        return event
-                    case StreamNotice(text=text):
-                        self._recorder.emit(Notice(text, "info", "model"))
-                    case _:
-                        answer.feed(event)
-        return Failed(ProviderError("truncated", "the answer ended without its end marker"))
+    async def _can_go_on(self, prepared: PreparedRequest, result: CutShort | Refused) -> bool:
+        """Remove what is in the way of a new request, if that is possible."""
+        error = result.error
+        if error.kind == "context_overflow":
+            await self._models.learn(error)
+            self._overflows += 1
+            return self._overflows == 1 and await self._keeper.after_overflow(prepared, self._client)
+        if isinstance(result, CutShort):
+            self._cuts += 1
+            if self._cuts <= CUT_LIMIT and await self._asking.wait(error, self._cuts):
+                return True
+        if not self._models.stand_in(error):
+            return False
+        await self._models.ready()
+        return True
 
     def _failure(self, error: ProviderError) -> Ended:
-        stop = "" if error.message.endswith((".", "!", "?")) or not error.hint else "."
-        reason = f"{error.message}{stop} {error.hint}".strip()
+        advice = " ".join(filter(None, (why_not_again(error), error.hint)))
+        stop = "" if error.message.endswith((".", "!", "?")) or not advice else "."
+        reason = f"{error.message}{stop} {advice}".strip()
         return Ended("blocked" if error.kind == "context_overflow" else "error", reason, error.kind)
 
     async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
@@ -208,11 +195,22 @@ class Turn:
         usage = message.response.usage if message.response else None
         cost = None
         if usage is not None:
-            self._usage = _sum(self._usage, usage)
+            self._usage = added(self._usage, usage) if self._usage else usage
             cost = self._services.price(self._client.info.ref, usage)
             self._services.context.observe(prepared.request, usage, self._client.info)
         self._recorder.emit(StepEnded(self._step, usage, cost))
         self._keeper.measure(self._client)
+
+    def _finish_cut(self, prepared: PreparedRequest, cut: CutShort) -> None:
+        """Account for an answer that broke off: as reported, or by an estimate, since it is paid for all the same."""
+        usage = cut.usage
+        estimated = usage is None or usage.output_total is None
+        if usage is None or estimated:
+            size = prepared.budget.used if usage is None or usage.input_total is None else usage.input_total
+            usage = replace(usage or Usage(), input_total=size, output_total=cut.written // CHARACTERS_PER_TOKEN)
+        self._usage = added(self._usage, usage) if self._usage else usage
+        cost = self._services.price(self._client.info.ref, usage)
+        self._recorder.emit(StepEnded(self._step, usage, cost, estimated=estimated))
 
     def _goes_on(self, message: Message) -> bool:
         """Whether the turn continues although the model made no call."""
@@ -220,7 +218,7 @@ class Turn:
             return True
         if message.response is not None and message.response.stop.kind == "pause":
             return True
-        if _has_content(message):
+        if has_content(message):
             self._empty = 0
             return False
         self._empty += 1
@@ -240,25 +238,3 @@ _STOP_REASONS: dict[str, str] = {
     "content_filter": "the provider's content filter stopped the answer",
     "context_full": "the context window was full; the answer may be incomplete",
 }
-
-
-def _has_content(message: Message | None) -> bool:
-    return message is not None and bool(message.text.strip() or message.tool_calls)
-
-
-def _sum(one: Usage | None, other: Usage) -> Usage:
-    if one is None:
-        return other
-
-    def add(a: int | None, b: int | None) -> int | None:
-        return None if a is None and b is None else (a or 0) + (b or 0)
-
-    return replace(
-        other,
-        input_total=add(one.input_total, other.input_total),
-        cache_read=add(one.cache_read, other.cache_read),
-        cache_write=add(one.cache_write, other.cache_write),
-        output_total=add(one.output_total, other.output_total),
-        reasoning=add(one.reasoning, other.reasoning),
-        cost=None if one.cost is None or other.cost is None else one.cost + other.cost,
-    )

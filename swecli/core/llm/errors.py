@@ -77,6 +77,7 @@ class WireError:
     prompt_tokens: int | None = None
     window: int | None = None
     retry_after: float | None = None
+    should_retry: bool | None = None
     parameter: str = ""
     """Name of the parameter that the server complains about, where it says so in a field."""
 
@@ -138,6 +139,7 @@ def read_error(value: object, status: int = 200, headers: Mapping[str, str] | No
         prompt,
         window,
         after if after is not None else delay,
+        {"true": True, "false": False}.get((headers or {}).get("x-should-retry", "").strip().lower()),
         as_text(inner.get("param")),
     )
 
@@ -154,6 +156,7 @@ def to_provider_error(error: WireError, context: ErrorContext) -> ProviderError:
         retry_after=error.retry_after,
         prompt_tokens=error.prompt_tokens,
         window=error.window,
+        should_retry=error.should_retry,
         hint=hint(kind, error, context),
     )
 

@@ -28,6 +28,8 @@ ErrorKind = Literal[
 meaningful event within the limit; ``protocol``: the answer is not of the protocol (HTML, garbage)."""
 
 RETRYABLE: frozenset[ErrorKind] = frozenset(("rate_limit", "overloaded", "server", "network", "stalled", "truncated"))
+HOPELESS: frozenset[ErrorKind] = frozenset(("context_overflow", "quota", "auth", "not_found", "too_large"))
+"""The same request fails again, whatever the server says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,13 @@ class ProviderError(Exception):
     window: int | None = None
     """Context window as an overflow error states it, in tokens."""
     hint: str = ""
+    should_retry: bool | None = None
+    """Whether the server said that the request may, or must not, be repeated."""
 
     @property
     def retryable(self) -> bool:
+        if self.should_retry is not None and self.kind not in HOPELESS:
+            return self.should_retry
         return self.kind in RETRYABLE
 
     def __str__(self) -> str:

@@ -238,24 +238,24 @@ async def test_a_wrong_key_is_not_tried_again(tmp_path: Path) -> None:
         assert b.session.view.messages[0].text.endswith("hi")
 
 
-async def test_a_cut_stream_keeps_its_text_and_runs_nothing(tmp_path: Path) -> None:
-    script = f"""
+async def test_a_stream_that_keeps_being_cut_keeps_its_text_and_runs_nothing(tmp_path: Path) -> None:
+    cut = f"""
 [[step]]
 text = "I will write now."
 call = [{call("write_file", "a.txt")}]
 fault = {{ kind = "cut", after = 25 }}
-[[step]]
-text = "ok"
 """
-    async with bench(script, tmp_path, policy=Policy(yolo=True)) as b:
+    async with bench(cut * 4 + '[[step]]\ntext = "ok"', tmp_path, policy=Policy(yolo=True)) as b:
         end = await b.say("go")
         assert (end.outcome, end.error_kind) == ("error", "truncated")
+        assert len(b.bodies(RetryScheduled)) == 3
         assert b.gates.started == []
         responded = b.bodies(ModelResponded)[-1]
         assert not responded.complete
         assert "I will write now." in b.session.view.messages[1].text
         assert (await b.say("continue")).outcome == "done"
-        assert b.session.view.messages[2].parts[0] != TextPart("continue")
+        assert b.session.view.messages[-2].parts[0] != TextPart("continue")
+        assert b.session.view.messages[-2].text.endswith("continue")
 
 
 async def test_an_empty_answer_is_asked_for_once_more(tmp_path: Path) -> None:

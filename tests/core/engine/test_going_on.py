@@ -1,0 +1,216 @@
+"""What becomes of an answer that broke off, and of a model that is overloaded."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from swecli.core.context_management.projection import GO_ON_NOTE
+from swecli.core.engine.retry import duration, retry_delay
+from swecli.core.engine.services import TurnLimits
+from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError
+from swecli.core.permissions.types import Policy
+from swecli.core.protocol.commands import SetModel
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    ItemCompleted,
+    ModelChanged,
+    ModelResponded,
+    Notice,
+    RetryScheduled,
+    StepEnded,
+    StepStarted,
+)
+from swecli.core.protocol.usage import Usage
+from tests.core.engine.support import Bench, bench, call
+from tests.core.engine.test_model_choice import Family, family_bench, notices
+
+WRITE = f"""
+reasoning = "Think first."
+text = "I will write."
+call = [{call("write_file", "a.txt")}, {call("write_file", "b.txt")}]
+"""
+LENGTH = len("Think first.") + len("I will write.") + 2 * len('{"target": "a.txt"}')
+DONE = '[[step]]\ntext = "All is done."'
+
+
+def prefix_is_kept(requests: list[ModelRequest]) -> bool:
+    """Whether each request begins with all messages of the one before."""
+    return all(later.messages[: len(one.messages)] == one.messages for one, later in pairwise(requests))
+
+
+def said(b: Bench) -> str:
+    return "".join(message.text for message in b.session.view.messages if message.role == "assistant")
+
+
+@pytest.mark.parametrize("after", range(LENGTH + 1))
+async def test_a_cut_at_any_place_is_gone_on_with_and_no_tool_runs_twice(tmp_path: Path, after: int) -> None:
+    script = f'[[step]]\n{WRITE}\nfault = {{ kind = "cut", after = {after} }}\n[[step]]\n{WRITE}\n{DONE}'
+    async with bench(script, tmp_path, policy=Policy(yolo=True)) as b:
+        assert (await b.say("go")).outcome == "done"
+        assert sorted(b.gates.ended) == ["a.txt", "b.txt"]
+        assert said(b).endswith("I will write.All is done.")
+        asked = b.model.requests[1].messages
+        assert all(len(message.tool_results) == len(asked[at - 1].tool_calls) for at, message in enumerate(asked) if at)
+        told = asked[-1].text == GO_ON_NOTE
+        assert told == any(message.role == "assistant" for message in asked)
+        assert prefix_is_kept(b.model.requests)
+
+
+async def test_the_part_that_came_is_kept_and_the_model_is_told_to_go_on(tmp_path: Path) -> None:
+    script = (
+        '[[step]]\ntext = "The first half and"\nfault = { kind = "network", after = 14 }\n'
+        '[[step]]\ntext = " the second half."\nexpect = { last_user = "cut off" }'
+    )
+    async with bench(script, tmp_path) as b:
+        assert (await b.say("tell")).outcome == "done"
+        assert [(message.role, message.text) for message in b.model.requests[1].messages][1:] == [
+            ("assistant", "The first half"),
+            ("user", GO_ON_NOTE),
+        ]
+        assert [body.complete for body in b.bodies(ModelResponded)] == [False, True]
+        assert [body.status for body in b.bodies(ItemCompleted)][1:] == ["error", "ok"]
+        retry = b.bodies(RetryScheduled)[0]
+        assert (retry.attempt, retry.kind) == (1, "network")
+        assert len(b.bodies(StepStarted)) == len(b.bodies(StepEnded)) == 2
+
+
+async def test_an_answer_that_broke_off_is_paid_for_by_an_estimate(tmp_path: Path) -> None:
+    def price(model: str, usage: Usage) -> str | None:
+        return f"0.{usage.output_total:03}"
+
+    cut = '[[step]]\ntext = "The first half and"\nfault = { kind = "cut", after = 16 }\n'
+    async with bench(f'{cut}[[step]]\ntext = "x"', tmp_path, price=price) as b:
+        await b.say("tell")
+        first, second = b.bodies(StepEnded)
+        assert (first.estimated, second.estimated) == (True, False)
+        assert first.cost == "0.004"
+        assert first.usage.input_total > 0
+
+
+async def test_a_step_cap_counts_going_on(tmp_path: Path) -> None:
+    cut = '[[step]]\ntext = "half an answer"\nfault = { kind = "cut", after = 4 }\n'
+    async with bench(cut * 2, tmp_path, limits=TurnLimits(max_steps=1)) as b:
+        end = await b.say("tell")
+        assert (end.outcome, end.error_kind) == ("limit", "max_turns")
+        assert said(b) == "half"
+
+
+@pytest.mark.parametrize("kind", ["auth", "quota", "bad_request", "garbage"])
+async def test_what_does_not_get_better_by_asking_again_ends_the_turn(tmp_path: Path, kind: str) -> None:
+    async with bench(f'[[step]]\ntext = "half an answer"\nfault = {{ kind = "{kind}", after = 4 }}', tmp_path) as b:
+        assert (await b.say("tell")).outcome == "error"
+        assert said(b) == "half"
+        assert b.bodies(RetryScheduled) == []
+
+
+async def test_an_overflow_in_the_middle_of_an_answer_is_compacted_away_once(tmp_path: Path) -> None:
+    long = f'[[step]]\ntext = "{"word " * 3000}"\n' * 3
+    cut = '[[step]]\ntext = "half an answer"\nfault = { kind = "overflow", after = 4 }\n'
+    summary = f'[[step]]\ntext = "{"It is all done. " * 30}"\nwhen = {{ tools = true }}\n'
+    async with bench(f"{long}{cut}{summary}{DONE}", tmp_path) as b:
+        for _ in range(3):
+            await b.say("go on")
+        assert (await b.say("and now")).outcome == "done"
+        assert said(b).endswith("halfAll is done.")
+        assert len(b.bodies(CompactionCompleted)) == 1
+
+
+# --- stand-ins -----------------------------------------------------------------------------------------------
+
+OVERLOADED = '[[step]]\nfault = { kind = "overloaded" }\n'
+
+
+async def test_an_overloaded_model_has_a_stand_in_for_the_turn(tmp_path: Path) -> None:
+    answers = f'[[step]]\ncall = [{call("read_file", "a")}]\n[[step]]\ntext = "from the stand-in"'
+    family = Family(main=OVERLOADED * 2 + DONE, other=answers)
+    limits = TurnLimits(max_retries=1)
+    async with family_bench(family, tmp_path, fallback=("p/other",), limits=limits, price=lambda *_: "0.5") as b:
+        assert (await b.say("hi")).outcome == "done"
+        assert said(b) == "from the stand-in"
+        assert "p/main is overloaded; p/other answers" in notices(b)[0]
+        assert [body.model for body in b.bodies(ModelChanged)] == ["p/other"]
+        assert str(b.session.view.totals.cost) == "1.0"
+        assert (await b.say("again")).outcome == "done"
+        assert said(b).endswith("All is done.")
+        assert [body.model for body in b.bodies(ModelChanged)] == ["p/other", "p/main"]
+        assert b.session.view.model.ref == "p/main"
+
+
+async def test_the_chain_is_followed_to_its_end(tmp_path: Path) -> None:
+    family = Family(
+        main=OVERLOADED, b=OVERLOADED, c='[[step]]\nfault = { kind = "rate_limit", retry_after = 90 }\n' + DONE
+    )
+    limits = TurnLimits(max_retries=0)
+    chain = ("p/main", "p/missing", "p/b", "p/c")
+    async with family_bench(family, tmp_path, fallback=chain, limits=limits) as b:
+        end = await b.say("hi")
+        assert (end.outcome, end.error_kind) == ("error", "rate_limit")
+        assert "The server asks to wait 90 s" in end.reason
+        assert [body.model for body in b.bodies(ModelChanged)] == ["p/b", "p/c"]
+        assert any("p/missing can't stand in" in text for text in notices(b))
+
+
+async def test_a_choice_of_the_user_ends_the_standing_in(tmp_path: Path) -> None:
+    family = Family(main=OVERLOADED, b=DONE, c=DONE)
+    async with family_bench(family, tmp_path, fallback=("p/b",), limits=TurnLimits(max_retries=0)) as b:
+        await b.say("hi")
+        b.send(SetModel("p/c"))
+        await b.say("hi")
+        assert b.session.view.model.ref == "p/c"
+        assert len(family.models["c"].requests) == 1
+
+
+async def test_an_overload_in_the_middle_of_an_answer_keeps_what_came(tmp_path: Path) -> None:
+    half = '[[step]]\ntext = "half an answer"\nfault = { kind = "overloaded", after = 4 }\n'
+    family = Family(main=half, b='[[step]]\ntext = " and the rest"\nexpect = { last_user = "cut off" }')
+    async with family_bench(family, tmp_path, fallback=("p/b",), limits=TurnLimits(max_retries=0)) as b:
+        assert (await b.say("hi")).outcome == "done"
+        assert said(b) == "half and the rest"
+
+
+@pytest.mark.parametrize("kind", ["server", "auth", "quota", "not_found"])
+async def test_other_failures_have_no_stand_in(tmp_path: Path, kind: str) -> None:
+    family = Family(main=f'[[step]]\nfault = {{ kind = "{kind}" }}', b=DONE)
+    async with family_bench(family, tmp_path, fallback=("p/b",), limits=TurnLimits(max_retries=0)) as b:
+        assert (await b.say("hi")).error_kind == kind
+        assert b.bodies(Notice) == []
+
+
+# --- delays --------------------------------------------------------------------------------------------------
+
+
+def test_delays_double_up_to_a_bound_and_are_spread() -> None:
+    error = ProviderError("overloaded", "x")
+    assert [retry_delay(error, attempt, 9, 1.0) for attempt in range(1, 8)] == [0.5, 1, 2, 4, 8, 8, 8]
+    assert retry_delay(error, 5, 9, 0.25) == 2
+    assert retry_delay(error, 10, 9, 1.0) is None
+
+
+@pytest.mark.parametrize(("asked", "delay"), [(0.0, 0.0), (7.5, 7.5), (60.0, 60.0), (60.1, None)])
+def test_the_server_says_when_but_not_beyond_a_minute(asked: float, delay: float | None) -> None:
+    assert retry_delay(ProviderError("rate_limit", "x", retry_after=asked), 1, 5, 0.5) == delay
+
+
+@pytest.mark.parametrize(
+    ("kind", "wish", "again"),
+    [
+        ("server", False, False),
+        ("server", None, True),
+        ("bad_request", True, True),
+        ("bad_request", None, False),
+        ("auth", True, False),
+        ("context_overflow", True, False),
+        ("quota", True, False),
+    ],
+)
+def test_the_server_may_say_whether(kind: ErrorKind, wish: bool | None, again: bool) -> None:
+    assert ProviderError(kind, "x", should_retry=wish).retryable is again
+
+
+def test_durations_are_readable() -> None:
+    assert [duration(seconds) for seconds in (0.2, 61, 120, 121, 7199, 7200, 86_400)] == [
+        "1 s", "61 s", "2 min", "3 min", "120 min", "2 h", "24 h"
+    ]  # fmt: skip
