@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swecli.commands.base import SlashCommand
+from swecli.commands.cache import CACHE
 from swecli.commands.clear import CLEAR
 from swecli.commands.compact import COMPACT
 from swecli.commands.context import CONTEXT
@@ -25,6 +26,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     HELP,
     INIT,
     CONTEXT,
+    CACHE,
     COMPACT,
     RECALL,
     MODEL,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.view import ToolRun, Totals
 from swecli.core.llm.types import ModelInfo
@@ -47,6 +48,7 @@ class FakeView:
     budget: Any = None
     last_usage: Any = None
     totals: Totals = field(default_factory=Totals)
+    cache: CacheHistory = field(default_factory=CacheHistory)
     queue: tuple[Any, ...] = ()
     todos: tuple[Any, ...] = ()
     permission: Any = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from swecli.core.context_management.budget import Limits, window_of
+from swecli.core.context_management.cache_watch import CacheMiss, CacheWatch, WatchedRequest
 from swecli.core.context_management.components import PROJECT_INSTRUCTIONS
 from swecli.core.context_management.gate import decide
 from swecli.core.context_management.ledger import Ledger
@@ -18,7 +19,7 @@ from swecli.core.context_management.requests import build_request, fit_output
 from swecli.core.context_management.tail import tail_text
 from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.blocks import Todo
-from swecli.core.protocol.events import Budget, Mode
+from swecli.core.protocol.events import Budget, Mode, ViewEntry
 from swecli.core.protocol.messages import Message
 from swecli.core.protocol.usage import Usage
 
@@ -69,6 +70,7 @@ class ContextManager:
         self._prompts: dict[tuple[str, str], Prompt] = {}
         self._warned = False
         self._settled = 0
+        self._watch = CacheWatch()
 
     async def settle(self, ledger: Ledger) -> None:
         """Count what is new in the ledger, long texts in a thread, so that measuring never holds up the event loop."""
@@ -108,6 +110,13 @@ class ContextManager:
     def measure(self, messages: Sequence[Message], info: ModelInfo) -> Budget:
         """The measure of a request that would be made now, without its tail."""
         return self._measured(messages, info, "default", (), None, "", None)[1]
+
+    def cache_miss(
+        self, request: ModelRequest, usage: Usage | None, info: ModelInfo, view: tuple[ViewEntry, ...], at: float
+    ) -> CacheMiss | None:
+        """Compare a request that was answered with the one before it. ``at`` is when it was sent, in Unix seconds."""
+        names = self._prompt(info).components
+        return self._watch.observe(WatchedRequest(info.ref, request, view, at, names), usage)
 
     def observe(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> None:
         """Take in what the provider reported for a request."""

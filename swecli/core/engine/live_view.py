@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.projection import project
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
@@ -67,6 +68,10 @@ class LiveView:
     @property
     def totals(self) -> Totals:
         return self._recorder.state.totals
+
+    @property
+    def cache(self) -> CacheHistory:
+        return self._recorder.cache
 
     @property
     def queue(self) -> tuple[Queued, ...]:

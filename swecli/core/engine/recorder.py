@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.engine.state import SessionState
 from swecli.core.protocol.events import Body, Event, is_fact
@@ -58,6 +59,7 @@ class Recorder:
         self.session = session
         self.state = SessionState()
         self.ledger = Ledger()
+        self.cache = CacheHistory()
         self.turn = 0
         self._clock = clock
         self._subscribers: list[Subscription] = []
@@ -65,6 +67,7 @@ class Recorder:
         for event in history:
             self.state.apply(event)
             self.ledger.apply(event)
+            self.cache.apply(event)
         self.turn = self.state.turn
         self._log = make_log(self._publish)
 
@@ -73,6 +76,7 @@ class Recorder:
         event = Event(self.state.seq + 1, self._clock(), self.session, self.turn, body)
         self.state.apply(event)
         self.ledger.apply(event)
+        self.cache.apply(event)
         self._log.append(event)
         return event
 

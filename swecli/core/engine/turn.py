@@ -9,6 +9,7 @@ from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import INTERRUPTED, project
 from swecli.core.engine.answer import Call
 from swecli.core.engine.asking import Answered, Asking, CutShort, Refused, has_content
+from swecli.core.engine.cache_report import report_cache_miss
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.model_choice import ModelChoice
@@ -106,10 +107,12 @@ class Turn:
             self._recorder.emit(StepStarted(self._step, prepared.budget))
             self._gate(prepared)
             await self._recorder.barrier()
+            sent_at = self._services.clock()
             answered = await self._answered(prepared)
             if answered is None:
                 continue
             message, calls = answered.message, answered.calls
+            report_cache_miss(self._services, self._recorder, self._client.info, prepared, message, sent_at)
             await self._run_tools(message, calls)
             await self._services.context.settle(self._recorder.ledger)
             self._finish_step(prepared, message)

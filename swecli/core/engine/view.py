@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.commands import Command
@@ -82,6 +83,11 @@ class SessionView(Protocol):
     def last_usage(self) -> Usage | None: ...
     @property
     def totals(self) -> Totals: ...
+    @property
+    def cache(self) -> CacheHistory:
+        """What became of the prompt cache."""
+        ...
+
     @property
     def queue(self) -> tuple[Queued, ...]: ...
     @property
