@@ -176,6 +176,8 @@ class SwecliApp(Handlers, inherit_bindings=True):
             if view.model is None:
                 from swecli.tui import connect
 
+                if not self.prompt.editor.text:
+                    self.prompt.editor.put(self._options.first_prompt or "")
                 self.transcript.show(connect.blocks(os.environ), "Welcome to swecli")
 
     def show_state(self) -> None:

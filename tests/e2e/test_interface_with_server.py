@@ -1,0 +1,157 @@
+"""The interface in a real terminal against a server on this machine that speaks a provider's protocol."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from swecli.core.llm.script_format import parse_script
+from tests.support.loopback import LoopbackServer, Manners
+from tests.support.terminal import Terminal
+
+pytestmark = pytest.mark.e2e
+
+SWECLI = str(Path(sys.executable).with_name("swecli"))
+READY = "Ask for a change"
+GRACE = 0.4
+"""Seconds, longer than the time in which an approval takes no key."""
+
+FIX = f"""
+window = 128000
+[[step]]
+reasoning = "The price is wrong somewhere."
+text = "I look for it."
+call = [{{ tool = "search", arguments = {{ pattern = "def price" }} }}]
+[[step]]
+call = [{{ tool = "read_file", arguments = {{ path = "shop.py" }} }}]
+[[step]]
+text = "There it is."
+[[step.call]]
+tool = "edit_file"
+arguments = {{ path = "shop.py", old_string = "n > 10", new_string = "n >= 10" }}
+[[step]]
+call = [{{ tool = "run_command", arguments = {{ command = "{sys.executable} check.py" }} }}]
+[[step]]
+text = "Fixed; the check passes."
+"""
+SHOP = "def price(n):\n    return 95 if n > 10 else 100\n"
+CHECK = "from shop import price\nassert price(10) == 95\nprint('check', 'passed')\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "shop.py").write_text(SHOP)
+    (folder / "check.py").write_text(CHECK)
+    return folder
+
+
+class Programs:
+    """Starts the program in a folder."""
+
+    def __init__(self, project: Path) -> None:
+        self._project = project
+        self.opened: list[Terminal] = []
+
+    def __call__(self, *arguments: str, variables: dict[str, str], columns: int = 100, rows: int = 30) -> Terminal:
+        home = str(self._project.parent / "home")
+        environment = {"SWECLI_HOME": home, "HOME": str(self._project.parent), **variables}
+        command = [SWECLI, *arguments]
+        terminal = Terminal(command, cwd=self._project, environment=environment, columns=columns, rows=rows)
+        self.opened.append(terminal)
+        return terminal
+
+
+@pytest.fixture
+def program(project: Path) -> Iterator[Programs]:
+    programs = Programs(project)
+    yield programs
+    for terminal in programs.opened:
+        terminal.close()
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_a_fix_with_approvals_from_the_first_word_to_the_passing_check(
+    provider: str, project: Path, program: Programs
+) -> None:
+    with LoopbackServer(parse_script(FIX)) as server:
+        terminal = program("-m", f"{provider}/m", "Ten pieces are too dear. Fix it.", variables=server.environment())
+        terminal.shows("Make this change?", "shop.py", "return 95 if n >= 10 else 100")
+        assert (project / "shop.py").read_text() == SHOP
+        time.sleep(GRACE)
+        terminal.send("y")
+        terminal.shows("Run this command?", "check.py")
+        assert (project / "shop.py").read_text() == SHOP.replace("n > 10", "n >= 10")
+        time.sleep(GRACE)
+        terminal.send("y")
+        terminal.shows("check passed", "Fixed; the check passes.", READY)
+        terminal.send("\x04")
+        assert terminal.wait() == 0
+        assert terminal.settings == terminal.before
+        assert "Fixed; the check passes." in terminal.text
+        assert "swecli -c" in terminal.text
+
+
+def test_a_rejection_takes_a_word_to_the_model_and_changes_nothing(project: Path, program: Programs) -> None:
+    with LoopbackServer(parse_script(FIX)) as server:
+        terminal = program("-m", "openai/m", "Fix it.", variables=server.environment())
+        terminal.shows("Make this change?")
+        time.sleep(GRACE)
+        terminal.send("n")
+        terminal.shows("What should it do instead?")
+        terminal.send("leave the shop alone\r")
+        terminal.shows("Run this command?")
+        assert (project / "shop.py").read_text() == SHOP
+        assert "leave the shop alone" in str(server.asked[-1].body["messages"][-1])
+
+
+def test_escape_stops_a_stream_and_the_session_goes_on(program: Programs) -> None:
+    words = " ".join(f"word{n}" for n in range(400))
+    script = f'delay = 0.01\n[[step]]\ntext = "{words}"\n[[step]]\ntext = "Still here."'
+    with LoopbackServer(parse_script(script), manners=Manners(play_delays=True, strict=False)) as server:
+        terminal = program("-m", "openai/m", "talk", variables=server.environment())
+        terminal.shows("word5", "esc to interrupt")
+        terminal.send("\x1b")
+        terminal.shows("interrupted", READY)
+        assert "word399" not in terminal.text
+        terminal.send("and now?\r")
+        terminal.shows("Still here.")
+        assert "word5" in str(server.asked[-1].body["messages"])
+
+
+def test_a_conversation_goes_on_after_a_kill(program: Programs) -> None:
+    script = '[[step]]\ntext = "The first answer."\n[[step]]\ntext = "The second answer."'
+    with LoopbackServer(parse_script(script)) as server:
+        terminal = program("-m", "openai/m", "first question", variables=server.environment())
+        terminal.shows("The first answer.", READY)
+        terminal.kill(9)
+        assert terminal.wait() == 137
+        again = program("-c", "-m", "openai/m", variables=server.environment())
+        again.shows("first question", "The first answer.", READY)
+        again.send("second question\r")
+        again.shows("The second answer.")
+
+
+def test_a_wrong_key_is_a_line_that_says_what_to_do(program: Programs) -> None:
+    with LoopbackServer(parse_script('[[step]]\ntext = "x"'), manners=Manners(key="sk-right")) as server:
+        terminal = program("-m", "openai/m", "hello", variables={**server.environment(), "OPENAI_API_KEY": "sk-wrong"})
+        terminal.shows("Check the key in OPENAI_API_KEY", READY)
+        assert "Traceback" not in terminal.text
+
+
+def test_without_a_model_the_first_message_waits_in_the_prompt(program: Programs) -> None:
+    terminal = program("my first question", variables={})
+    terminal.shows("No model is connected yet", "› my first question")
+
+
+def test_a_server_that_is_not_there_is_tried_again_and_escape_ends_that(program: Programs) -> None:
+    variables = {"OPENAI_API_KEY": "x", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    terminal = program("-m", "openai/m", "hello", variables=variables)
+    terminal.shows("Retry", "esc to stop")
+    terminal.send("\x1b")
+    terminal.shows("interrupted", READY)
