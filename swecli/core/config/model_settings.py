@@ -114,6 +114,7 @@ class DialectSettings(Section):
     tool_result_name: bool | None = None
     assistant_after_tool: bool | None = None
     think_tags: Literal["keep", "split", "opened"] | None = None
+    tool_calls: Literal["native", "auto", "text"] | None = None
     body: dict[str, Any] | None = None
     """Sent with every request."""
 

@@ -14,8 +14,10 @@ from swecli.core.llm.json_values import compact
 from swecli.core.llm.protocols.base import Decoder, Target, WireRequest
 from swecli.core.llm.protocols.drafts import ReasoningDraft
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
-from swecli.core.llm.recovery import Adjustment, adjust, find_adjustment
+from swecli.core.llm.recovery import Adjustment, adjust, find_adjustment, refuses_tools
 from swecli.core.llm.text import clean
+from swecli.core.llm.text_call_stream import TextCallStream
+from swecli.core.llm.text_tools import as_text
 from swecli.core.llm.transport import HttpResponse, Timeouts, Transport
 from swecli.core.llm.types import (
     Failed,
@@ -59,6 +61,7 @@ class HttpModelClient:
         self._build = request_builder(config.target.origin.protocol)
         self._transport = Transport(config.base_url, config.timeouts)
         self._adjustments: list[Adjustment] = []
+        self._no_tools = False
         self._context = ErrorContext(
             provider=config.info.provider,
             model=config.info.name,
@@ -86,26 +89,53 @@ class HttpModelClient:
 
     def wire_request(self, request: ModelRequest) -> WireRequest:
         """The request as it would be sent, without the key."""
+        if self._tools_as_text:
+            request = as_text(request)
         return adjust(self._build(request, self._config.target), self._adjustments)
+
+    @property
+    def _tools_as_text(self) -> bool:
+        return self._no_tools or not self._config.info.tools or self._config.target.dialect.tool_calls == "text"
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         """One attempt; see ``ModelClient.stream``. A request that is refused because of an optional parameter
-        is repeated once without it."""
+        is repeated once without it, one that is refused because of its tools with the tools as text."""
+        as_text_too = self._tools_as_text or self._config.target.dialect.tool_calls == "auto"
+        calls = TextCallStream([tool.name for tool in request.tools]) if request.tools and as_text_too else None
+        async with aclosing(self._attempts(request)) as events:
+            async for event in events:
+                if calls is None and self._tools_as_text and request.tools:
+                    calls = TextCallStream([tool.name for tool in request.tools])
+                for made in calls.feed(event) if calls is not None else (event,):
+                    yield made
+
+    async def _attempts(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         for last in (False, True):
             wire = self.wire_request(request)
-            adjustment: Adjustment | None = None
+            change = ""
             async with aclosing(self._attempt(wire)) as events:
                 async for event in events:
                     if isinstance(event, _Refused):
-                        adjustment = None if last else find_adjustment(event.error, wire)
-                        if adjustment is None:
+                        change = "" if last else self._adapt(event.error, wire, request)
+                        if not change:
                             yield Failed(to_provider_error(event.error, self._context))
                     else:
                         yield event
-            if adjustment is None:
+            if not change:
                 return
-            self._adjustments.append(adjustment)
-            yield StreamNotice(adjustment.notice)
+            yield StreamNotice(change)
+
+    def _adapt(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
+        """Change what the server complains about, for this request and all that follow. Returns a sentence for the
+        user; empty where nothing can be changed."""
+        if request.tools and not self._tools_as_text and refuses_tools(error):
+            self._no_tools = True
+            return "The model takes no tools; they are described to it in the prompt, and its calls are read as text."
+        adjustment = find_adjustment(error, wire)
+        if adjustment is None:
+            return ""
+        self._adjustments.append(adjustment)
+        return adjustment.notice
 
     async def _attempt(self, wire: WireRequest) -> AsyncGenerator[StreamEvent | _Refused, None]:
         origin = self._config.target.origin

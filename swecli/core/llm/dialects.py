@@ -46,6 +46,9 @@ class Dialect:
     assistant_after_tool: bool = False
     """A user message must not follow a tool result directly."""
     think_tags: ThinkTags = "keep"
+    tool_calls: Literal["native", "auto", "text"] = "native"
+    """``auto``: calls that are written as text count too; ``text``: the model knows no tools, so they are described
+    in the prompt."""
     default_max_tokens: int | None = None
     """Sent where neither the request nor the catalogue names a limit."""
     signature_dummy: str = ""

@@ -12,7 +12,7 @@ from typing import Any
 
 from swecli.core.llm.base_url import host_of, is_local, normalise
 from swecli.core.llm.client import ClientConfig
-from swecli.core.llm.dialects import find_dialect
+from swecli.core.llm.dialects import Dialect, find_dialect
 from swecli.core.llm.json_values import as_list, as_object, as_text
 from swecli.core.llm.model_table import ModelLookup, look_up_model
 from swecli.core.llm.protocols.base import Target
@@ -122,7 +122,10 @@ def resolve(
     if max_output is not None:
         info = replace(info, max_output=max_output)
     origin = Origin(protocol, host_of(address), model)
-    dialect = replace(find_dialect(protocol, origin.host, model), **provider.quirks)
+    dialect = find_dialect(protocol, origin.host, model)
+    if is_local(address) and protocol in ("openai-chat", "ollama-chat"):
+        dialect = _of_local_server(dialect)
+    dialect = replace(dialect, **provider.quirks)
     target = Target(origin, dialect, provider.name, info.window, info.max_output)
     usual = chosen.timeouts or (LOCAL_TIMEOUTS if is_local(address) else Timeouts())
     timeouts = replace(
@@ -219,6 +222,13 @@ def _address(provider: ProviderConfig, env: Mapping[str, str], overrides: Overri
     except ValueError as error:
         source = "--base-url" if overrides.base_url else variable or f"the base_url of {provider.name}"
         raise BadProviderSetting(f"{source}: {error}; it looks like http://127.0.0.1:8000/v1") from error
+
+
+def _of_local_server(dialect: Dialect) -> Dialect:
+    """A server nearby runs any model with any template: what it does not take out of the text is taken out here."""
+    tags = "split" if dialect.think_tags == "keep" else dialect.think_tags
+    calls = "auto" if dialect.tool_calls == "native" else dialect.tool_calls
+    return replace(dialect, think_tags=tags, tool_calls=calls)
 
 
 def _is_openai(url: str) -> bool:

@@ -16,6 +16,11 @@ _REFUSED = re.compile(
     r"|no such|must be verified",
     re.IGNORECASE,
 )
+_NO_TOOLS = re.compile(
+    r"does not support (?:the use of )?(?:tools?|function calling)|tools? (?:use |calling )?(?:is|are) not supported"
+    r"|support tool use|tool choice requires --enable-auto-tool-choice|tools param requires --jinja",
+    re.IGNORECASE,
+)
 _TWINS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """Two names for one parameter: where one is refused and the other is named, it is meant."""
 
@@ -33,6 +38,11 @@ class Adjustment:
         if self.renamed is not None:
             return f"The server wants {self.renamed} instead of {self.parameter}; it gets that from now on."
         return f"The server does not know the parameter {self.parameter}; it is left out from now on."
+
+
+def refuses_tools(error: WireError) -> bool:
+    """Whether the server says that the model, as it is set up, can't be given tools."""
+    return error.kind in ("bad_request", "not_found") and _NO_TOOLS.search(error.message) is not None
 
 
 def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 ThinkTags = Literal["keep", "split", "opened"]
-"""What to do with ``<think>`` in an answer: leave it in the text; take a leading block out as reasoning; the
-same where the prompt template has already written the opening tag."""
+"""What to do with ``<think>`` or ``<thought>`` in an answer: leave it in the text; take a leading block out as
+reasoning; the same where the prompt template has already written the opening tag."""
 
 _ThinkState = Literal["start", "thinking", "gap", "text"]
 
@@ -47,11 +47,13 @@ class ThinkSplitter:
     is held back.
     """
 
-    _OPEN, _CLOSE = "<think>", "</think>"
+    _TAGS = {"<think>": "</think>", "<thought>": "</thought>", "<thinking>": "</thinking>"}
 
     def __init__(self, tags: ThinkTags) -> None:
         states: dict[ThinkTags, _ThinkState] = {"keep": "text", "split": "start", "opened": "thinking"}
         self._state: _ThinkState = states[tags]
+        self._ends = tuple(self._TAGS.values())
+        """What may end the block: any tag where the template wrote the opening one."""
         self._held = ""
 
     def feed(self, text: str) -> tuple[str, str]:
@@ -59,28 +61,14 @@ class ThinkSplitter:
         if self._state == "text":
             return "", text
         self._held += text
-        reasoning = ""
-        if self._state == "start":
-            lead = self._held.lstrip()
-            if lead.startswith(self._OPEN):
-                self._state, self._held = "thinking", lead[len(self._OPEN) :]
-            elif self._OPEN.startswith(lead):
-                return "", ""
-            else:
-                self._state = "text"
-        if self._state == "thinking":
-            reasoning, closed, rest = self._held.partition(self._CLOSE)
-            if closed:
-                self._state, self._held = "gap", rest
-            else:
-                keep = _overlap(self._held, self._CLOSE)
-                cut = len(self._held) - keep
-                reasoning, self._held = self._held[:cut], self._held[cut:]
-        answer = ""
+        if self._state == "start" and not self._started():
+            return "", ""
+        reasoning = self._reasoning() if self._state == "thinking" else ""
         if self._state == "gap":
             self._held = self._held.lstrip("\r\n")
             if self._held:
                 self._state = "text"
+        answer = ""
         if self._state == "text":
             answer, self._held = self._held, ""
         return reasoning, answer
@@ -89,6 +77,30 @@ class ThinkSplitter:
         """What was held back."""
         held, self._held = self._held, ""
         return (held, "") if self._state == "thinking" else ("", held)
+
+    def _started(self) -> bool:
+        """Whether it is clear how the answer begins."""
+        lead = self._held.lstrip()
+        opened = next((tag for tag in self._TAGS if lead.startswith(tag)), None)
+        if opened is not None:
+            self._state, self._held = "thinking", lead[len(opened) :]
+            self._ends = (self._TAGS[opened],)
+            return True
+        if any(tag.startswith(lead) for tag in self._TAGS):
+            return False
+        self._state = "text"
+        return True
+
+    def _reasoning(self) -> str:
+        found = [(at, end) for end in self._ends if (at := self._held.find(end)) >= 0]
+        if found:
+            at, end = min(found)
+            reasoning, self._held = self._held[:at], self._held[at + len(end) :]
+            self._state = "gap"
+            return reasoning
+        cut = len(self._held) - max(_overlap(self._held, end) for end in self._ends)
+        reasoning, self._held = self._held[:cut], self._held[cut:]
+        return reasoning
 
 
 def _overlap(text: str, tag: str) -> int:

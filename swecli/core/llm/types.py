@@ -197,6 +197,8 @@ class ModelInfo:
     max_output: int | None = None
     window_source: str = "assumed"
     images: bool = False
+    tools: bool = True
+    """False where the model is known to take no tools but as text."""
 
     @property
     def ref(self) -> str:

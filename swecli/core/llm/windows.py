@@ -67,6 +67,7 @@ def model_info(
     window = choose_window(setting, asked, learned, listed)
     outputs = (asked.max_output if asked else None, listed.max_output if listed else None)
     images = (asked.images if asked else None, listed.images if listed else None)
+    tools = (asked.tools if asked else None, listed.tools if listed else None)
     return ModelInfo(
         provider,
         model,
@@ -74,6 +75,7 @@ def model_info(
         next((size for size in outputs if size is not None), None),
         window.source,
         next((flag for flag in images if flag is not None), False),
+        next((flag for flag in tools if flag is not None), True),
     )
 
 

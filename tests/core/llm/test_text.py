@@ -42,6 +42,10 @@ def split(tags: ThinkTags, text: str, size: int) -> tuple[str, str]:
         ("split", "<think>never closed", "never closed", ""),
         ("split", "<th", "", "<th"),
         ("opened", "plan</think>answer", "plan", "answer"),
+        ("split", "<thought>plan</think></thought>a", "plan</think>", "a"),
+        ("split", "<thinking>plan</thinking>a", "plan", "a"),
+        ("split", "<thoughtful> a", "", "<thoughtful> a"),
+        ("opened", "plan</thought>answer</think>", "plan", "answer</think>"),
         ("keep", "<think>a</think>b", "", "<think>a</think>b"),
     ],
 )

@@ -1,0 +1,242 @@
+"""Tool calls written as text: found in what local models really write, and nowhere else."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swecli.core.llm.text_call_stream import TextCallStream, with_calls
+from swecli.core.llm.text_calls import split_calls
+from swecli.core.llm.text_tools import as_text
+from swecli.core.llm.types import (
+    Failed,
+    Finished,
+    ModelRequest,
+    ProviderError,
+    StreamEvent,
+    SystemBlock,
+    TextDelta,
+    ToolSchema,
+)
+from swecli.core.protocol.messages import (
+    ImagePart,
+    Message,
+    Origin,
+    ReasoningPart,
+    Response,
+    Stop,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+TOOLS = ("read_file", "write_file")
+READ = '{"name": "read_file", "arguments": {"path": "a"}}'
+NESTED = json.dumps({"name": "write_file", "arguments": {"path": "a.md", "content": "```py\nx\n```\n</tool_call>\n"}})
+A = {"path": "a"}
+
+
+def found(text: str) -> tuple[str, list[tuple[str, Any]]] | None:
+    split = split_calls(text, TOOLS)
+    return None if split is None else (split.text, [(call.name, json.loads(call.arguments)) for call in split.calls])
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "calls"),
+    [
+        (f"<tool_call>\n{READ}\n</tool_call>", "", [("read_file", A)]),
+        (f"I look.\n<tool_call>{READ}</tool_call>\n", "I look.", [("read_file", A)]),
+        (f"<tool_call>{READ}</tool_call>\n<tool_call>{READ}</tool_call>", "", [("read_file", A)] * 2),
+        (f"Before\n<tool_call>{READ}</tool_call>\nafter", "Before\nafter", [("read_file", A)]),
+        (f"<tool_call>\n{READ}", "", [("read_file", A)]),
+        (f"<tool_call>{NESTED}</tool_call>", "", [("write_file", json.loads(NESTED)["arguments"])]),
+        (f"I look.\n```json\n{READ}\n```", "I look.", [("read_file", A)]),
+        (f"```\n{READ}\n```\n\n```tool_call\n{READ}\n```\n", "", [("read_file", A)] * 2),
+        (f"```json\n{NESTED}\n```", "", [("write_file", json.loads(NESTED)["arguments"])]),
+        (f"```py\nprint()\n```\nso\n```json\n{READ}\n```", "```py\nprint()\n```\nso", [("read_file", A)]),
+        (READ, "", [("read_file", A)]),
+        (f"[{READ}, {READ}]", "", [("read_file", A)] * 2),
+        ('{"name": "read_file", "parameters": {"path": "a"}}', "", [("read_file", A)]),
+        ('{"name": "read_file", "arguments": "{\\"path\\": \\"a\\"}"}', "", [("read_file", A)]),
+        ('{"type": "function", "function": {"name": "read_file", "arguments": {"path": "a"}}}', "", [("read_file", A)]),
+        ('{"tool": "read_file"}', "", [("read_file", {})]),
+    ],
+)
+def test_calls_are_found(text: str, kept: str, calls: list[tuple[str, Any]]) -> None:
+    assert found(text) == (kept, calls)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "An answer without any.",
+        '<tool_call>{"name": "delete_everything", "arguments": {}}</tool_call>',
+        '<tool_call>{"name": "read_file", "arguments": {"path": </tool_call>',
+        '<tool_call>{"name": "read_file", "arguments": ["a"]}</tool_call>',
+        f"This is how a call looks:\n```json\n{READ}\n```\nYou see?",
+        f"As JSON: {READ}",
+        '{"name": "read_file", "version": 3, "arguments": {}}',
+        '{"name": "read_file", "tool": "write_file", "arguments": {}}',
+        '{"path": "a"}',
+        f'[{READ}, {{"name": "else"}}]',
+        "[]",
+        "```json\n{}\n```",
+        "<tool_call>" * 200,
+    ],
+)
+def test_what_is_no_call_stays_text(text: str) -> None:
+    assert found(text) is None
+
+
+def message(*texts: str, stop: Any = "end", complete: bool = True) -> Message:
+    response = Response(Origin("openai-chat", "h", "m"), Stop(stop, stop), complete=complete)
+    return Message("assistant", tuple(TextPart(text) for text in texts), response=response)
+
+
+def stream(text: str, cuts: Sequence[int], end: StreamEvent | None = None) -> tuple[list[str], StreamEvent]:
+    """What is shown piece by piece, and the last event."""
+    calls = TextCallStream(TOOLS)
+    places = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
+    shown: list[str] = []
+    last: StreamEvent | None = None
+    given = [TextDelta(0, text[a:b]) for a, b in itertools.pairwise(places)]
+    for event in (*given, end or Finished(message(text))):
+        for made in calls.feed(event):
+            if isinstance(made, TextDelta):
+                assert made.text
+                shown.append(made.text)
+            last = made
+    assert last is not None
+    return shown, last
+
+
+PIECES = st.sampled_from(
+    [
+        "word ",
+        "\n",
+        "```",
+        "```json\n",
+        "```py\nx = 1\n",
+        READ,
+        NESTED,
+        "<tool_call>",
+        "</tool_call>",
+        "<",
+        "{",
+        "`",
+        "[",
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=8).map("".join), st.lists(st.integers(0, 400), max_size=12))
+@settings(max_examples=300, deadline=None)
+def test_what_is_shown_is_the_final_text_whatever_the_cuts(text: str, cuts: list[int]) -> None:
+    shown, last = stream(text, cuts)
+    assert isinstance(last, Finished)
+    final = with_calls(message(text), TOOLS)
+    assert [part.arguments for part in last.message.tool_calls] == [part.arguments for part in final.tool_calls]
+    assert last.message.text == final.text
+    if not final.tool_calls:
+        assert "".join(shown) == text
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_a_call_is_not_shown_and_everything_else_is_at_once(size: int) -> None:
+    text = f"I look.\n```py\nx = [1]\n```\nand\n<tool_call>\n{READ}\n</tool_call>"
+    shown, last = stream(text, range(0, len(text), size))
+    assert isinstance(last, Finished)
+    assert last.message.text == "I look.\n```py\nx = [1]\n```\nand"
+    assert "".join(shown).rstrip() == last.message.text
+    (call,) = last.message.tool_calls
+    assert (call.name, call.arguments) == ("read_file", '{"path":"a"}')
+    assert call.call_id.startswith("call_")
+    assert last.message.response is not None
+    assert last.message.response.stop.kind == "tool_use"
+
+
+def test_ordinary_code_is_not_held_back() -> None:
+    calls = TextCallStream(TOOLS)
+    shown = "".join(
+        made.text
+        for event in (TextDelta(0, "See:\n```py\nx"), TextDelta(0, " = 1\nfor"))
+        for made in calls.feed(event)
+        if isinstance(made, TextDelta)
+    )
+    assert shown == "See:\n```py\nx = 1\nfor"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        message(f"<tool_call>{READ}</tool_call>", stop="length"),
+        message(f"<tool_call>{READ}</tool_call>", complete=False),
+        Message("assistant", (TextPart(READ), ToolCallPart("c", "x", "{}")), response=message("").response),
+        Message("assistant", (ReasoningPart(f"<tool_call>{READ}</tool_call>"),), response=message("").response),
+    ],
+)
+def test_calls_count_only_in_the_text_of_a_whole_answer_without_calls(given: Message) -> None:
+    assert with_calls(given, TOOLS) is given
+
+
+def test_a_failed_answer_shows_what_was_held_back() -> None:
+    text = "I look. <tool_call>" + READ
+    failed = Failed(ProviderError("network", "x"), message(text, complete=False))
+    shown, last = stream(text, [5], failed)
+    assert "".join(shown) == text
+    assert last == failed
+
+
+def test_holding_back_is_linear() -> None:
+    """A long answer in JSON, one character at a time."""
+    text = '{"items": [' + ", ".join(f'"{number}"' for number in range(20_000)) + "]}"
+    shown, _ = stream(text, range(len(text)))
+    assert "".join(shown) == text
+
+
+# --- tools for a model that knows none ------------------------------------------------------------------------------
+
+
+def test_tools_calls_and_results_become_text() -> None:
+    request = ModelRequest(
+        system=(SystemBlock("Be good.", breakpoint=True),),
+        tools=(ToolSchema("read_file", "Reads.", {"type": "object"}),),
+        messages=(
+            Message("user", (TextPart("look"),), "u1"),
+            Message("assistant", (TextPart("Yes."), ToolCallPart("c1", "read_file", '{"path": "a"}')), "m1"),
+            Message(
+                "tool", (ToolResultPart("c1", "read_file", "inside", images=(ImagePart("image/png", "aGk="),)),), "r1"
+            ),
+            Message("user", (TextPart("go on"),), "u2"),
+        ),
+        breakpoints=(0, 3),
+    )
+    text = as_text(request)
+    assert text.tools == ()
+    assert next(block.text for block in text.system) == "Be good."
+    assert '{"name":"read_file","description":"Reads.","parameters":{"type":"object"}}' in text.system[1].text
+    assert [message.role for message in text.messages] == ["user", "assistant", "user"]
+    assert text.messages[1].text == 'Yes.\n<tool_call>\n{"name":"read_file","arguments":{"path":"a"}}\n</tool_call>'
+    assert text.messages[2].text == "<tool_response>\nread_file:\ninside\n</tool_response>\n\ngo on"
+    assert any(isinstance(part, ImagePart) for part in text.messages[2].parts)
+    assert text.breakpoints == (0, 2)
+
+
+def test_arguments_that_are_no_json_are_shown_as_they_were() -> None:
+    call = Message("assistant", (ToolCallPart("c", "x", "{bad"),), "m")
+    assert '"arguments":"{bad"' in as_text(ModelRequest((), (), (call,))).messages[0].text
+
+
+def test_what_was_written_is_read_back() -> None:
+    call = ToolCallPart("c", "write_file", json.dumps({"path": "a", "content": "x\n```\n</tool_call>"}))
+    (made,) = as_text(ModelRequest((), (), (Message("assistant", (call,), "m"),))).messages
+    split = split_calls(made.text, TOOLS)
+    assert split is not None
+    assert json.loads(split.calls[0].arguments) == json.loads(call.arguments)

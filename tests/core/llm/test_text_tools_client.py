@@ -1,0 +1,115 @@
+"""A server whose model takes no tools, and one whose model writes its calls as text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.providers import ProviderConfig, resolve
+from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent, StreamNotice, TextDelta, ToolSchema
+from swecli.core.protocol.messages import Message, TextPart, ToolCallPart
+from tests.core.llm.raw_server import Answer, RawServer, head, say, serve
+
+TOOL = ToolSchema("read_file", "Reads.", {"type": "object"})
+REQUEST = ModelRequest((), (TOOL,), (Message("user", (TextPart("look"),), "u"),))
+CALL = '<tool_call>\n{"name": "read_file", "arguments": {"path": "a"}}\n</tool_call>'
+
+
+def chat(text: str) -> Answer:
+    chunks: list[dict[str, Any]] = [{"choices": [{"delta": {"content": piece}}]} for piece in text.split("|")]
+    chunks.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+    return say(head(), *(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks), b"data: [DONE]\n\n")
+
+
+def ollama(text: str) -> Answer:
+    lines = [{"message": {"content": text}}, {"done": True, "done_reason": "stop"}]
+    return say(head(content_type="application/x-ndjson"), *(f"{json.dumps(line)}\n".encode() for line in lines))
+
+
+def refusal(message: str) -> Answer:
+    return say(head(400, "application/json"), json.dumps({"error": {"message": message}}).encode())
+
+
+async def ask(client: HttpModelClient, request: ModelRequest = REQUEST) -> list[StreamEvent]:
+    return [event async for event in client.stream(request)]
+
+
+def client_of(server: RawServer, model: str = "mine/m", **changes: Any) -> HttpModelClient:
+    mine = ProviderConfig("mine", "openai-chat", server.url, local=True, **changes)
+    return HttpModelClient(resolve(model, {"OLLAMA_HOST": server.url}, [mine]))
+
+
+def calls(events: list[StreamEvent]) -> list[tuple[str, str]]:
+    last = events[-1]
+    assert isinstance(last, Finished)
+    return [(call.name, call.arguments) for call in last.message.tool_calls]
+
+
+async def test_calls_in_the_text_of_a_local_model_are_calls() -> None:
+    async with serve(chat("I |look.\n<tool|" + CALL[5:])) as server:
+        client = client_of(server)
+        events = await ask(client)
+        assert calls(events) == [("read_file", '{"path":"a"}')]
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip() == "I look."
+        assert server.requests[0].body["tools"][0]["function"]["name"] == "read_file"
+        await client.close()
+
+
+@pytest.mark.parametrize("flag", ["native", "auto", "text"])
+async def test_the_user_decides_how_calls_are_read(flag: str) -> None:
+    async with serve(chat(CALL)) as server:
+        client = client_of(server, quirks={"tool_calls": flag})
+        assert bool(calls(await ask(client))) == (flag != "native")
+        assert ("tools" in server.requests[0].body) == (flag != "text")
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "registry.ollama.ai/library/gemma:2b does not support tools",
+        '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        "tools param requires --jinja flag",
+    ],
+)
+async def test_a_model_that_refuses_tools_gets_them_as_text_from_then_on(message: str) -> None:
+    async with serve(refusal(message), chat(CALL), chat("done")) as server:
+        client = client_of(server)
+        events = await ask(client)
+        assert any(isinstance(event, StreamNotice) and "no tools" in event.text for event in events)
+        assert calls(events) == [("read_file", '{"path":"a"}')]
+        first, second = (request.body for request in server.requests)
+        assert "tools" in first
+        assert "tools" not in second
+        assert '"name":"read_file"' in json.dumps(second["messages"][0]["content"]).replace('\\"', '"')
+        assert calls(await ask(client)) == []
+        assert "tools" not in server.requests[2].body
+        await client.close()
+
+
+async def test_a_model_known_to_take_no_tools_is_not_tried_with_them() -> None:
+    async with serve(ollama(CALL)) as server:
+        client = client_of(server, "ollama/gemma")
+        client.know(ModelInfo("ollama", "gemma", 4096, tools=False))
+        history = (
+            *REQUEST.messages,
+            Message("assistant", (ToolCallPart("c", "read_file", '{"path":"a"}'),), "m"),
+        )
+        assert calls(await ask(client, ModelRequest((), (TOOL,), history))) == [("read_file", '{"path":"a"}')]
+        body = server.requests[0].body
+        assert "tools" not in body
+        assert body["options"]["num_ctx"] == 4096
+        assert body["messages"][-1]["content"].startswith("<tool_call>")
+        await client.close()
+
+
+async def test_thoughts_of_a_local_model_are_no_answer() -> None:
+    async with serve(chat("<thou|ght>plan</thought>ans|wer")) as server:
+        client = client_of(server)
+        last = (await ask(client))[-1]
+        assert isinstance(last, Finished)
+        assert last.message.text == "answer"
+        await client.close()
