@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
-from textual.worker import WorkerFailed
 
-from swecli.tui import compat, theme
+from swecli.tui import theme
 from swecli.tui.bars import ActivityLine, StatusBar
 from swecli.tui.dock.panel import Clock
 from swecli.tui.driver import Driver
-from swecli.tui.handlers import Handlers
-from swecli.tui.link import CLOSE_TIME, OpenSession, SessionNotOpened
+from swecli.tui.endings import Endings
+from swecli.tui.link import OpenSession, SessionNotOpened
 from swecli.tui.options import Options
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.slot import Slot
@@ -26,16 +25,12 @@ from swecli.tui.todos import TodoPanel
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Submit
-    from swecli.core.protocol.events import Event
 
 RESIZE_PAUSE = 0.08
 """Seconds after the last change of the window's size until everything is drawn once more."""
 
-SIGNAL_TIME = 0.5
-"""Seconds for a session to end in order after a signal."""
 
-
-class SwecliApp(Handlers, inherit_bindings=True):
+class SwecliApp(Endings, inherit_bindings=True):
     """The first frame is the prompt and the bars; what takes longer to load follows right behind it.
 
     ``clock`` is monotonic seconds for windows of keys, ``wall`` Unix seconds for durations; ``opened`` is called
@@ -64,14 +59,8 @@ class SwecliApp(Handlers, inherit_bindings=True):
             os.environ["NO_COLOR"] = colourless
         self._options = options
         self._opened = opened
-        self._event_loop: asyncio.AbstractEventLoop | None = None
         self._redraw: Timer | None = None
-        self._welcome = False
         self.clock = clock
-        self.failure: SessionNotOpened | None = None
-        """Why there was no session, if there was none."""
-        self.defect: BaseException | None = None
-        """The exception that ended the program, if one did."""
         self.todos = TodoPanel()
         self.activity = ActivityLine(clock=wall)
         self.prompt = Prompt(options.state, options.files, self.activity.flash)
@@ -91,7 +80,7 @@ class SwecliApp(Handlers, inherit_bindings=True):
     # --- life -----------------------------------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        self._event_loop = asyncio.get_running_loop()
+        self.event_loop = asyncio.get_running_loop()
         self.call_after_refresh(self._furnish)
 
     def _furnish(self) -> None:
@@ -102,10 +91,11 @@ class SwecliApp(Handlers, inherit_bindings=True):
         from swecli.tui.stage import Stage
         from swecli.tui.talk import Talk
         from swecli.tui.transcript.view import Transcript
+        from swecli.tui.view import View
 
         self.transcript = Transcript(id="transcript")
         self.query_one("#place").mount(self.transcript)
-        self.stage = Stage(self, self._options.branch)
+        self.stage = Stage(View(self, self._options.first_prompt, self._opened), self._options.branch)
         self.talk = Talk(self.stage.link, Desk(self, self._options), self.stage.is_busy)
         self.copier = Copier(self, self.prompt.editor, self._write, self.activity.flash)
         self.watch(self.transcript, "unseen", self.activity.show_unseen, init=False)
@@ -113,7 +103,7 @@ class SwecliApp(Handlers, inherit_bindings=True):
         self._use_palette()
         self.theme_changed_signal.subscribe(self, lambda _: self._use_palette())
         self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
-        self.show_state()
+        self.stage.show()
         first = self._options.first_prompt
         self.play(self._options.open_session, Submit(first) if first else None)
 
@@ -132,63 +122,6 @@ class SwecliApp(Handlers, inherit_bindings=True):
         except SessionNotOpened as error:
             self.failure = error
             self.exit(return_code=error.code)
-
-    def leave(self) -> None:
-        self.activity.flash("Closing the session…")
-        self.run_worker(self._end(0, CLOSE_TIME), group="end")
-
-    async def _end(self, code: int, timeout: float) -> None:
-        self.prompt.save()
-        if self.furnished:
-            await self.stage.close(timeout)
-        self.exit(return_code=code)
-
-    def end_soon(self, code: int) -> None:
-        """End with this exit code in the time that a signal leaves. For signal handlers."""
-        if self._event_loop is not None:
-            end = self._end(code, SIGNAL_TIME)
-            self._event_loop.call_soon_threadsafe(lambda: self.run_worker(end, group="end"))
-
-    def cancel_soon(self) -> None:
-        """What Ctrl+C does. For signal handlers."""
-        if self._event_loop is not None and self.furnished:
-            self._event_loop.call_soon_threadsafe(self.action_cancel)
-
-    # --- what the stage asks for ----------------------------------------------------------------------------
-
-    @property
-    def watched(self) -> bool:
-        return self.app_focus
-
-    def waiting_writes(self) -> int:
-        return compat.writer_depth(self)
-
-    def session_opened(self) -> None:
-        self._welcome = True
-        self.show_state()
-        self._opened()
-
-    def show_events(self, batch: Sequence[Event]) -> None:
-        self.transcript.apply(batch)
-        view = self.stage.link.view
-        if self._welcome and view is not None:
-            self._welcome = False
-            if view.model is None:
-                from swecli.tui import connect
-
-                if not self.prompt.editor.text:
-                    self.prompt.editor.put(self._options.first_prompt or "")
-                self.transcript.show(connect.blocks(os.environ), "Welcome to swecli")
-
-    def show_state(self) -> None:
-        if not self.screen_stack:  # the session outlives the screen for a moment
-            return
-        state, opened = self.stage.state, self.stage.opened
-        self.activity.show(state, starting=not opened)
-        self.status.show(self.stage.facts())
-        self.todos.show(state.todos)
-        self.prompt.show_session(opened, state.busy, state.queue)
-        self.slot.show_requests(state.requests)
 
     def on_resize(self) -> None:
         """Several changes may have come as one, to the size that was there before: the terminal has lost its
@@ -213,10 +146,6 @@ class SwecliApp(Handlers, inherit_bindings=True):
         from swecli.tui.transcript import palette
 
         self.transcript.set_palette(palette.DARK if self.current_theme.dark else palette.LIGHT)
-
-    def _handle_exception(self, error: Exception) -> None:
-        self.defect = self.defect or (error.error if isinstance(error, WorkerFailed) else error)
-        compat.stop_after_defect(self, self.defect)
 
     def _write(self, sequence: str) -> None:
         if self._driver is not None:

@@ -11,7 +11,7 @@ from swecli.tui import bindings, ladder
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Submit
-    from swecli.tui.bars import ActivityLine
+    from swecli.tui.bars import ActivityLine, StatusBar
     from swecli.tui.copying import Copier
     from swecli.tui.dock.panel import Clock
     from swecli.tui.link import OpenSession
@@ -30,6 +30,7 @@ class KeyActions(App[int], inherit_bindings=False):
     transcript: Transcript
     todos: TodoPanel
     activity: ActivityLine
+    status: StatusBar
     prompt: Prompt
     slot: Slot
     stage: Stage

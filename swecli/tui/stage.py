@@ -67,6 +67,10 @@ class Stage:
         """Whether there was a conversation to continue."""
         return self._spoke
 
+    def show(self) -> None:
+        """Bring the screen up to date."""
+        self._screen.show_state()
+
     def is_busy(self) -> bool:
         """Whether a turn runs, as far as the screen knows."""
         return self.state.busy

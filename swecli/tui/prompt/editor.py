@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from swecli.tui.prompt import line_edit
+from swecli.tui.prompt.kill_ring import KILLS, KillRing
 from swecli.tui.prompt.paste import Pastes
 
 
@@ -44,8 +45,7 @@ class PromptEditor(TextArea):
         self.match_cursor_bracket = False
         self.pastes = Pastes()
         self.intercept: Callable[[events.Key], bool] = lambda event: False
-        self._killed = ""
-        self._killing = False
+        self._ring = KillRing(self)
         self._edits: dict[str, Callable[[], None]] = {
             "shift+enter": self._newline,
             "shift+\r": self._newline,
@@ -53,14 +53,14 @@ class PromptEditor(TextArea):
             "ctrl+enter": self._newline,
             "alt+enter": self._newline,
             "enter": self._enter,
-            "ctrl+k": self._kill_right,
-            "ctrl+u": self._kill_left,
-            "ctrl+w": self._kill_blank_left,
-            "alt+backspace": self._kill_word_left,
-            "alt+d": self._kill_word_right,
-            "ctrl+y": self._yank,
-            "alt+b": lambda: self.move_cursor(self._at(line_edit.word_left(*self._here()))),
-            "alt+f": lambda: self.move_cursor(self._at(line_edit.word_right(*self._here()))),
+            "ctrl+k": self._ring.right,
+            "ctrl+u": self._ring.left,
+            "ctrl+w": self._ring.blank_left,
+            "alt+backspace": self._ring.word_left,
+            "alt+d": self._ring.word_right,
+            "ctrl+y": self._ring.yank,
+            "alt+b": lambda: self._move(line_edit.word_left),
+            "alt+f": lambda: self._move(line_edit.word_right),
             "backspace": self._backspace,
             "ctrl+h": self._backspace,
         }
@@ -96,7 +96,7 @@ class PromptEditor(TextArea):
     def kill_all(self) -> None:
         """Clear the prompt; Ctrl+Y brings the text back."""
         if self.text:
-            self._killed = self.text
+            self._ring.keep(self.text)
             self.replace("", (0, 0), self.document.end, maintain_selection_offset=False)
 
     async def _on_key(self, event: events.Key) -> None:
@@ -106,8 +106,8 @@ class PromptEditor(TextArea):
             event.prevent_default()
             return
         edit = self._edits.get(key)
-        if not key.startswith(("ctrl+k", "ctrl+u", "ctrl+w", "alt+d", "alt+backspace")):
-            self._killing = False
+        if key not in KILLS:
+            self._ring.rest()
         if edit is not None:
             event.stop()
             event.prevent_default()
@@ -124,7 +124,7 @@ class PromptEditor(TextArea):
         self.replace("\n", *self.selection, maintain_selection_offset=False)
 
     def _enter(self) -> None:
-        line, column = self._here()
+        line, column = self.here()
         if line_edit.continues(line, column):
             row = self.cursor_location[0]
             self.replace("\n", (row, column - 1), (row, column), maintain_selection_offset=False)
@@ -133,51 +133,16 @@ class PromptEditor(TextArea):
 
     def _backspace(self) -> None:
         row, column = self.cursor_location
-        whole = self.pastes.placeholder_before(self._here()[0][:column]) if self.selection.is_empty else None
+        whole = self.pastes.placeholder_before(self.here()[0][:column]) if self.selection.is_empty else None
         if whole is not None:
             self.delete((row, column - len(whole)), (row, column), maintain_selection_offset=False)
         else:
             self.action_delete_left()
 
-    def _here(self) -> tuple[str, int]:
+    def here(self) -> tuple[str, int]:
+        """The cursor's line and the column in it."""
         row, column = self.cursor_location
         return self.document.get_line(row), column
 
-    def _at(self, column: int) -> tuple[int, int]:
-        return self.cursor_location[0], column
-
-    def _kill(self, start: tuple[int, int], end: tuple[int, int], *, forward: bool) -> None:
-        text = self.get_text_range(start, end)
-        if not text:
-            return
-        if not self._killing:
-            self._killed = text
-        elif forward:
-            self._killed += text
-        else:
-            self._killed = text + self._killed
-        self._killing = True
-        self.delete(start, end, maintain_selection_offset=False)
-
-    def _kill_right(self) -> None:
-        line, column = self._here()
-        row = self.cursor_location[0]
-        end = (row, len(line)) if column < len(line) else (row + 1, 0)
-        if end[0] < self.document.line_count:
-            self._kill((row, column), end, forward=True)
-
-    def _kill_left(self) -> None:
-        self._kill(self._at(0), self.cursor_location, forward=False)
-
-    def _kill_blank_left(self) -> None:
-        self._kill(self._at(line_edit.blank_left(*self._here())), self.cursor_location, forward=False)
-
-    def _kill_word_left(self) -> None:
-        self._kill(self._at(line_edit.word_left(*self._here())), self.cursor_location, forward=False)
-
-    def _kill_word_right(self) -> None:
-        self._kill(self.cursor_location, self._at(line_edit.word_right(*self._here())), forward=True)
-
-    def _yank(self) -> None:
-        if self._killed:
-            self.replace(self._killed, *self.selection, maintain_selection_offset=False)
+    def _move(self, target: Callable[[str, int], int]) -> None:
+        self.move_cursor((self.cursor_location[0], target(*self.here())))

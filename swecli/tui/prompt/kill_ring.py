@@ -1,0 +1,78 @@
+"""What was cut from the line, to be put back with Ctrl+Y. Cuts in a row come back as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from swecli.tui.prompt import line_edit
+
+if TYPE_CHECKING:
+    from swecli.tui.prompt.editor import PromptEditor
+
+KILLS = frozenset(("ctrl+k", "ctrl+u", "ctrl+w", "alt+d", "alt+backspace"))
+"""Keys after which the next cut is added to the one before."""
+
+
+class KillRing:
+    """Cuts around the editor's cursor."""
+
+    def __init__(self, editor: PromptEditor) -> None:
+        self._editor = editor
+        self._text = ""
+        self._running = False
+
+    def keep(self, text: str) -> None:
+        """Remember a text that was cut elsewhere."""
+        self._text = text
+
+    def rest(self) -> None:
+        """Something else was done: the next cut begins anew."""
+        self._running = False
+
+    def yank(self) -> None:
+        """Put the cut text in at the cursor."""
+        if self._text:
+            self._editor.replace(self._text, *self._editor.selection, maintain_selection_offset=False)
+
+    def right(self) -> None:
+        """Cut to the end of the line, or the line's end itself."""
+        line, column = self._editor.here()
+        row = self._editor.cursor_location[0]
+        end = (row, len(line)) if column < len(line) else (row + 1, 0)
+        if end[0] < self._editor.document.line_count:
+            self._cut((row, column), end, forward=True)
+
+    def left(self) -> None:
+        """Cut to the start of the line."""
+        self._cut_back(lambda line, column: 0)
+
+    def blank_left(self) -> None:
+        """Cut back to the blank before the word."""
+        self._cut_back(line_edit.blank_left)
+
+    def word_left(self) -> None:
+        """Cut back to the start of the word."""
+        self._cut_back(line_edit.word_left)
+
+    def word_right(self) -> None:
+        """Cut to the end of the word."""
+        row, column = self._editor.cursor_location
+        self._cut((row, column), (row, line_edit.word_right(*self._editor.here())), forward=True)
+
+    def _cut_back(self, start: Callable[[str, int], int]) -> None:
+        row, column = self._editor.cursor_location
+        self._cut((row, start(*self._editor.here())), (row, column), forward=False)
+
+    def _cut(self, start: tuple[int, int], end: tuple[int, int], *, forward: bool) -> None:
+        text = self._editor.get_text_range(start, end)
+        if not text:
+            return
+        if not self._running:
+            self._text = text
+        elif forward:
+            self._text += text
+        else:
+            self._text = text + self._text
+        self._running = True
+        self._editor.delete(start, end, maintain_selection_offset=False)

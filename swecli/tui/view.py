@@ -1,0 +1,57 @@
+"""The stage's view of the screen: events go into the transcript, state into everything around it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from swecli.core.protocol.events import Event
+from swecli.tui import compat, connect
+from swecli.tui.keys import KeyActions
+
+
+class View:
+    """Implements ``stage.Screen`` on the application. ``first_prompt`` waits in the prompt while no model is
+    connected; ``opened`` is called when a session is there."""
+
+    def __init__(self, app: KeyActions, first_prompt: str | None, opened: Callable[[], None]) -> None:
+        self._app = app
+        self._first_prompt = first_prompt or ""
+        self._opened = opened
+        self._new = False
+
+    @property
+    def watched(self) -> bool:
+        return self._app.app_focus
+
+    def waiting_writes(self) -> int:
+        return compat.writer_depth(self._app)
+
+    def session_opened(self) -> None:
+        self._new = True
+        self.show_state()
+        self._opened()
+
+    def show_events(self, batch: Sequence[Event]) -> None:
+        self._app.transcript.apply(batch)
+        view = self._app.stage.link.view
+        if self._new and view is not None:
+            self._new = False
+            if view.model is None:
+                self._welcome()
+
+    def show_state(self) -> None:
+        app = self._app
+        if not app.screen_stack:  # the session outlives the screen for a moment
+            return
+        stage = app.stage
+        app.activity.show(stage.state, starting=not stage.opened)
+        app.status.show(stage.facts())
+        app.todos.show(stage.state.todos)
+        app.prompt.show_session(stage.opened, stage.state.busy, stage.state.queue)
+        app.slot.show_requests(stage.state.requests)
+
+    def _welcome(self) -> None:
+        if not self._app.prompt.editor.text:
+            self._app.prompt.editor.put(self._first_prompt)
+        self._app.transcript.show(connect.blocks(os.environ), "Welcome to swecli")
