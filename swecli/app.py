@@ -15,6 +15,7 @@ from swecli.assembly.services import build_services, project_instructions, sessi
 from swecli.assembly.startup import flags_of, read_startup
 from swecli.assembly.storage import Stored, open_storage
 from swecli.core.context_management.hybrid_counter import HybridCounter
+from swecli.core.context_management.learned_ratios import LearnedRatios
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.engine.session import Session
 from swecli.core.engine.tool_batch import run_lines
@@ -45,9 +46,10 @@ async def open_session(options: LaunchOptions) -> Session:
     session = Session(parts.stored.session_id, parts.services, parts.stored.make_log, parts.stored.history)
     parts.stored.tell = lambda text: session.notice(text, "error")
     loop = asyncio.get_running_loop()
-    counter = parts.services.context.monitor.counter
-    if isinstance(counter, HybridCounter):
-        counter.tell = lambda text: _tell(loop, session, text)
+    monitor = parts.services.context.monitor
+    for helper in (monitor.counter, monitor.ratios):
+        if isinstance(helper, HybridCounter | LearnedRatios):
+            helper.tell = lambda text: _tell(loop, session, text)
     session.start(parts.model, parts.environment)
     for notice in parts.notices:
         session.notice(notice, "warning")

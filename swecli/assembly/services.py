@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 
@@ -13,11 +13,16 @@ from swecli import __version__
 from swecli.assembly.startup import Startup
 from swecli.core.config.settings import AgentSettings
 from swecli.core.context_management.budget import Limits
+from swecli.core.context_management.calibration import FamilyRatios
 from swecli.core.context_management.context_manager import ContextManager, PromptTexts
 from swecli.core.context_management.environment import environment_note
+from swecli.core.context_management.hybrid_counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
+from swecli.core.context_management.learned_ratios import LearnedRatios
+from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
 from swecli.core.permissions.decide import decide
+from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.ports import BlobStore
 from swecli.core.tools.builtin import builtin_tools
@@ -26,6 +31,9 @@ from swecli.core.workspace.environment import scrubbed_environment
 from swecli.core.workspace.git_facts import git_facts
 from swecli.core.workspace.process_tree import end_owned
 from swecli.launch import LaunchOptions
+
+TOKEN_RATIOS = "token-ratios.json"
+"""In the data directory: how the models count tokens, as far as it is known."""
 
 
 def project_instructions(options: LaunchOptions, startup: Startup) -> Instructions:
@@ -51,13 +59,16 @@ def build_services(
         headless=options.headless and options.input_format == "text",
     )
     roots = (options.cwd, *options.add_dirs)
+    environment = scrubbed_environment(startup.environment)
     return Services(
-        workspace=Workspace(options.cwd, roots, scrubbed_environment(startup.environment)),
+        workspace=Workspace(options.cwd, roots, environment),
         tools=registry,
-        context=ContextManager(registry.schemas(), texts, context_limits(settings.agent)),
+        context=ContextManager(
+            registry.schemas(), texts, context_limits(settings.agent), token_monitor(options, startup)
+        ),
         make_client=make_client,
         decide=decide,
-        policy=build_policy(options, startup),
+        policy=build_policy(options, startup, environment),
         blobs=blobs,
         offload_threshold=settings.agent.result_offload_threshold,
         limits=TurnLimits(max_steps=settings.agent.max_steps, max_tokens=options.max_tokens),
@@ -69,13 +80,20 @@ def build_services(
     )
 
 
+def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:
+    """Counts exactly as soon as it can; a run that stores nothing keeps nothing of what it learns either."""
+    ratios = LearnedRatios(startup.paths.data / TOKEN_RATIOS) if options.store else FamilyRatios()
+    return TokenMonitor(HybridCounter(), ratios)
+
+
 def context_limits(agent: AgentSettings) -> Limits:
     """The context limits of the settings."""
     return Limits(agent.warn, agent.compact_trigger, agent.hard_block, agent.context_budget, agent.max_output_tokens)
 
 
-def build_policy(options: LaunchOptions, startup: Startup) -> Policy:
-    """Mode, rules and trust that the permission decision starts from."""
+def build_policy(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Policy:
+    """Mode, rules and trust that the permission decision starts from. ``environment`` is what commands get: a
+    command is judged by the programs that it would really find."""
     rules = [Rule(rule.effect, rule.text, rule.scope, rule.origin) for rule in startup.loaded.rules]
     rules += [Rule("allow", text, "flag", "--allowed-tools") for text in options.allowed_tools]
     rules += [Rule("deny", text, "flag", "--disallowed-tools") for text in options.disallowed_tools]
@@ -87,6 +105,7 @@ def build_policy(options: LaunchOptions, startup: Startup) -> Policy:
         yolo=options.yolo,
         own_dirs=tuple(str(path) for path in startup.paths.all),
         home=os.path.realpath(Path.home()),
+        facts=OsFacts(environment),
     )
 
 

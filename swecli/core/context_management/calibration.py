@@ -8,6 +8,7 @@ estimated one), and the messages to come get the average of what was seen.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from swecli.core.context_management.components import REASONING
 from swecli.core.context_management.message_size import MessageSize
@@ -15,6 +16,15 @@ from swecli.core.protocol.usage import Usage
 
 PRIOR_TOKENS = 2_000
 """Weight of the family's ratio against what was observed, in estimated tokens."""
+
+MOST_CARRIED = 20_000
+"""Weight of what earlier sessions learned at the most: a model behind a name may be replaced by another one."""
+
+MOSTLY_FIXED = 0.6
+"""From this share of the first request on, its ratio is taken for that of system prompt and tools."""
+
+FORGETTING = 0.9
+"""What remains of an old error of prediction after each report."""
 
 LOWEST_RATIO, HIGHEST_RATIO = 0.5, 2.0
 
@@ -36,6 +46,16 @@ def family_ratio(model: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Learned:
+    """What is known of a model's tokenizer: tokens of the model per estimated one. ``tokens`` is how many estimated
+    tokens the ratio rests on; ``fixed_ratio`` is that of system prompt and tools, None = not known apart."""
+
+    ratio: float
+    tokens: float = 0.0
+    fixed_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """Estimates of one request: its fixed part (system prompt and tools), its messages and its tail."""
 
@@ -51,7 +71,7 @@ class Prediction:
     """Tokens of a request by part; ``messages`` are true tokens per estimated one, in order.
 
     ``estimated`` is how much of ``total`` rests on no report at all; ``anchored`` is False while the model has
-    reported nothing.
+    reported nothing. ``missed`` is by how much earlier predictions of this model were wrong lately, at the most.
     """
 
     total: float
@@ -60,6 +80,7 @@ class Prediction:
     fixed: float
     messages: tuple[float, ...]
     tail: float
+    missed: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +96,36 @@ class _Anchor:
     reasoning: int
 
 
-class Calibration:
-    """What was learned of one model in one session. Every prediction rests on all reports so far."""
+class RatioStore(Protocol):
+    """Where ratios outlive a session. Neither raises; ``keep`` may take the time of a disk."""
 
-    def __init__(self, ratio: float) -> None:
-        self._prior = ratio
+    def known(self, model: str) -> Learned: ...
+
+    def keep(self, model: str, learned: Learned) -> None: ...
+
+
+class FamilyRatios:
+    """No memory: every session starts with what the model's name tells."""
+
+    def known(self, model: str) -> Learned:
+        """The ratio of the family."""
+        return Learned(family_ratio(model))
+
+    def keep(self, model: str, learned: Learned) -> None:
+        """Forgets it."""
+
+
+class Calibration:
+    """What was learned of one model in one session. Every prediction rests on all reports so far.
+
+    ``known`` is what the model's family, or earlier sessions, tell of it.
+    """
+
+    def __init__(self, known: Learned) -> None:
+        self._prior = _clamp(known.ratio)
+        self._weight = PRIOR_TOKENS + min(MOST_CARRIED, max(0.0, known.tokens))
+        self._fixed_ratio = _clamp(known.fixed_ratio) if known.fixed_ratio is not None else None
+        self._missed = 0.0
         self._seen_estimated = 0.0
         self._seen_reported = 0.0
         self._fixed: object = None
@@ -91,13 +137,21 @@ class Calibration:
     @property
     def ratio(self) -> float:
         """Tokens of this model per estimated token, for parts that no report covers."""
-        return _clamp((self._prior * PRIOR_TOKENS + self._seen_reported) / (PRIOR_TOKENS + self._seen_estimated))
+        return _clamp((self._prior * self._weight + self._seen_reported) / (self._weight + self._seen_estimated))
+
+    @property
+    def learned(self) -> Learned:
+        """What is worth to be kept for later sessions."""
+        return Learned(self.ratio, self._weight - PRIOR_TOKENS + self._seen_estimated, self._fixed_ratio)
 
     def predict(self, sent: Sent) -> Prediction:
         """The size of a request that was not sent yet."""
         ratio = self.ratio
         fixed_known = self._fixed_tokens is not None and sent.fixed == self._fixed
-        fixed = self._fixed_tokens if fixed_known and self._fixed_tokens is not None else ratio * sent.fixed_tokens
+        if fixed_known and self._fixed_tokens is not None:
+            fixed = self._fixed_tokens
+        else:
+            fixed = (self._fixed_ratio or ratio) * sent.fixed_tokens
         anchor = self._anchor if self._extends_anchor(sent) else None
         factors = [self._factors.get(size, 0.0) for size in sent.messages]
         if anchor is not None:
@@ -110,7 +164,8 @@ class Calibration:
                 factors[index] = ratio
                 estimated += ratio * size.total
             total += factors[index] * size.total
-        return Prediction(max(0.0, total), estimated, self._anchor is not None, fixed, tuple(factors), tail)
+        anchored = self._anchor is not None
+        return Prediction(max(0.0, total), estimated, anchored, fixed, tuple(factors), tail, self._missed)
 
     def observe(self, sent: Sent, usage: Usage) -> None:
         """Take in what the model reported for a request. Reports that can't be true are passed over."""
@@ -132,6 +187,8 @@ class Calibration:
         rest = prompt - sum(self._factors.get(size, 0.0) * size.total for size in sent.messages)
         estimated = sent.fixed_tokens + sum(size.total for size in new)
         factor = _clamp(rest / estimated) if estimated else self.ratio
+        if sent.fixed_tokens >= MOSTLY_FIXED * estimated > 0:
+            self._fixed_ratio = factor
         for size in new:
             self._factors[size] = factor
         self._fixed = sent.fixed
@@ -152,6 +209,7 @@ class Calibration:
         if estimated:
             observed = rest / estimated
             if anchor is not None and LOWEST_RATIO / 2 <= observed <= HIGHEST_RATIO * 2:
+                self._missed = max(self._missed * FORGETTING, abs(rest - self.ratio * estimated))
                 self._seen_estimated += estimated
                 self._seen_reported += _clamp(observed) * estimated
             for size in new:

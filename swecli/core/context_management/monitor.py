@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 
 from swecli.core.context_management.budget import Limits, level_of, window_of
-from swecli.core.context_management.calibration import Calibration, Prediction, Sent, family_ratio
+from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
 from swecli.core.context_management.components import SYSTEM, TAIL, TOOLS
 from swecli.core.context_management.message_size import MessageSize, SizeCache
 from swecli.core.context_management.tokens import CountsAhead, CountsTokens
@@ -19,6 +20,9 @@ GUARD_WINDOW_SHARE = 0.02
 """Guard band of an anchored measure: the smaller of the two. The largest underestimate in 17,000 recorded calls
 was 1,009 tokens."""
 
+LEAST_KEPT = 1_000
+"""Estimated tokens that a ratio must rest on before it is kept."""
+
 GUARD_ESTIMATE_SHARE = 0.10
 """Guard band of what rests on no report, as a share of it."""
 
@@ -27,8 +31,10 @@ class TokenMonitor:
     """Measures requests of one session. After each response the sizes are anchored on the reported usage; text is
     counted once and never again. Not for use by several threads."""
 
-    def __init__(self, counter: CountsTokens | None = None) -> None:
+    def __init__(self, counter: CountsTokens | None = None, ratios: RatioStore | None = None) -> None:
         self._sizes = SizeCache(counter)
+        self.ratios: RatioStore = ratios or FamilyRatios()
+        self._kept: dict[str, float] = {}
         self._calibrations: dict[str, Calibration] = {}
 
     @property
@@ -83,10 +89,20 @@ class TokenMonitor:
         """Take in what the model reported for ``request``; without a prompt size nothing changes."""
         self._calibration(info).observe(self._sent(request, sum(self._fixed_components(request, {}).values())), usage)
 
+    async def keep_ratios(self) -> None:
+        """Hand what was learned to the store, in a thread, each time that it rests on twice as much as before."""
+        for model, calibration in tuple(self._calibrations.items()):
+            learned = calibration.learned
+            if learned.tokens >= max(LEAST_KEPT, 2 * self._kept.get(model, 0.0)):
+                self._kept[model] = learned.tokens
+                await asyncio.to_thread(self.ratios.keep, model, learned)
+
     def _calibration(self, info: ModelInfo) -> Calibration:
         calibration = self._calibrations.get(info.ref)
         if calibration is None:
-            calibration = self._calibrations[info.ref] = Calibration(family_ratio(info.ref))
+            known = self.ratios.known(info.ref)
+            calibration = self._calibrations[info.ref] = Calibration(known)
+            self._kept[info.ref] = calibration.learned.tokens
         return calibration
 
     def _sent(self, request: ModelRequest, fixed_tokens: int) -> Sent:
@@ -109,7 +125,7 @@ class TokenMonitor:
 
 def _guard(prediction: Prediction, window: int) -> float:
     anchored = min(float(GUARD_TOKENS), GUARD_WINDOW_SHARE * window) if prediction.anchored else 0.0
-    return max(anchored, GUARD_ESTIMATE_SHARE * prediction.estimated)
+    return max(anchored, GUARD_ESTIMATE_SHARE * prediction.estimated, prediction.missed)
 
 
 def _components(

@@ -1,0 +1,159 @@
+"""What is learned of a model's tokenizer outlives the session, and a broken file does no harm."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from swecli.core.context_management.budget import Limits
+from swecli.core.context_management.calibration import Learned
+from swecli.core.context_management.learned_ratios import LearnedRatios
+from swecli.core.context_management.monitor import TokenMonitor
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.messages import Message
+from swecli.core.protocol.usage import Usage
+from tests.core.context_management.test_monitor import Tokenizer, answer, request, result, user
+
+INFO = ModelInfo("local", "qwen3", 200_000, 16_000)
+
+
+def store(path: Path, day: date = date(2026, 1, 2)) -> LearnedRatios:
+    return LearnedRatios(path / "data" / "token-ratios.json", lambda: day)
+
+
+def run_session(monitor: TokenMonitor, truth: Tokenizer, steps: int = 10, seed: int = 1) -> list[tuple[int, int, int]]:
+    """Predicted, upper edge and true size of each prompt."""
+    source = random.Random(seed)
+    history: tuple[Message, ...] = (user("u0"),)
+    sizes: list[tuple[int, int, int]] = []
+    for step in range(steps):
+        sent = request(*history)
+        budget = monitor.measure(sent, Limits(), INFO)
+        sizes.append((budget.used, budget.upper, truth.tokens(sent)))
+        reply = answer(f"a{step}", source.randrange(20, 200))
+        usage = Usage(input_total=truth.tokens(sent), output_total=truth.output(reply))
+        monitor.observe(sent, usage, INFO)
+        history = (*history, reply, result(f"r{step}", source.randrange(50, 2_000)))
+    return sizes
+
+
+async def test_the_next_session_starts_with_what_this_one_learned(tmp_path: Path) -> None:
+    truth = Tokenizer(1.35, overhead=50)
+    first = TokenMonitor(ratios=store(tmp_path))
+    naive = run_session(first, truth)[0]
+    assert abs(naive[0] - naive[2]) > 0.1 * naive[2]
+    await first.keep_ratios()
+    second = TokenMonitor(ratios=store(tmp_path))
+    predicted, _, true = run_session(second, truth)[0]
+    assert predicted == pytest.approx(true, rel=0.05)
+    assert second.ratio(INFO) == pytest.approx(1.35, rel=0.02)
+
+
+def test_after_ten_turns_with_a_foreign_tokenizer_the_meter_is_right_and_the_band_holds() -> None:
+    inside, later = 0, 0
+    for seed in range(20):
+        for predicted, upper, true in run_session(TokenMonitor(), Tokenizer(1.35, overhead=200), 30, seed)[10:]:
+            later += 1
+            assert predicted == pytest.approx(true, rel=0.03)
+            inside += true <= upper and true >= predicted - (upper - predicted)
+    assert inside >= 0.95 * later
+
+
+def test_the_band_is_never_narrower_than_an_error_just_seen() -> None:
+    monitor = TokenMonitor()
+    truth = Tokenizer(1.0)
+    history: tuple[Message, ...] = (user("u0"),)
+    for step in range(4):
+        sent = request(*history)
+        # From the third request on, results cost three times what they are taken for.
+        surprise = 8_000 if step >= 2 else 0
+        usage = Usage(input_total=truth.tokens(sent) + surprise, output_total=60)
+        monitor.observe(sent, usage, INFO)
+        history = (*history, answer(f"a{step}"), result(f"r{step}", 4_000))
+    budget = monitor.measure(request(*history), Limits(), INFO)
+    assert budget.upper - budget.used > 3_000
+
+
+async def test_it_is_kept_when_it_rests_on_twice_as_much(tmp_path: Path) -> None:
+    class Counting(LearnedRatios):
+        kept: list[float] = []
+
+        def keep(self, model: str, learned: Learned) -> None:
+            self.kept.append(learned.tokens)
+
+    monitor = TokenMonitor(ratios=Counting(tmp_path / "x"))
+    run_session(monitor, Tokenizer(1.2), 2)
+    for _ in range(5):
+        await monitor.keep_ratios()
+    run_session(monitor, Tokenizer(1.2), 20, seed=4)
+    await monitor.keep_ratios()
+    assert 1 <= len(Counting.kept) <= 2
+    assert all(later >= 2 * earlier for earlier, later in zip(Counting.kept, Counting.kept[1:], strict=False))
+
+
+def test_another_provider_of_the_same_model_helps_and_the_family_is_the_last_resort(tmp_path: Path) -> None:
+    ratios = store(tmp_path)
+    assert ratios.known("anthropic/claude-x") == Learned(1.3)
+    ratios.keep("anthropic/claude-x", Learned(1.41, 5_000, 1.5))
+    assert ratios.known("anthropic/claude-x") == Learned(1.41, 5_000, 1.5)
+    assert ratios.known("router/anthropic/claude-x") == Learned(1.41, 5_000, 1.5)
+    assert ratios.known("anthropic/claude-y") == Learned(1.3)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "null", '{"version": 2}', '{"version": 1, "unit": "chars"}', "\0" * 100, "[" * 100_000],
+    ids=["empty", "cut", "list", "null", "later", "other unit", "zeros", "nested"],
+)
+def test_a_broken_file_is_put_aside_and_told_of(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "data" / "token-ratios.json"
+    path.parent.mkdir()
+    path.write_text(content, encoding="utf-8")
+    ratios = store(tmp_path)
+    told: list[str] = []
+    ratios.tell = told.append
+    assert ratios.known("openai/gpt-5") == Learned(1.0)
+    ratios.keep("openai/gpt-5", Learned(1.1, 100))
+    assert ratios.known("openai/gpt-5") == Learned(1.1, 100)
+    aside = path.with_name("token-ratios.json.broken-1")
+    assert aside.read_text(encoding="utf-8") == content
+    assert len(told) == 1
+    assert str(aside) in told[0]
+
+
+@pytest.mark.parametrize(
+    "entry", [{"ratio": "1"}, {"ratio": True}, {"ratio": 9.0}, {"ratio": 0.0}, {}, [], {"ratio": 1.2, "tokens": "x"}]
+)
+def test_entries_that_can_not_be_true_are_passed_over(tmp_path: Path, entry: object) -> None:
+    path = tmp_path / "data" / "token-ratios.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"version": 1, "unit": "o200k_base", "models": {"a/b": entry}}), encoding="utf-8")
+    known = store(tmp_path).known("a/b")
+    assert known == Learned(1.2 if isinstance(entry, dict) and entry.get("ratio") == 1.2 else 1.15)
+
+
+def test_a_place_that_can_not_be_written_is_told_of_once(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file", encoding="utf-8")
+    ratios = store(tmp_path)
+    told: list[str] = []
+    ratios.tell = told.append
+    for _ in range(3):
+        ratios.keep("a/b", Learned(1.1, 100))
+    assert len(told) == 1
+    assert "could not be kept" in told[0]
+
+
+def test_two_sessions_at_a_time_keep_both_and_only_so_many_are_kept(tmp_path: Path) -> None:
+    one, other = store(tmp_path), store(tmp_path)
+    one.keep("a/one", Learned(1.1, 100))
+    other.keep("a/other", Learned(1.2, 100))
+    assert one.known("a/other").ratio == 1.2
+    for number in range(310):
+        store(tmp_path, date(2026, 2, 1 + number % 28)).keep(f"m/{number}", Learned(1.1, 100))
+    data = json.loads((tmp_path / "data" / "token-ratios.json").read_text(encoding="utf-8"))
+    assert len(data["models"]) == 300
+    assert not list((tmp_path / "data").glob(".token*"))
