@@ -112,6 +112,14 @@ class TodoBoard(Protocol):
     def replace(self, todos: Sequence[Todo]) -> None: ...
 
 
+class FileMemory(Protocol):
+    """What the model has seen of files."""
+
+    def last_seen(self, path: str) -> str | None:
+        """SHA-256 of a file's bytes as the model last saw it; None when it never did."""
+        ...
+
+
 class CompactionRequests(Protocol):
     """Takes the model's wish for room in the context."""
 

@@ -88,15 +88,16 @@ class ContextManager:
         todos: Sequence[Todo] = (),
         effort: str | None = None,
         session: str = "",
+        notes: Sequence[str] = (),
     ) -> PreparedRequest:
         """Build the next request and measure it: the same number serves gate, meter and ``/context``.
 
         The tail tells the model about a filling context, so a request at the warning level is measured with
-        that note in it.
+        that note in it. ``notes`` are told in the tail too.
         """
-        request, budget = self._measured(messages, info, mode, todos, effort, session, None)
+        request, budget = self._measured(messages, info, mode, todos, effort, session, None, notes)
         if budget.level != "ok":
-            request, budget = self._measured(messages, info, mode, todos, effort, session, budget)
+            request, budget = self._measured(messages, info, mode, todos, effort, session, budget, notes)
         decision = decide(budget)
         warning = ""
         if budget.level == "ok":
@@ -131,9 +132,10 @@ class ContextManager:
         effort: str | None,
         session: str,
         known: Budget | None,
+        notes: Sequence[str] = (),
     ) -> tuple[ModelRequest, Budget]:
         prompt = self._prompt(info)
-        notes = [read_prompt("headless")] if self._texts.headless else []
+        notes = [read_prompt("headless"), *notes] if self._texts.headless else notes
         request = build_request(
             prompt,
             self._tools,

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from swecli.core.context_management.read_set import ReadSet
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
     CompactionCompleted,
@@ -17,11 +18,12 @@ from swecli.core.protocol.events import (
     CompactionUndone,
     Event,
     FileChanged,
+    FileRead,
     ItemCheckpointed,
     ItemCompleted,
     ItemKind,
-    ItemStarted,
     ItemsOffloaded,
+    ItemStarted,
     ItemStatus,
     ModelResponded,
     Rewound,
@@ -85,6 +87,8 @@ class Ledger:
         self.open: dict[str, OpenItem] = {}
         self.responses: dict[str, ModelResponded] = {}
         self.changes: list[FileChanged] = []
+        self.files = ReadSet()
+        """What the model has seen of files."""
         self.stored: dict[str, str] = {}
         """References of results that are stored outside of the context, by item."""
         self.view: tuple[ViewEntry, ...] = ()
@@ -114,6 +118,10 @@ class Ledger:
                 self._respond(body, event)
             case FileChanged() as change:
                 self.changes.append(change)
+                if change.item in self.entries:
+                    self.files.changed(change, event.ts)
+            case FileRead(item=item) as read if item in self.entries:
+                self.files.read(read, event.ts)
             case ItemsOffloaded(items=items):
                 self.stored.update((offloaded.item, offloaded.ref) for offloaded in items)
             case Rewound(item=item):

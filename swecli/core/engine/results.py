@@ -84,7 +84,8 @@ class Results:
             limit = max(fitting, 200)
             outcome = replace(outcome, images=())
         lines = OUTPUT_LINES if kind == "output" else limit
-        return replace(outcome, text=bound_result(outcome.text, limit, lines))
+        text = bound_result(outcome.text, limit, lines)
+        return outcome if text == outcome.text else replace(outcome, text=text, seen=())
 
     async def _offloaded(
         self,
@@ -109,7 +110,7 @@ class Results:
             return outcome
         tokens = self._tokens(text, measure.factor if measure else 1.0)
         self._recorder.emit(ItemsOffloaded((Offloaded(item, ref.id, tokens, reason),)))
-        return replace(outcome, text=shown, images=())
+        return replace(outcome, text=shown, images=(), seen=())
 
     # --- sizes ------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from swecli.core.engine.locks import EffectLocks
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.requests import Requests
 from swecli.core.engine.results import Results
+from swecli.core.engine.seen_files import SeenFiles
 from swecli.core.engine.services import Services
 from swecli.core.engine.todo_board import SessionTodos
 from swecli.core.permissions.types import Call as PermissionCall
@@ -75,6 +76,7 @@ class ToolCalls:
         self._requests = requests
         self._results = results
         self._recall = Recall(recorder.ledger, services.blobs)
+        self._files = SeenFiles(recorder, services.workspace.cwd)
         self._locks = EffectLocks()
 
     def prepare(self, call: Call) -> PreparedCall | None:
@@ -106,6 +108,7 @@ class ToolCalls:
             environment=dict(workspace.environment),
             blobs=self._services.blobs,
             transcript=self._recall,
+            files=self._files,
             compaction=self._compaction,
         )
 
@@ -138,14 +141,17 @@ class ToolCalls:
                     self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, running=True))
                     outcome = await self._execute(call)
             duration = self._services.monotonic() - started
+            outcome = self._files.shortened(outcome)
             outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
             self._end(call.item, call.part, _status(outcome), outcome, duration)
+            self._files.record(call.item, outcome.seen)
         except Rejected as rejected:
             outcome = ToolOutcome(str(rejected), is_error=True, detail=rejected.detail)
             self._end(call.item, call.part, "rejected", outcome)
         except ToolError as error:
             outcome = ToolOutcome(str(error), is_error=True, detail=_short(str(error)))
             self._end(call.item, call.part, "error", outcome)
+            self._files.record(call.item, error.seen)
         except asyncio.CancelledError:
             if outcome is not None:  # it is done; only storing its result was interrupted
                 self._end(call.item, call.part, _status(outcome), self._results.bounded("output", outcome))

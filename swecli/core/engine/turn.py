@@ -10,6 +10,7 @@ from swecli.core.context_management.projection import INTERRUPTED, project
 from swecli.core.engine.answer import Call
 from swecli.core.engine.asking import Answered, Asking, CutShort, Refused, has_content
 from swecli.core.engine.cache_report import report_cache_miss
+from swecli.core.engine.changed_files import ChangedFiles
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.model_choice import ModelChoice
@@ -67,6 +68,7 @@ class Turn:
         self._queue = MessageQueue(recorder)
         self._models = models
         self._asking = Asking(services, recorder)
+        self._changed = ChangedFiles(recorder, services.workspace.cwd)
         self._step = 0
         self._cuts = 0
         self._overflows = 0
@@ -102,6 +104,7 @@ class Turn:
             self._queue.absorb_steering()
             self._check_caps()
             await self._services.context.settle(self._recorder.ledger)
+            await self._changed.check()
             prepared = await self._with_room(self._prepare())
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
@@ -136,6 +139,7 @@ class Turn:
             todos=self._recorder.state.todos,
             effort=self._recorder.state.effort,
             session=self._recorder.session,
+            notes=(self._changed.note,),
         )
 
     async def _with_room(self, prepared: PreparedRequest) -> PreparedRequest:

@@ -460,6 +460,18 @@ class FileChanged:
 
 
 @value
+class FileRead:
+    """The model was shown lines ``first`` to ``last`` (from 1) of a file whose bytes have this SHA-256."""
+
+    path: str
+    sha256: str
+    first: int
+    last: int
+    item: str = ""
+    type: Literal["file_read"] = field(default="file_read", kw_only=True)
+
+
+@value
 class TodosChanged:
     todos: tuple[Todo, ...]
     type: Literal["todos_changed"] = field(default="todos_changed", kw_only=True)
@@ -515,6 +527,7 @@ Body = (
     | ContextEdited
     | CacheBreak
     | FileChanged
+    | FileRead
     | TodosChanged
     | JobChanged
 )

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from swecli.core.permissions.types import Effects
-from swecli.core.ports import Asker, BlobStore, CompactionRequests, TodoBoard, TranscriptSearch
+from swecli.core.ports import Asker, BlobStore, CompactionRequests, FileMemory, TodoBoard, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.protocol.results import ResultKind
@@ -28,8 +28,23 @@ class Params(BaseModel):
 P = TypeVar("P", bound=Params)
 
 
+@dataclass(frozen=True, slots=True)
+class SeenFile:
+    """Lines ``first`` to ``last`` (from 1) of a file are in the result; the file's bytes have this SHA-256."""
+
+    path: str
+    sha256: str
+    first: int
+    last: int
+
+
 class ToolError(Exception):
-    """The call can't be done; the message goes to the model as an error result and says what to do next."""
+    """The call can't be done; the message goes to the model as an error result and says what to do next. ``seen``
+    is what the message shows of files."""
+
+    def __init__(self, message: str = "", seen: tuple[SeenFile, ...] = ()) -> None:
+        super().__init__(message)
+        self.seen = seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,8 @@ class ToolOutcome:
     is_error: bool = False
     images: tuple[ImagePart, ...] = ()
     changed: tuple[ChangedFile, ...] = ()
+    seen: tuple[SeenFile, ...] = ()
+    """What of files is in ``text``."""
     exit_status: int | None = None
 
 
@@ -80,6 +97,8 @@ class ToolContext:
     """Stored results; None where nothing is stored."""
     transcript: TranscriptSearch | None = None
     """What has left the context."""
+    files: FileMemory | None = None
+    """What the model has seen of files."""
     compaction: CompactionRequests | None = None
     """None where there is no conversation."""
 

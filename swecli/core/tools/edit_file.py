@@ -7,6 +7,7 @@ from pydantic import Field
 from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.file_change import FileChange, present
+from swecli.core.tools.file_freshness import last_seen, stale_edit
 from swecli.core.tools.files import explained, missing, plural, reading, writing
 from swecli.core.workspace.atomic_write import StaleFileError
 from swecli.core.workspace.edit import EditError, replace_string
@@ -35,14 +36,16 @@ class EditFile(Tool[EditFileParams]):
         return ctx.display(ctx.resolve(params.path))
 
     async def preview(self, params: EditFileParams, ctx: ToolContext) -> Preview:
-        return await reading(lambda _: _plan(params, ctx)[0].preview(ctx))
+        expected = last_seen(params.path, ctx)
+        return await reading(lambda _: _plan(params, ctx, expected)[0].preview(ctx))
 
     async def run(self, params: EditFileParams, ctx: ToolContext) -> ToolOutcome:
-        change, lines = await reading(lambda _: _plan(params, ctx))
+        expected = last_seen(params.path, ctx)
+        change, lines = await reading(lambda _: _plan(params, ctx, expected))
         return await writing(lambda: _apply(change, lines, ctx))
 
 
-def _plan(params: EditFileParams, ctx: ToolContext) -> tuple[FileChange, tuple[int, ...]]:
+def _plan(params: EditFileParams, ctx: ToolContext, expected: str | None) -> tuple[FileChange, tuple[int, ...]]:
     path = ctx.resolve(params.path)
     try:
         found = present(path)
@@ -51,10 +54,15 @@ def _plan(params: EditFileParams, ctx: ToolContext) -> tuple[FileChange, tuple[i
     if found is None:
         raise ToolError(f"{missing(path, ctx)} To make a new file, use write_file.")
     data, state = found
+    stale = expected not in (None, state.sha256)
+    file = decode(data)
     try:
-        edited = replace_string(decode(data), params.old_string, params.new_string, replace_all=params.replace_all)
+        edited = replace_string(file, params.old_string, params.new_string, replace_all=params.replace_all)
     except EditError as error:
-        raise ToolError(f"{ctx.display(path)}: {error}") from error
+        note = " The file changed on disk since you last saw it." if stale else ""
+        raise ToolError(f"{ctx.display(path)}: {error}{note}") from error
+    if stale:
+        raise stale_edit(path, file.text, state.sha256, edited.lines, params.old_string, ctx)
     return FileChange(path, data, edited.data, state), edited.lines
 
 

@@ -6,6 +6,7 @@ import base64
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from pydantic import Field
@@ -13,7 +14,7 @@ from pydantic import Field
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import ImageBlock, TextBlock
 from swecli.core.protocol.messages import ImagePart
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
+from swecli.core.tools.base import Params, SeenFile, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.file_types import binary_kind, image_type, is_binary
 from swecli.core.tools.files import explained, plural, readable_size, reading
 from swecli.core.tools.line_window import read_window
@@ -86,14 +87,21 @@ def _read(path: Path, params: ReadFileParams, stop: Callable[[], bool]) -> ToolO
             hint = " Try pdftotext with run_command." if head.startswith(b"%PDF-") else ""
             text = f"{path.name} is a binary file ({size}), it looks like {kind}. It was not read.{hint}"
             return ToolOutcome(text, (TextBlock(text, "dim"),), f"binary, {size}")
+        seen: tuple[SeenFile, ...] = ()
         if not head:
-            return ToolOutcome("(the file is empty)", (), "empty")
+            return ToolOutcome("(the file is empty)", (), "empty", seen=(_seen(path, b"", 1, 1),))
         if status.st_size <= _WHOLE:
-            page = _page_of_text(decode(read_all(descriptor, status.st_size)), params)
+            raw = read_all(descriptor, status.st_size)
+            page = _page_of_text(decode(raw), params)
+            seen = (_seen(path, raw, params.offset, params.offset + page.shown - 1),)
         else:
             page = _page_of_large(descriptor, params, stop)
     notes = "".join(f"\n[{note}]" for note in page.notes)
-    return ToolOutcome(page.text + notes, (TextBlock(page.text),), plural(page.shown, "line"))
+    return ToolOutcome(page.text + notes, (TextBlock(page.text),), plural(page.shown, "line"), seen=seen)
+
+
+def _seen(path: Path, raw: bytes, first: int, last: int) -> SeenFile:
+    return SeenFile(str(path), sha256(raw).hexdigest(), first, last)
 
 
 def _page_of_text(file: TextFile, params: ReadFileParams) -> _Page:

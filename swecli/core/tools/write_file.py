@@ -5,6 +5,7 @@ from __future__ import annotations
 from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.file_change import FileChange, present
+from swecli.core.tools.file_freshness import last_seen
 from swecli.core.tools.files import explained, plural, readable_size, reading, writing
 from swecli.core.workspace.atomic_write import StaleFileError
 from swecli.core.workspace.text_file import decode
@@ -29,14 +30,16 @@ class WriteFile(Tool[WriteFileParams]):
         return ctx.display(ctx.resolve(params.path))
 
     async def preview(self, params: WriteFileParams, ctx: ToolContext) -> Preview:
-        return await reading(lambda _: _plan(params, ctx).preview(ctx))
+        expected = last_seen(params.path, ctx)
+        return await reading(lambda _: _plan(params, ctx, expected).preview(ctx))
 
     async def run(self, params: WriteFileParams, ctx: ToolContext) -> ToolOutcome:
-        change = await reading(lambda _: _plan(params, ctx))
+        expected = last_seen(params.path, ctx)
+        change = await reading(lambda _: _plan(params, ctx, expected))
         return await writing(lambda: _apply(change, ctx))
 
 
-def _plan(params: WriteFileParams, ctx: ToolContext) -> FileChange:
+def _plan(params: WriteFileParams, ctx: ToolContext, expected: str | None) -> FileChange:
     path = ctx.resolve(params.path)
     try:
         found = present(path)
@@ -45,6 +48,11 @@ def _plan(params: WriteFileParams, ctx: ToolContext) -> FileChange:
     if found is None:
         return FileChange(path, None, _plain(params.content), None)
     data, state = found
+    if expected not in (None, state.sha256):
+        raise ToolError(
+            f"{ctx.display(path)} changed on disk since you last saw it, so overwriting it would lose that change. "
+            "Nothing was written. Read it again first."
+        )
     file = decode(data)
     if not data or file.looks_binary:
         return FileChange(path, data, _plain(params.content), state, "overwrites")

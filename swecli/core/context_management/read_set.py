@@ -1,0 +1,94 @@
+"""The read set: which files the model has seen, in which form, and whether what it saw is still in its view. Pure.
+
+A reduction of the session's events. Whether a file on disk is still what the model saw is asked elsewhere, with
+the hash of its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from swecli.core.protocol.events import FileChanged, FileRead, ViewEntry
+
+KEPT = 40
+"""Touches of one file that are remembered; the newest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """The model read or changed a file in item ``item`` at ``at`` (Unix seconds), after which the file's bytes had
+    the hash ``sha256``; None = it was gone. Lines ``first`` to ``last`` were shown; both are 0 for a change."""
+
+    item: str
+    sha256: str | None
+    at: float
+    first: int = 0
+    last: int = 0
+
+    @property
+    def is_read(self) -> bool:
+        return self.first > 0
+
+
+class ReadSet:
+    """Every file that the model has read or changed. Items that are not in ``present`` do not count: the model does
+    not know of them any more, because the conversation was rewound."""
+
+    def __init__(self) -> None:
+        self._touches: dict[str, list[Touch]] = {}
+
+    def read(self, body: FileRead, at: float) -> None:
+        """The model was shown lines of a file."""
+        self._add(body.path, Touch(body.item, body.sha256, at, body.first, body.last))
+
+    def changed(self, body: FileChanged, at: float) -> None:
+        """A call of the model changed a file."""
+        self._add(body.path, Touch(body.item, body.after, at))
+
+    def _add(self, path: str, touch: Touch) -> None:
+        touches = self._touches.pop(path, [])  # the newest file is the last one
+        touches.append(touch)
+        del touches[:-KEPT]
+        self._touches[path] = touches
+
+    def last(self, path: str, present: Collection[str]) -> Touch | None:
+        """The newest touch of a file; None when the model has never seen it."""
+        touches = self._touches.get(path, ())
+        return next((touch for touch in reversed(touches) if touch.item in present), None)
+
+    def same_reading(self, path: str, first: int, last: int, sha256: str, live: Collection[str]) -> Touch | None:
+        """An earlier read of the same lines of the same bytes whose text the model still has before it."""
+        for touch in reversed(self._touches.get(path, ())):
+            if (
+                touch.is_read
+                and (touch.first, touch.last, touch.sha256) == (first, last, sha256)
+                and touch.item in live
+            ):
+                return touch
+        return None
+
+    def visible(self, live: Collection[str], present: Collection[str]) -> Iterator[tuple[str, Touch]]:
+        """Files of which the model still has text before it, newest first, with their newest touch."""
+        for path in reversed(list(self._touches)):
+            touch = self.last(path, present)
+            if touch is not None and any(one.item in live for one in self._touches[path]):
+                yield path, touch
+
+
+class OfItem(Protocol):
+    """A ledger entry, as far as it matters here."""
+
+    @property
+    def item(self) -> str: ...
+
+
+def live_items(view: Iterable[ViewEntry], entries: Mapping[str, OfItem]) -> set[str]:
+    """Items of which the model has something before it word for word."""
+    return {entries[entry.id].item for entry in view if entry.kind == "live" and entry.id in entries}
+
+
+def present_items(view: Iterable[ViewEntry], entries: Mapping[str, OfItem]) -> set[str]:
+    """Items that the model knows of: in the view, as a stub, or behind a summary."""
+    return {entries[one].item for entry in view for one in (entry.id, *entry.sources) if one in entries}

@@ -1,0 +1,95 @@
+"""Files of which the model has text before it, held against the disk before a request."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+from swecli.core.context_management.read_set import live_items, present_items
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.seen_files import display_name
+from swecli.core.workspace.regular_file import open_regular, read_all
+
+MOST_FILES = 64
+"""Files that are looked at before one request, the newest."""
+MOST_BYTES = 32_000_000
+"""Bytes that are read before one request; the rest waits for the next."""
+LARGEST = 10_000_000
+NAMED = 8
+_SETTLED = 2.0
+"""Seconds after a change from which on another change is sure to get another time stamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """A file's status at a look at it, and the hash that it had then; None = it was gone."""
+
+    size: int = 0
+    modified: int = 0
+    inode: int = 0
+    sha256: str | None = None
+
+
+class ChangedFiles:
+    """Finds files that someone else changed after the model saw them. ``note`` is what the next request has to tell
+    the model about that; empty when there is nothing."""
+
+    def __init__(self, recorder: Recorder, cwd: Path) -> None:
+        self._recorder = recorder
+        self._cwd = cwd
+        self._stamps: dict[str, _Stamp] = {}
+        self.note = ""
+
+    async def check(self) -> None:
+        """Look at the files, off the event loop, and make the note anew."""
+        ledger = self._recorder.ledger
+        live = live_items(ledger.view, ledger.entries)
+        present = present_items(ledger.view, ledger.entries)
+        visible = list(ledger.files.visible(live, present))[:MOST_FILES]
+        if not visible:
+            self.note = ""
+            return
+        found = await asyncio.to_thread(_look, [path for path, _ in visible], dict(self._stamps))
+        self._stamps.update(found)
+        changed = [
+            (display_name(path, self._cwd), found[path].sha256)
+            for path, touch in visible
+            if path in found and found[path].sha256 != touch.sha256
+        ]
+        self.note = _note(changed)
+
+
+def _note(changed: Sequence[tuple[str, str | None]]) -> str:
+    if not changed:
+        return ""
+    names = [f"{name}{'' if digest else ' (deleted)'}" for name, digest in changed[:NAMED]]
+    more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+    listed = ", ".join(names) + more
+    return f"Changed on disk since you last saw them: {listed}. Read them again before you edit or rely on them."
+
+
+def _look(paths: Sequence[str], known: Mapping[str, _Stamp]) -> dict[str, _Stamp]:
+    """The present state of files. What was not touched since the last look is not read again; a file that can't be
+    looked at is left out."""
+    left = MOST_BYTES
+    found: dict[str, _Stamp] = {}
+    for path in paths:
+        try:
+            with open_regular(Path(path)) as (descriptor, status):
+                stamp = _Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+                before = known.get(path)
+                settled = time.time() - status.st_mtime > _SETTLED
+                if before is not None and settled and replace(before, sha256=None) == stamp:
+                    found[path] = before
+                elif status.st_size <= min(LARGEST, left):
+                    left -= status.st_size
+                    found[path] = replace(stamp, sha256=sha256(read_all(descriptor, status.st_size)).hexdigest())
+        except FileNotFoundError:
+            found[path] = _Stamp()
+        except OSError:
+            continue
+    return found
