@@ -43,6 +43,13 @@ def running_with(word: str) -> list[psutil.Process]:
     return found
 
 
+@pytest.fixture(autouse=True)
+def _only_our_own_zombies() -> None:
+    """Ended children that another test of this process has not collected must not count."""
+    for pid in zombies():
+        os.waitpid(pid, os.WNOHANG)
+
+
 def zombies() -> list[int]:
     return [child.pid for child in psutil.Process().children(recursive=True) if child.status() == psutil.STATUS_ZOMBIE]
 
