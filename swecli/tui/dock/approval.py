@@ -94,6 +94,8 @@ class ApprovalPanel(DockPanel):
             self._scrolling[event.key](self._body)
             return
         if event.key not in ("y", "a", "n", "enter", "Y", "A", "N"):
+            if event.is_printable and self._grace is not None:
+                self._grace.typed()
             return
         event.stop()
         event.prevent_default()

@@ -22,6 +22,9 @@ GRACE = 0.3
 GRACE_LIMIT = 2.0
 """Each ignored key prolongs the grace, so that a sentence typed on decides nothing, but not beyond this."""
 
+TYPING = 1.0
+"""Seconds after a letter that decides nothing: whoever writes a sentence does not look at the panel yet."""
+
 NARROW = 62
 """Columns below which panels use short forms."""
 
@@ -43,6 +46,10 @@ class Grace:
             return False
         self._until = min(now + GRACE, self._shown + GRACE_LIMIT)
         return True
+
+    def typed(self) -> None:
+        """A letter came that means nothing here: it was meant for the prompt, and so may be those after it."""
+        self._until = max(self._until, self._clock() + TYPING)
 
 
 class DockPanel(Vertical, can_focus=True):

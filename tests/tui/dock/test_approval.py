@@ -94,6 +94,19 @@ async def test_always_only_where_it_is_offered() -> None:
         assert "always" not in it.screen()
 
 
+async def test_a_sentence_that_was_meant_for_the_prompt_decides_nothing() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        for key in "use another way":
+            await it.press("space" if key == " " else key)
+            it.clock.now += 0.4  # slower than the grace of the appearance
+        assert not replies(it)
+        await it.shows("Make this change?")
+        it.clock.now += 1.1
+        await it.press("y")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+
+
 async def test_no_takes_a_word_to_the_model() -> None:
     async with running((ask(),)) as it:
         await appear(it)
