@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     CONFIG = 52
     TURN_LIMIT = 53
     BUDGET = 60
-    """A cap on tokens was reached."""
+    """A cap on tokens or on the price was reached."""
     CONTEXT_BLOCKED = 61
     APPROVAL_NEEDED = 62
     """Something was not done because nobody could be asked."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
@@ -60,6 +61,8 @@ class LaunchOptions:
     """Model steps of a turn."""
     max_tokens: int | None = None
     """Input and output tokens of the session."""
+    max_price: Decimal | None = None
+    """US dollars of the session."""
 
     system_prompt: str | None = None
     """Replaces the system prompt."""

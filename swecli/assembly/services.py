@@ -71,7 +71,7 @@ def build_services(
         policy=build_policy(options, startup, environment),
         blobs=blobs,
         offload_threshold=settings.agent.result_offload_threshold,
-        limits=TurnLimits(max_steps=settings.agent.max_steps, max_tokens=options.max_tokens),
+        limits=TurnLimits(settings.agent.max_steps, options.max_tokens, options.max_price),
         version=__version__,
         end_processes=end_owned,
         jitter=random.random,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import NoReturn, get_args
 
@@ -20,7 +21,7 @@ _EPILOG = """subcommands:
 
 keys and addresses come from the usual variables: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
 ANTHROPIC_BASE_URL. Exit status: 0 ok, 1 failure, 2 usage, 41 key refused, 42 bad input, 52 configuration,
-53 turn limit, 60 token cap, 61 context full, 62 an approval was needed and nobody could be asked,
+53 turn limit, 60 cap on tokens or price, 61 context full, 62 an approval was needed and nobody could be asked,
 75 try again later, 130 and 143 stopped by a signal."""
 
 
@@ -69,6 +70,7 @@ def _output_options(group: Group) -> None:
     group.add_argument("--input-format", choices=get_args(InputFormat), default="text", help="of standard input")
     group.add_argument("--max-turns", type=_count, metavar="N", help="model steps of a turn")
     group.add_argument("--max-tokens", type=_count, metavar="N", help="input and output tokens of the session")
+    group.add_argument("--max-price", type=_price, metavar="USD", help="cost of the session; ends where it is unknown")
 
 
 def _session_options(group: Group) -> None:
@@ -118,6 +120,16 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _price(text: str) -> Decimal:
+    try:
+        price = Decimal(text.removeprefix("$"))
+    except InvalidOperation:
+        price = Decimal(0)
+    if not price.is_finite() or price <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of dollars above 0")
+    return price
+
+
 def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str], *, is_root: bool) -> LaunchOptions:
     """Check the parsed arguments. The prompt is as given; standard input comes later.
 
@@ -153,6 +165,7 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         store=not arguments.no_session,
         max_steps=arguments.max_turns,
         max_tokens=arguments.max_tokens,
+        max_price=arguments.max_price,
         system_prompt=_text_or_file(arguments.system_prompt, arguments.system_prompt_file, "--system-prompt-file"),
         append_system_prompt=_text_or_file(
             arguments.append_system_prompt, arguments.append_system_prompt_file, "--append-system-prompt-file"

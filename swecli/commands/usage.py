@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from decimal import Decimal
+
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.commands.figures import dollars, labelled, number, percent
+from swecli.commands.figures import aligned, dollars, labelled, number, percent
+from swecli.core.engine.spending import Tally
 from swecli.core.engine.view import SessionPort, SessionView
+
+TURNS = 20
+"""The newest ones that are listed."""
 
 
 async def _run(port: SessionPort, arguments: str) -> CommandResult:
-    return CommandResult.text(usage_text(port.view))
+    spending = port.view.spending
+    turns = [(str(number) if number else "-", tally) for number, tally in spending.by_turn.items()]
+    sections = (
+        usage_text(port.view),
+        _table("By model", "model", list(spending.by_model.items())),
+        _table("By turn", "turn", turns[-TURNS:]),
+    )
+    return CommandResult.text("\n\n".join(filter(None, sections)))
 
 
 USAGE = SlashCommand("usage", "Tokens and cost of this session", _run, aliases=("cost", "stats"))
@@ -32,6 +46,32 @@ def usage_text(view: SessionView) -> str:
             ),
             ("Output tokens", number(totals.output_tokens)),
             ("Cache share of the last request", percent(cache) if cache is not None else "?"),
-            ("Cost", dollars(totals.cost)),
+            ("Cost", _cost(totals.cost, totals.estimated)),
         )
     )
+
+
+def _table(title: str, name: str, rows: Sequence[tuple[str, Tally]]) -> str:
+    """One line for each tally; nothing without any."""
+    if not rows:
+        return ""
+    lines = [(name, "requests", "input", "cached", "output", "cost")]
+    for label, tally in rows:
+        usage = tally.usage
+        share = usage.cache_share
+        lines.append(
+            (
+                label,
+                number(tally.responses),
+                number(usage.input_total) if usage.input_total is not None else "?",
+                percent(share) if share is not None else "?",
+                number(usage.output_total) if usage.output_total is not None else "?",
+                _cost(tally.cost, tally.estimated),
+            )
+        )
+    return f"{title}\n{aligned(lines)}"
+
+
+def _cost(cost: Decimal | None, estimated: bool) -> str:
+    """``about`` where an answer broke off before its usage was told."""
+    return f"about {dollars(cost)}" if estimated and cost is not None else dollars(cost)

@@ -45,6 +45,7 @@ _ERRORS: Mapping[str, ExitCode] = {
     "truncated": ExitCode.RETRYABLE,
     "max_turns": ExitCode.TURN_LIMIT,
     "max_tokens": ExitCode.BUDGET,
+    "max_price": ExitCode.BUDGET,
 }
 _OUTCOMES: Mapping[str, ExitCode] = {
     "done": ExitCode.OK,

@@ -107,6 +107,27 @@ async def test_usage_sums_up_the_session() -> None:
     assert "$0.0421" in text
 
 
+async def test_usage_is_told_by_model_and_by_turn() -> None:
+    session = CommandSession()
+    spent = session.view.spending
+    spent.add("a/big", 1, Usage(10_000, 9_000, None, 100), "0.5")
+    spent.add("b/small", 1, Usage(500, None, None, 50), None)
+    for turn in range(2, 30):
+        spent.add("a/big", turn, Usage(10_000, 9_500, None, 100), "0.25", turn == 29)
+    text = await session.slash("/usage")
+    models = text[text.index("By model") : text.index("By turn")].splitlines()
+    assert [line.split() for line in models[2:4]] == [
+        ["a/big", "29", "290,000", "94.8", "%", "2,900", "about", "$7.50"],
+        ["b/small", "1", "500", "?", "50", "?"],
+    ]
+    turns = text[text.index("By turn") :].splitlines()
+    assert turns[2].split()[0] == "10"
+    assert [line.split()[0] for line in turns[-2:]] == ["28", "29"]
+    assert turns[-1].endswith("about $0.2500")
+    session.view.totals = Totals(29, 30, cost=Decimal(8), estimated=True)
+    assert "about $8.00" in await session.slash("/usage")
+
+
 async def test_status_names_session_model_folder_and_instructions() -> None:
     session = CommandSession()
     session.view.instructions = ("/p/AGENTS.md",)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.engine.spending import Spending
 from swecli.core.engine.view import ToolRun, Totals
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission, Submit
@@ -48,6 +49,7 @@ class FakeView:
     budget: Any = None
     last_usage: Any = None
     totals: Totals = field(default_factory=Totals)
+    spending: Spending = field(default_factory=Spending)
     cache: CacheHistory = field(default_factory=CacheHistory)
     queue: tuple[Any, ...] = ()
     todos: tuple[Any, ...] = ()

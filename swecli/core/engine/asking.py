@@ -12,11 +12,11 @@ from swecli.core.engine.answer import Answer, Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.retry import retry_delay
 from swecli.core.engine.services import Services
+from swecli.core.engine.step_account import Fragment
 from swecli.core.llm.streaming import stream_events
 from swecli.core.llm.types import Failed, Finished, ModelClient, ProviderError, StreamNotice
 from swecli.core.protocol.events import Notice, RetryScheduled
 from swecli.core.protocol.messages import Message, Origin
-from swecli.core.protocol.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class CutShort:
-    """The answer broke off after a part of it was shown. That part is in the history, and nothing of it was run.
-    ``usage`` is what the provider reported until then; ``written`` counts the characters that came."""
+    """The answer broke off after a part of it was shown. That part is in the history, and nothing of it was run."""
 
     error: ProviderError
-    usage: Usage | None
-    written: int
+    fragment: Fragment
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +48,8 @@ class Asking:
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._services = services
         self._recorder = recorder
+        self.fragment: Fragment | None = None
+        """What came of an answer that was interrupted."""
 
     async def ask(self, client: ModelClient, prepared: PreparedRequest) -> Answered | CutShort | Refused:
         """One answer, after as many attempts as it takes."""
@@ -60,6 +60,7 @@ class Asking:
             try:
                 result = await self._stream(client, prepared, answer)
             except asyncio.CancelledError:
+                self.fragment = Fragment(answer.usage, answer.written) if answer.visible else None
                 answer.cut("interrupted", INTERRUPTED)
                 raise
             if isinstance(result, Message):
@@ -67,7 +68,7 @@ class Asking:
             error = result.error
             if answer.visible or has_content(result.message):
                 answer.cut("error", error.kind, result.message)
-                return CutShort(error, answer.usage, answer.written)
+                return CutShort(error, Fragment(answer.usage, answer.written))
             if not await self.wait(error, attempt):
                 answer.cut("error", error.kind, result.message)
                 return Refused(error)

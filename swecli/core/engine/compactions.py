@@ -152,7 +152,9 @@ class Compactions:
                 result.strategies_run,
                 result.summary,
                 usage,
-                self._services.price(client.info.ref, usage) if usage else None,
+                self._services.price(self._services.side_models.get("summary", client.info.ref), usage)
+                if usage
+                else None,
             )
         )
         detail = f"{result.before_tokens:,} -> {result.after_tokens:,} tokens ({', '.join(result.strategies_run)})"

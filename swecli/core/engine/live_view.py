@@ -9,6 +9,7 @@ from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.projection import project
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
+from swecli.core.engine.spending import Spending
 from swecli.core.engine.view import Totals
 from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.protocol.blocks import Todo
@@ -72,6 +73,10 @@ class LiveView:
     @property
     def cache(self) -> CacheHistory:
         return self._recorder.cache
+
+    @property
+    def spending(self) -> Spending:
+        return self._recorder.state.spending
 
     @property
     def queue(self) -> tuple[Queued, ...]:

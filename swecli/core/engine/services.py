@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Protocol
 
@@ -79,6 +80,8 @@ class TurnLimits:
     max_steps: int | None = None
     max_tokens: int | None = None
     """Input and output tokens of the whole session."""
+    max_price: Decimal | None = None
+    """US dollars of the whole session. Once a price is unknown, nothing more is asked."""
     max_retries: int = 5
 
 

@@ -120,7 +120,7 @@ class Session:
         client = self._models.beside("small")
         if client is None:
             return None
-        return await ask_model(self._recorder, client, system, prompt, max_output_tokens)
+        return await ask_model(self._recorder, self._services, client, system, prompt, max_output_tokens)
 
     async def close(self) -> None:
         """Interrupt what runs, store everything, release connections."""

@@ -16,7 +16,7 @@ from swecli.core.engine.view import ToolRun
 from swecli.core.llm.streaming import stream_events
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, SystemBlock
 from swecli.core.protocol.blocks import TerminalBlock, TextBlock
-from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted, Notice
+from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted, Notice, SideAnswered
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.base import ToolOutcome
 from swecli.core.workspace.process import LaunchError, run_process
@@ -35,7 +35,7 @@ async def run_tool(recorder: Recorder, scheduler: Scheduler, name: str, argument
 
 
 async def ask_model(
-    recorder: Recorder, client: ModelClient, system: str, prompt: str, max_output_tokens: int
+    recorder: Recorder, services: Services, client: ModelClient, system: str, prompt: str, max_output_tokens: int
 ) -> str | None:
     """The answer's text, or None after a Notice that says why there is none."""
     request = ModelRequest(
@@ -48,6 +48,9 @@ async def ask_model(
     async with aclosing(stream_events(client, request)) as events:
         async for event in events:
             if isinstance(event, Finished):
+                usage = event.message.response.usage if event.message.response else None
+                cost = services.price(client.info.ref, usage) if usage is not None else None
+                recorder.emit(SideAnswered("question", client.info.ref, usage, cost))
                 return event.message.text or None
             if isinstance(event, Failed):
                 recorder.emit(Notice(f"The model could not be asked: {event.error.message}", "warning", "model"))

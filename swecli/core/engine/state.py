@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
+from swecli.core.engine.spending import Spending
 from swecli.core.engine.view import Totals
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
@@ -27,6 +28,7 @@ from swecli.core.protocol.events import (
     QueueChanged,
     Queued,
     SessionStarted,
+    SideAnswered,
     StepEnded,
     StepStarted,
     TodosChanged,
@@ -63,10 +65,7 @@ class SessionState:
     rules: tuple[Rule, ...] = ()
     """What the user answered with "always" in this session."""
     tools: Counter[str] = field(default_factory=Counter)
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read: int = 0
-    cost: Decimal | None = Decimal(0)
+    spending: Spending = field(default_factory=Spending)
 
     def apply(self, event: Event) -> None:
         """Take in one event."""
@@ -85,12 +84,13 @@ class SessionState:
                 self.budget = budget
             case ModelResponded(usage=usage):
                 self.step_open = False
-                self._count(usage)
-            case StepEnded(cost=cost):
-                self._price(cost)
+                self.last_usage = usage
+            case StepEnded(usage=usage, cost=cost, estimated=estimated):
+                self.spending.add(self.model, event.turn, usage, cost, estimated)
             case CompactionCompleted(usage=usage, cost=cost) if usage is not None:
-                self._sum(usage)
-                self._price(cost)
+                self.spending.add(self.model, event.turn, usage, cost)
+            case SideAnswered(model=model, usage=usage, cost=cost):
+                self.spending.add(model, event.turn, usage, cost)
             case ItemStarted(kind=kind, name=name):
                 self.items += 1
                 if kind == "tool":
@@ -125,32 +125,28 @@ class SessionState:
             if rule.text not in {known.text for known in self.rules}:
                 self.rules = (*self.rules, rule)
 
-    def _count(self, usage: Usage | None) -> None:
-        self.last_usage = usage
-        if usage:
-            self._sum(usage)
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars of the session; None while any price is unknown."""
+        return self.spending.total.cost
 
-    def _sum(self, usage: Usage) -> None:
-        self.input_tokens += usage.input_total or 0
-        self.output_tokens += usage.output_total or 0
-        self.cache_read += usage.cache_read or 0
-
-    def _price(self, cost: str | None) -> None:
-        """One unknown price makes the sum unknown: a partial sum would look like the whole."""
-        try:
-            self.cost = None if cost is None or self.cost is None else self.cost + Decimal(cost)
-        except InvalidOperation:
-            self.cost = None
+    @property
+    def tokens(self) -> int:
+        """Input and output of the session."""
+        usage = self.spending.total.usage
+        return (usage.input_total or 0) + (usage.output_total or 0)
 
     @property
     def totals(self) -> Totals:
+        total = self.spending.total
         return Totals(
             turns=self.turn,
             steps=self.steps,
             tools=self.tools.total(),
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            cache_read=self.cache_read,
-            cost=self.cost if self.steps else None,
+            input_tokens=total.usage.input_total or 0,
+            output_tokens=total.usage.output_total or 0,
+            cache_read=total.usage.cache_read or 0,
+            cost=total.cost if total.responses else None,
+            estimated=total.estimated,
             by_tool=dict(self.tools),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import INTERRUPTED, project
@@ -19,23 +19,20 @@ from swecli.core.engine.recovery import closing_bodies
 from swecli.core.engine.retry import why_not_again
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
+from swecli.core.engine.step_account import StepAccount
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.protocol.events import (
     ItemCompleted,
     Notice,
-    StepEnded,
     StepStarted,
     TurnEnded,
     TurnOutcome,
 )
 from swecli.core.protocol.messages import Message, ToolResultPart
-from swecli.core.protocol.usage import Usage, added
 
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
 CUT_LIMIT = 3
 """So many answers in a row that break off are gone on with."""
-CHARACTERS_PER_TOKEN = 4
-"""For the length of an answer that broke off before the provider told it."""
 EMPTY_LIMIT = 2
 """So many empty answers in a row end the turn."""
 
@@ -68,12 +65,12 @@ class Turn:
         self._queue = MessageQueue(recorder)
         self._models = models
         self._asking = Asking(services, recorder)
+        self._account = StepAccount(services, recorder)
         self._changed = ChangedFiles(recorder, services.workspace.cwd)
         self._step = 0
         self._cuts = 0
         self._overflows = 0
         self._empty = 0
-        self._usage: Usage | None = None
 
     async def run(self) -> None:
         """Loop over steps; emits TurnEnded last."""
@@ -88,8 +85,9 @@ class Turn:
         finally:
             for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED):
                 self._recorder.emit(body)
+            self._account.interrupted(self._asking.fragment)
             duration = self._services.monotonic() - started
-            self._recorder.emit(TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._usage))
+            self._recorder.emit(TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._account.usage))
 
     @property
     def _client(self) -> ModelClient:
@@ -106,11 +104,13 @@ class Turn:
             await self._services.context.settle(self._recorder.ledger)
             await self._changed.check()
             prepared = await self._with_room(self._prepare())
+            self._check_caps()  # making room may have asked a model for a summary
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
             self._gate(prepared)
             await self._recorder.barrier()
             sent_at = self._services.clock()
+            self._account.begin(self._step, prepared, self._client.info)
             answered = await self._answered(prepared)
             if answered is None:
                 continue
@@ -118,7 +118,7 @@ class Turn:
             report_cache_miss(self._services, self._recorder, self._client.info, prepared, message, sent_at)
             await self._run_tools(message, calls)
             await self._services.context.settle(self._recorder.ledger)
-            self._finish_step(prepared, message)
+            self._finish_step()
             if not calls and not self._goes_on(message):
                 return Ended("done", self._last_word(message))
 
@@ -127,9 +127,12 @@ class Turn:
         if limits.max_steps is not None and self._step >= limits.max_steps:
             raise Ended("limit", f"stopped after {limits.max_steps} model steps, as asked", "max_turns")
         totals = self._recorder.state
-        spent = totals.input_tokens + totals.output_tokens
+        spent = totals.tokens
         if limits.max_tokens is not None and spent >= limits.max_tokens:
             raise Ended("limit", f"stopped after {spent:,} tokens; the cap is {limits.max_tokens:,}", "max_tokens")
+        if limits.max_price is not None and (totals.cost is None or totals.cost >= limits.max_price):
+            cost = f"${totals.cost:.4f}" if totals.cost is not None else "an unknown price"
+            raise Ended("limit", f"stopped after {cost}; the cap is ${limits.max_price}", "max_price")
 
     def _prepare(self) -> PreparedRequest:
         return self._services.context.prepare(
@@ -159,12 +162,13 @@ class Turn:
         result = await self._asking.ask(self._client, prepared)
         if isinstance(result, Answered):
             self._cuts = self._overflows = 0
+            self._account.answered(result.message.response.usage if result.message.response else None)
             return result
         if isinstance(result, CutShort):
-            self._finish_cut(prepared, result)
+            self._account.broke_off(result.fragment)
+        else:
+            self._account.refused()
         if await self._can_go_on(prepared, result):
-            if isinstance(result, Refused):
-                self._recorder.emit(StepEnded(self._step, None, "0"))
             return None
         raise self._failure(result.error)
 
@@ -198,26 +202,9 @@ class Turn:
         elif calls:
             await self._scheduler.run(calls)
 
-    def _finish_step(self, prepared: PreparedRequest, message: Message) -> None:
-        usage = message.response.usage if message.response else None
-        cost = None
-        if usage is not None:
-            self._usage = added(self._usage, usage) if self._usage else usage
-            cost = self._services.price(self._client.info.ref, usage)
-            self._services.context.observe(prepared.request, usage, self._client.info)
-        self._recorder.emit(StepEnded(self._step, usage, cost))
+    def _finish_step(self) -> None:
+        self._account.end()
         self._keeper.measure(self._client)
-
-    def _finish_cut(self, prepared: PreparedRequest, cut: CutShort) -> None:
-        """Account for an answer that broke off: as reported, or by an estimate, since it is paid for all the same."""
-        usage = cut.usage
-        estimated = usage is None or usage.output_total is None
-        if usage is None or estimated:
-            size = prepared.budget.used if usage is None or usage.input_total is None else usage.input_total
-            usage = replace(usage or Usage(), input_total=size, output_total=cut.written // CHARACTERS_PER_TOKEN)
-        self._usage = added(self._usage, usage) if self._usage else usage
-        cost = self._services.price(self._client.info.ref, usage)
-        self._recorder.emit(StepEnded(self._step, usage, cost, estimated=estimated))
 
     def _goes_on(self, message: Message) -> bool:
         """Whether the turn continues although the model made no call."""

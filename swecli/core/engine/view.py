@@ -25,6 +25,7 @@ from swecli.core.protocol.usage import Usage
 
 if TYPE_CHECKING:  # front-ends import this module before their first frame, and the plan brings the whole manager
     from swecli.core.context_management.compaction.plan import CompactionPlan
+    from swecli.core.engine.spending import Spending
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Totals:
     cache_read: int = 0
     cost: Decimal | None = None
     by_tool: Mapping[str, int] = field(default_factory=lambda: {})
+    estimated: bool = False
+    """Whether a part of tokens and cost is a guess, because an answer broke off before its usage was told."""
 
 
 class SessionView(Protocol):
@@ -86,6 +89,11 @@ class SessionView(Protocol):
     @property
     def cache(self) -> CacheHistory:
         """What became of the prompt cache."""
+        ...
+
+    @property
+    def spending(self) -> Spending:
+        """What was used by model and by turn. Not to be changed."""
         ...
 
     @property

@@ -136,6 +136,17 @@ class StepEnded:
 
 
 @value
+class SideAnswered:
+    """The model answered a question beside the conversation. ``purpose`` is one word; ``cost`` as in StepEnded."""
+
+    purpose: str
+    model: str
+    usage: Usage | None = None
+    cost: str | None = None
+    type: Literal["side_answered"] = field(default="side_answered", kw_only=True)
+
+
+@value
 class RetryScheduled:
     """A failed request is tried again after ``delay`` seconds; Esc cancels the wait."""
 
@@ -502,6 +513,7 @@ Body = (
     | StepStarted
     | ModelResponded
     | StepEnded
+    | SideAnswered
     | RetryScheduled
     | TurnEnded
     | ModeChanged
