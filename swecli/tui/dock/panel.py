@@ -44,7 +44,7 @@ class Grace:
         now = self._clock()
         if now >= self._until:
             return False
-        self._until = min(now + GRACE, self._shown + GRACE_LIMIT)
+        self._until = max(self._until, min(now + GRACE, self._shown + GRACE_LIMIT))
         return True
 
     def typed(self) -> None:
