@@ -106,7 +106,9 @@ async def test_command_is_shown_before_it_runs(bench: ToolBench) -> None:
 async def test_long_output_is_given_whole_and_endless_output_in_bounded_memory(bench: ToolBench) -> None:
     outcome = await bench.call("run_command", command="seq 1 100000")
     assert outcome.text.split("\n")[1:] == [str(number) for number in range(1, 100_001)]
-    assert len(outcome.blocks[0].output) < 210_000
+    (block,) = outcome.blocks
+    assert isinstance(block, TerminalBlock)
+    assert len(block.output) < 210_000
     endless = await bench.call("run_command", command="yes 'a line of output' | head -c 9000000")
     assert "bytes of output not kept …]" in endless.text
     assert len(endless.text) < 3_100_000
