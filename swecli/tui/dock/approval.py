@@ -88,14 +88,15 @@ class ApprovalPanel(DockPanel):
     def on_key(self, event: events.Key) -> None:
         if self._word.has_focus:
             return
+        decides = event.key in ("y", "a", "n", "enter", "Y", "A", "N")
+        if event.is_printable and not decides and self._grace is not None:
+            self._grace.typed()
         if event.key in self._scrolling:
             event.stop()
             event.prevent_default()
             self._scrolling[event.key](self._body)
             return
-        if event.key not in ("y", "a", "n", "enter", "Y", "A", "N"):
-            if event.is_printable and self._grace is not None:
-                self._grace.typed()
+        if not decides:
             return
         event.stop()
         event.prevent_default()
