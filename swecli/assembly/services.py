@@ -88,7 +88,14 @@ def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:
 
 def context_limits(agent: AgentSettings) -> Limits:
     """The context limits of the settings."""
-    return Limits(agent.warn, agent.compact_trigger, agent.hard_block, agent.context_budget, agent.max_output_tokens)
+    return Limits(
+        agent.warn,
+        agent.compact_trigger,
+        agent.hard_block,
+        agent.context_budget,
+        agent.max_output_tokens,
+        agent.target_tokens,
+    )
 
 
 def build_policy(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Policy:

@@ -19,6 +19,8 @@ class AgentSettings(Section):
     warn: Share = 0.80
     compact_trigger: Share = 0.95
     hard_block: Share = 0.98
+    target_tokens: Tokens | None = None
+    """Tokens of a request from which on it is compacted in any case; unset: only ``compact_trigger`` counts."""
     result_offload_threshold: Count = 4_096
     """Bytes of output of commands and servers that stay in the context; more is stored and read in parts."""
     max_steps: Count | None = None
@@ -31,6 +33,8 @@ class AgentSettings(Section):
                 "warn, compact_trigger and hard_block must rise: "
                 f"{self.warn:g}, {self.compact_trigger:g}, {self.hard_block:g} do not"
             )
+        if self.target_tokens is not None and self.target_tokens > (self.context_budget or self.target_tokens):
+            raise ValueError(f"target_tokens {self.target_tokens} is above context_budget {self.context_budget}")
         return self
 
 

@@ -20,10 +20,12 @@ class Limits:
     """Settings of the context. Thresholds are shares of the effective window; sizes are tokens.
 
     ``context_budget`` takes the place of the model's window, ``max_output_tokens`` that of its longest answer;
-    None leaves the decision to what is known of the model.
+    None leaves the decision to what is known of the model. ``target_tokens`` is a size of the request from which on
+    it is compacted although ``compact`` is not reached; None = only the share counts.
 
     Raises:
-        ValueError: thresholds out of order or range, sizes below 1; the message names the setting.
+        ValueError: thresholds out of order or range, sizes below 1, a target above the budget; the message names
+            the setting.
     """
 
     warn: float = 0.80
@@ -31,6 +33,7 @@ class Limits:
     block: float = 0.98
     context_budget: int | None = None
     max_output_tokens: int | None = None
+    target_tokens: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.warn <= self.compact <= self.block <= 1:
@@ -38,9 +41,29 @@ class Limits:
                 "context thresholds must be 0 < warn <= compact <= block <= 1, "
                 f"not warn={self.warn}, compact={self.compact}, block={self.block}"
             )
-        for name, value in (("context_budget", self.context_budget), ("max_output_tokens", self.max_output_tokens)):
+        for name in ("context_budget", "max_output_tokens", "target_tokens"):
+            value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1 token, not {value}")
+        if self.context_budget is not None and (self.target_tokens or 0) > self.context_budget:
+            raise ValueError(
+                f"target_tokens must not be above context_budget: {self.target_tokens} > {self.context_budget}"
+            )
+
+    @property
+    def max_context_tokens(self) -> int | None:
+        """``context_budget`` under another of its names."""
+        return self.context_budget
+
+    @property
+    def warning_threshold(self) -> float:
+        """``warn`` under another of its names."""
+        return self.warn
+
+    @property
+    def compaction_threshold(self) -> float:
+        """``compact`` under another of its names."""
+        return self.compact
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +96,7 @@ def level_of(upper: int, effective: int, limits: Limits) -> ContextLevel:
     """The gate's level for a request of at most ``upper`` tokens: a threshold that is just reached counts."""
     if effective <= 0 or upper >= edge(limits.block, effective):
         return "block"
-    if upper >= edge(limits.compact, effective):
+    if upper >= edge(limits.compact, effective) or (limits.target_tokens and upper >= limits.target_tokens):
         return "compact"
     return "warn" if upper >= edge(limits.warn, effective) else "ok"
 
@@ -108,3 +131,7 @@ def remaining(budget: Budget) -> int:
 def overflows(budget: Budget) -> bool:
     """Whether the request is larger than the effective window."""
     return budget.upper > budget.effective
+
+
+ContextLimits = Limits
+"""The name that programs use."""

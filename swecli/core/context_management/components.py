@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-SYSTEM = "system prompt"
-USER_INSTRUCTIONS = "user instructions"
-PROJECT_INSTRUCTIONS = "project instructions"
-MEMORY = "memory"
-SKILLS = "skills"
-TOOLS = "tool descriptions"
-USER = "user messages"
-ASSISTANT = "assistant messages"
-REASONING = "reasoning"
-CALLS = "tool calls"
-RESULTS = "tool results"
-TAIL = "tail"
+from swecli.core.protocol.budget import (
+    ASSISTANT,
+    CALLS,
+    MEMORY,
+    PROJECT_INSTRUCTIONS,
+    REASONING,
+    RESULTS,
+    SKILLS,
+    SYSTEM,
+    TAIL,
+    TOOLS,
+    USER,
+    USER_INSTRUCTIONS,
+)
+
+__all__ = (
+    "ASSISTANT",
+    "CALLS",
+    "MEMORY",
+    "PROJECT_INSTRUCTIONS",
+    "REASONING",
+    "RESULTS",
+    "SKILLS",
+    "SYSTEM",
+    "TAIL",
+    "TOOLS",
+    "USER",
+    "USER_INSTRUCTIONS",
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from swecli.core.context_management.budget import Limits, window_of
 from swecli.core.context_management.cache_watch import CacheMiss, CacheWatch, WatchedRequest
@@ -16,12 +17,18 @@ from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt_builder import BASE, Prompt, PromptBuilder, PromptSection
 from swecli.core.context_management.prompts import read_prompt, system_prompt
 from swecli.core.context_management.requests import build_request, fit_output
+from swecli.core.context_management.stats import ContextStats, Forecast, context_stats, forecast
 from swecli.core.context_management.tail import tail_text
-from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
+from swecli.core.llm.model_table import look_up_model
+from swecli.core.llm.types import ModelClient, ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Budget, Mode, ViewEntry
-from swecli.core.protocol.messages import Message
+from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.protocol.usage import Usage
+
+if TYPE_CHECKING:
+    from swecli.core.context_management.compaction.options import CompactionOptions
+    from swecli.core.context_management.history import CompactedHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,8 @@ class ContextManager:
         self._warned = False
         self._settled = 0
         self._watch = CacheWatch()
+        self._info: ModelInfo | None = None
+        self._newest: Budget | None = None
 
     async def settle(self, ledger: Ledger) -> None:
         """Count what is new in the ledger, long texts in a thread, so that measuring never holds up the event loop."""
@@ -78,6 +87,7 @@ class ContextManager:
         texts = [text for entry in new for part in entry.parts for text in texts_of(part)]
         self._settled = len(ledger.entries)
         await self.monitor.count_ahead(texts)
+        await self.monitor.keep_ratios()
 
     def prepare(
         self,
@@ -98,6 +108,7 @@ class ContextManager:
         request, budget = self._measured(messages, info, mode, todos, effort, session, None, notes)
         if budget.level != "ok":
             request, budget = self._measured(messages, info, mode, todos, effort, session, budget, notes)
+        self._newest = budget
         decision = decide(budget)
         warning = ""
         if budget.level == "ok":
@@ -119,9 +130,63 @@ class ContextManager:
         names = self._prompt(info).components
         return self._watch.observe(WatchedRequest(info.ref, request, view, at, names), usage)
 
-    def observe(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> None:
+    def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> None:
         """Take in what the provider reported for a request."""
         self.monitor.observe(request, usage, info)
+
+    # --- for programs: about any history. Without ``info`` the model of the newest measure is meant ---------
+
+    def count_tokens(self, content: str | Sequence[Message], info: ModelInfo | None = None) -> int:
+        """Tokens of a text, or of a whole request with these messages, as the model counts them."""
+        model = self._model(info)
+        if isinstance(content, str):
+            return round(self.monitor.count_tokens(content) * self.monitor.ratio(model))
+        return self.measure(content, model).used
+
+    def predict_next(self, messages: Sequence[Message], text: str = "", info: ModelInfo | None = None) -> Forecast:
+        """The size of the next request if the user said ``text`` now."""
+        said = (Message("user", (TextPart(text),), "forecast"),) if text else ()
+        return forecast(self.measure((*messages, *said), self._model(info)))
+
+    def should_compact(self, history: Sequence[Message], info: ModelInfo | None = None) -> bool:
+        """Whether a request with this history would have to be compacted first."""
+        return self.measure(history, self._model(info)).level in ("compact", "block")
+
+    def needs_compaction(self) -> bool:
+        """Whether the newest request has to be compacted."""
+        return self._newest is not None and self._newest.level in ("compact", "block")
+
+    def is_blocked(self) -> bool:
+        """Whether the newest request must not be sent."""
+        return self._newest is not None and self._newest.level == "block"
+
+    def exceeds_budget(self) -> bool:
+        """Whether the newest request is larger than the effective window."""
+        return self._newest is not None and self._newest.exceeds_budget()
+
+    def get_stats(self, history: Sequence[Message], info: ModelInfo | None = None) -> ContextStats:
+        """Figures about a history."""
+        return context_stats(self.measure(history, self._model(info)), len(history))
+
+    async def compact(
+        self, history: Sequence[Message], client: ModelClient, options: CompactionOptions | None = None, focus: str = ""
+    ) -> CompactedHistory:
+        """A shorter history, or the same one and why it could not be shortened."""
+        from swecli.core.context_management.history import compact_history
+
+        return await compact_history(self, history, client, options, focus)
+
+    @staticmethod
+    def get_context_limit(provider: str, model: str) -> int:
+        """Context window of a model in tokens by the catalogue; for an unknown model a cautious guess."""
+        return window_of(look_up_model(provider, model), Limits()).total
+
+    def _model(self, info: ModelInfo | None) -> ModelInfo:
+        if info is not None:
+            return info
+        if self._info is None:
+            raise ValueError("nothing was measured yet: say which model is meant")
+        return self._info
 
     def _measured(
         self,
@@ -146,7 +211,9 @@ class ContextManager:
             tail=tail_text(mode=mode, todos=todos, budget=known, notes=notes),
             effort=effort,
         )
-        return request, self.monitor.measure(request, self.limits, info, prompt.components)
+        budget = self.monitor.measure(request, self.limits, info, prompt.components)
+        self._info = info
+        return request, budget
 
     def _prompt(self, info: ModelInfo) -> Prompt:
         """Built once per model: equal bytes for the whole session, unless the window turns out to be of another

@@ -9,6 +9,7 @@ from swecli.core.context_management.budget import Limits, level_of, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
 from swecli.core.context_management.components import SYSTEM, TAIL, TOOLS
 from swecli.core.context_management.message_size import MessageSize, SizeCache
+from swecli.core.context_management.state_figures import CountedState, UsageStats, state_breakdown
 from swecli.core.context_management.tokens import CountsAhead, CountsTokens
 from swecli.core.llm.types import ModelInfo, ModelRequest
 from swecli.core.protocol.events import Budget, Component
@@ -49,6 +50,29 @@ class TokenMonitor:
     def count_message_tokens(self, message: Message) -> int:
         """Estimated tokens of a message with its calls and results, in the counter's own unit."""
         return self._sizes.message(message).total
+
+    def update_context_state(self, state: CountedState) -> None:
+        """Count what has no count yet, and add up the state's total."""
+        for message in state.messages:
+            if message.tokens == 0:
+                message.tokens = sum(self.count_tokens(text) for text in message.texts())
+        for part in (state.codebase_summary, state.current_task):
+            if part is not None and part.tokens == 0:
+                part.tokens = sum(self.count_tokens(text) for text in part.texts())
+        state.total_tokens = sum(state_breakdown(state).values())
+
+    def get_usage_stats(self, state: CountedState) -> UsageStats:
+        """The state in figures; ``usage_percent`` is 0 to 100 and above when it overflows."""
+        return {
+            "total_tokens": state.total_tokens,
+            "limit": state.context_limit,
+            "usage_percent": 100 * state.total_tokens / state.context_limit,
+            "available_tokens": state.get_available_tokens(),
+            "needs_compaction": state.needs_compaction(),
+            "message_count": len(state.messages),
+            "compaction_count": state.compaction_count,
+            "breakdown": state_breakdown(state),
+        }
 
     async def count_ahead(self, texts: Iterable[str]) -> None:
         """Count texts that come into the conversation now, without a pause of the event loop."""

@@ -47,7 +47,7 @@ class StepAccount:
         if self._open is not None:
             step, prepared, info = self._open
             if self._reported is not None:
-                self._services.context.observe(prepared.request, self._reported, info)
+                self._services.context.update_usage(prepared.request, self._reported, info)
             self._emit(step, info, self._reported)
 
     def refused(self) -> None:

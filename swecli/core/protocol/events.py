@@ -15,6 +15,9 @@ from dataclasses import field
 from typing import Any, Literal
 
 from swecli.core.protocol.blocks import DisplayBlock, Todo
+from swecli.core.protocol.budget import Budget as Budget
+from swecli.core.protocol.budget import Component as Component
+from swecli.core.protocol.budget import ContextLevel as ContextLevel
 from swecli.core.protocol.messages import ImagePart, Origin, Part, Stop
 from swecli.core.protocol.usage import Usage
 from swecli.core.protocol.value import value
@@ -28,7 +31,6 @@ ItemKind = Literal["user", "text", "reasoning", "tool", "opaque", "compaction", 
 """``opaque`` items are provider data that nobody needs to see; they are kept for the next request."""
 ItemStatus = Literal["ok", "error", "rejected", "interrupted"]
 TurnOutcome = Literal["done", "interrupted", "blocked", "limit", "error"]
-ContextLevel = Literal["ok", "warn", "compact", "block"]
 NoticeLevel = Literal["info", "warning", "error"]
 
 # --- turns -------------------------------------------------------------------------------------------------
@@ -55,40 +57,6 @@ class TurnStarted:
 
     item: str
     type: Literal["turn_started"] = field(default="turn_started", kw_only=True)
-
-
-@value
-class Component:
-    """One component of the context budget. ``limit`` is its own budget in tokens, where it has one."""
-
-    name: str
-    tokens: int
-    limit: int | None = None
-
-
-@value
-class Budget:
-    """Measure of one request by component, in tokens, against the effective window.
-
-    ``effective`` = window - reserved output. ``upper`` is the upper edge of the estimate, which the gate
-    uses. ``source`` says whether the total is anchored on reported usage or estimated, ``window_source``
-    where the window size is known from.
-    """
-
-    components: tuple[Component, ...]
-    used: int
-    upper: int
-    effective: int
-    window: int
-    reserve: int
-    level: ContextLevel
-    source: Literal["measured", "estimated", "unknown"] = "estimated"
-    window_source: str = ""
-
-    @property
-    def share(self) -> float:
-        """Used share of the effective window, 0..1 and above when it overflows."""
-        return self.used / self.effective if self.effective > 0 else 1.0
 
 
 @value

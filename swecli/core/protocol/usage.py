@@ -25,6 +25,21 @@ class Usage:
     """US dollars, only where the provider reported it."""
 
     @property
+    def prompt(self) -> int:
+        """Tokens of the prompt; 0 where the provider did not say."""
+        return self.input_total or 0
+
+    @property
+    def completion(self) -> int:
+        """Tokens of the answer; 0 where the provider did not say."""
+        return self.output_total or 0
+
+    @property
+    def total(self) -> int:
+        """Tokens of both."""
+        return self.prompt + self.completion
+
+    @property
     def cache_share(self) -> float | None:
         """Share of the prompt that was served from the provider's cache, 0..1; None when unknown."""
         if self.cache_read is None or not self.input_total:

@@ -1,0 +1,347 @@
+"""swecli as a library: a conversation with an agent in a few lines, over the same engine as the program.
+
+options = AgentOptions(model="qwen2.5-32b", base_url="http://127.0.0.1:1234/v1", context=ContextConfig(
+    max_context_tokens=32_000, target_tokens=28_000, strategy="truncation"))
+async with Client(options) as client:
+    await client.query("What does this project do?")
+    async for block in client.receive_messages():
+        print(block)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+from swecli.core.context_management.budget import Limits
+from swecli.core.context_management.compaction.options import (
+    CompactContext,
+    CompactDecision,
+    CompactionOptions,
+    CompactResult,
+    ImportanceStrategy,
+    PreCompact,
+    StrategyName,
+    SummarizationStrategy,
+    TruncationStrategy,
+)
+from swecli.core.context_management.context_manager import ContextManager, PromptTexts
+from swecli.core.context_management.monitor import TokenMonitor
+from swecli.core.context_management.stats import ContextStats, context_stats
+from swecli.core.context_management.token_counter import TokenCounter
+from swecli.core.context_management.tokens import CountsTokens
+from swecli.core.engine.services import ModelUnavailable, Services, Workspace
+from swecli.core.engine.session import Session
+from swecli.core.llm.types import ModelClient
+from swecli.core.models.context_models import ContextState, context_state
+from swecli.core.permissions.decide import decide
+from swecli.core.permissions.types import Policy
+from swecli.core.protocol.commands import Compact, Interrupt, ReplyPermission, Submit
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    CompactionFailed,
+    Event,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemStarted,
+    Mode,
+    ModelResponded,
+    PermissionRequested,
+    TurnEnded,
+)
+from swecli.core.protocol.messages import Message, Part, ToolCallPart
+from swecli.core.tools.base import AnyTool
+from swecli.core.tools.registry import ToolRegistry
+from swecli.core.workspace.environment import scrubbed_environment
+
+__all__ = (
+    "AgentError",
+    "AgentOptions",
+    "Client",
+    "CompactContext",
+    "CompactDecision",
+    "CompactResult",
+    "ContextConfig",
+    "ContextManager",
+    "ContextStats",
+    "ImportanceStrategy",
+    "SummarizationStrategy",
+    "TokenCounter",
+    "TruncationStrategy",
+)
+
+SERVER = "server"
+"""Name of the provider at ``base_url``."""
+
+Approve = Callable[[PermissionRequested], Awaitable[bool]]
+"""Answers a call that needs consent."""
+
+
+class AgentError(Exception):
+    """A turn could not be brought to its end; the message says why. What was said until then is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextConfig:
+    """How the context is kept within its window.
+
+    ``max_context_tokens`` takes the place of the model's window; ``target_tokens`` is a size from which on the
+    conversation is compacted; None leaves both to what is known of the model. Options of strategies that are not
+    chosen have no effect. ``token_counter`` counts instead of the estimate.
+    """
+
+    max_context_tokens: int | None = None
+    target_tokens: int | None = None
+    strategy: StrategyName = "chain"
+    truncation_options: TruncationStrategy | None = None
+    importance_options: ImportanceStrategy | None = None
+    summarization_options: SummarizationStrategy | None = None
+    token_counter: CountsTokens | None = None
+    on_pre_compact: PreCompact | None = None
+    auto: bool = True
+    """False: nothing is compacted unless it is asked for."""
+
+    def limits(self) -> Limits:
+        """The thresholds.
+
+        Raises:
+            ValueError: sizes that contradict each other; the message names them.
+        """
+        return Limits(context_budget=self.max_context_tokens, target_tokens=self.target_tokens)
+
+    def compaction(self) -> CompactionOptions:
+        """The options of the compactor."""
+        return CompactionOptions(
+            strategy=self.strategy,
+            auto=self.auto,
+            truncation=self.truncation_options or TruncationStrategy(),
+            importance=self.importance_options or ImportanceStrategy(),
+            summarization=self.summarization_options,
+            on_pre_compact=self.on_pre_compact,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AgentOptions:
+    """``model`` is ``provider/name``, or a name alone for a server at ``base_url``; ``model_client`` takes the place
+    of both. Without ``approve`` every call that needs consent is refused."""
+
+    model: str = ""
+    base_url: str = ""
+    model_client: ModelClient | None = None
+    system_prompt: str | None = None
+    tools: Sequence[AnyTool] = ()
+    cwd: Path = field(default_factory=Path.cwd)
+    mode: Mode = "default"
+    approve: Approve | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    """Where keys are looked for; commands get it without secrets."""
+    context: ContextConfig | None = None
+
+
+class Client:
+    """One conversation. Use it as an asynchronous context manager; ``query`` starts a turn, ``receive_messages``
+    gives what the agent says and does until the turn's end."""
+
+    def __init__(self, options: AgentOptions) -> None:
+        self.options = options
+        config = options.context or ContextConfig()
+        registry = ToolRegistry(options.tools)
+        texts = PromptTexts(base=options.system_prompt, headless=options.approve is None)
+        self.context_manager = ContextManager(
+            registry.schemas(), texts, config.limits(), TokenMonitor(config.token_counter)
+        )
+        self._services = Services(
+            workspace=Workspace(options.cwd, (options.cwd,), scrubbed_environment(options.environment)),
+            tools=registry,
+            context=self.context_manager,
+            make_client=self._make_client,
+            decide=decide,
+            policy=Policy(mode=options.mode),
+            compaction=config.compaction(),
+        )
+        self._session: Session | None = None
+        self._events: AsyncIterator[Event] | None = None
+        self._created: dict[str, float] = {}
+        self._compactions: list[float] = []
+
+    async def __aenter__(self) -> Self:
+        """Connect.
+
+        Raises:
+            AgentError: there is no such model, or no key for it.
+        """
+        try:
+            client = self._make_client(self.options.model)
+        except ModelUnavailable as error:
+            raise AgentError(str(error)) from error
+
+        def connected(_model: str) -> ModelClient:
+            return client
+
+        services = replace(self._services, make_client=connected)
+        self._session = Session(uuid4().hex[:12], services, _PassingLog)
+        self._events = self._session.subscribe()
+        self._session.start(client.info.ref, "")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    @property
+    def history(self) -> tuple[Message, ...]:
+        """The conversation as the model sees it: shorter after a compaction."""
+        return tuple(self._open().view.messages)
+
+    @property
+    def stats(self) -> ContextStats:
+        """How full the context is.
+
+        Raises:
+            AgentError: nothing was measured yet.
+        """
+        view = self._open().view
+        if view.budget is None:
+            raise AgentError("nothing was measured yet")
+        oldest = min(
+            (self._created[message.id] for message in view.messages if message.id in self._created), default=None
+        )
+        age = max(0.0, self._services.clock() - oldest) if oldest is not None else None
+        return context_stats(view.budget, len(view.messages), age)
+
+    @property
+    def state(self) -> ContextState:
+        """The context as a document."""
+        view = self._open().view
+        return context_state(
+            view.messages,
+            view.budget,
+            session_id=view.session_id,
+            working_dir=str(view.cwd),
+            created=self._created,
+            compactions=self._compactions,
+        )
+
+    async def query(self, prompt: str) -> None:
+        """Say something to the agent; it begins to work at once."""
+        self._open().send(Submit(prompt))
+
+    async def receive_messages(self) -> AsyncIterator[Part]:
+        """Texts, reasoning, tool calls and results of the running turn, each when it is complete.
+
+        Raises:
+            AgentError: the turn was blocked or failed.
+        """
+        users: set[str] = set()
+        calls: set[str] = set()
+        async with aclosing(self._followed()) as events:
+            async for event in events:
+                if isinstance(event.body, TurnEnded):
+                    if event.body.outcome in ("blocked", "error"):
+                        raise AgentError(event.body.reason)
+                    return
+                for part in await self._shown(event, users, calls):
+                    yield part
+
+    async def _shown(self, event: Event, users: set[str], calls: set[str]) -> tuple[Part, ...]:
+        """What an event says that the agent said or did. ``users`` and ``calls`` are the items of the user and the
+        tool calls so far."""
+        match event.body:
+            case ItemStarted(item=item, kind="user"):
+                users.add(item)
+            case ItemCompleted(item=item, parts=parts) if item not in users:
+                return parts
+            case ItemCheckpointed(item=item, part=ToolCallPart() as call) if item not in calls:
+                calls.add(item)
+                return (call,)
+            case PermissionRequested() as request:
+                allowed = self.options.approve is not None and await self.options.approve(request)
+                self._open().send(ReplyPermission(request.request, "once" if allowed else "reject", by="headless"))
+            case _:
+                pass
+        return ()
+
+    def interrupt(self) -> None:
+        """Stop the running turn; what was said so far is kept."""
+        self._open().send(Interrupt())
+
+    async def compact(self, focus: str = "") -> CompactionCompleted | None:
+        """Compact now; None when there was nothing to gain. ``focus`` is what a summary should pay attention to.
+
+        Raises:
+            AgentError: a turn is running.
+        """
+        session = self._open()
+        if session.view.busy:
+            raise AgentError("a turn is running; compact when it has ended")
+        session.send(Compact(focus))
+        async with aclosing(self._followed()) as events:
+            async for event in events:
+                if isinstance(event.body, CompactionCompleted):
+                    return event.body
+                if isinstance(event.body, CompactionFailed):
+                    return None
+        return None
+
+    async def _followed(self) -> AsyncGenerator[Event, None]:
+        """The session's events, with what the figures need kept of them."""
+        self._open()
+        assert self._events is not None
+        async for event in self._events:
+            match event.body:
+                case ItemCompleted(item=item):
+                    self._created.setdefault(item, event.ts)
+                case ModelResponded(message=message):
+                    self._created.setdefault(message, event.ts)
+                case CompactionCompleted():
+                    self._compactions.append(event.ts)
+                case _:
+                    pass
+            yield event
+
+    def _open(self) -> Session:
+        if self._session is None:
+            raise AgentError("the client is not connected: use it in an `async with` block")
+        return self._session
+
+    def _make_client(self, model: str) -> ModelClient:
+        if self.options.model_client is not None:
+            return self.options.model_client
+        from swecli.core.llm.client import HttpModelClient
+        from swecli.core.llm.providers import ProviderConfig, ProviderSetupError, resolve
+
+        custom: list[ProviderConfig] = []
+        reference = model
+        if self.options.base_url:
+            custom.append(ProviderConfig(SERVER, "", self.options.base_url, local=True))
+            reference = f"{SERVER}/{model}"
+        try:
+            return HttpModelClient(resolve(reference, self.options.environment, custom))
+        except ProviderSetupError as error:
+            raise ModelUnavailable(str(error)) from error
+
+
+class _PassingLog:
+    """Publishes events and stores nothing."""
+
+    def __init__(self, publish: Callable[[Sequence[Event]], None]) -> None:
+        self._publish = publish
+
+    def append(self, event: Event) -> None:
+        asyncio.get_running_loop().call_soon(self._publish, (event,))
+
+    async def barrier(self) -> None:
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        await asyncio.sleep(0)

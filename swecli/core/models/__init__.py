@@ -1,0 +1,1 @@
+"""The context as a document: what programs, exports and logs read and write as JSON."""

@@ -1,0 +1,99 @@
+"""What fills the context window: one measure of one request, by component."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from swecli.core.protocol.value import value
+
+ContextLevel = Literal["ok", "warn", "compact", "block"]
+
+SYSTEM: Final = "system prompt"
+USER_INSTRUCTIONS: Final = "user instructions"
+PROJECT_INSTRUCTIONS: Final = "project instructions"
+MEMORY: Final = "memory"
+SKILLS: Final = "skills"
+TOOLS: Final = "tool descriptions"
+USER: Final = "user messages"
+ASSISTANT: Final = "assistant messages"
+REASONING: Final = "reasoning"
+CALLS: Final = "tool calls"
+RESULTS: Final = "tool results"
+TAIL: Final = "tail"
+
+
+@value
+class Component:
+    """One component of the context budget. ``limit`` is its own budget in tokens, where it has one."""
+
+    name: str
+    tokens: int
+    limit: int | None = None
+
+
+@value
+class Budget:
+    """Measure of one request by component, in tokens, against the effective window.
+
+    ``effective`` = window - reserved output. ``upper`` is the upper edge of the estimate, which the gate
+    uses. ``source`` says whether the total is anchored on reported usage or estimated, ``window_source``
+    where the window size is known from.
+    """
+
+    components: tuple[Component, ...]
+    used: int
+    upper: int
+    effective: int
+    window: int
+    reserve: int
+    level: ContextLevel
+    source: Literal["measured", "estimated", "unknown"] = "estimated"
+    window_source: str = ""
+
+    @property
+    def share(self) -> float:
+        """Used share of the effective window, 0..1 and above when it overflows."""
+        return self.used / self.effective if self.effective > 0 else 1.0
+
+    @property
+    def system_prompt(self) -> int:
+        """Tokens of the system prompt with all instructions and memories in it."""
+        return self._sum(SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY)
+
+    @property
+    def skill_prompts(self) -> int:
+        """Tokens of active skills."""
+        return self._sum(SKILLS)
+
+    @property
+    def tool_descriptions(self) -> int:
+        """Tokens of the tools as the model is told of them."""
+        return self._sum(TOOLS)
+
+    @property
+    def conversation(self) -> int:
+        """Tokens of everything else: messages, calls and results, and what is told after them."""
+        return self.used - self.system_prompt - self.skill_prompts - self.tool_descriptions
+
+    def effective_window(self) -> int:
+        """Tokens that a request may have: the window without what is reserved for the answer."""
+        return self.effective
+
+    def used_tokens(self) -> int:
+        """Tokens of the request, all components together."""
+        return self.used
+
+    def remaining_tokens(self) -> int:
+        """Tokens that are left of the effective window; below 0 when the request overflows."""
+        return self.effective - self.used
+
+    def used_percentage(self) -> float:
+        """Used share of the effective window, 0 to 100 and above when it overflows."""
+        return 100 * self.share
+
+    def exceeds_budget(self) -> bool:
+        """Whether the request is larger than the effective window."""
+        return self.used > self.effective
+
+    def _sum(self, *names: str) -> int:
+        return sum(component.tokens for component in self.components if component.name in names)

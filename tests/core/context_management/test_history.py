@@ -1,0 +1,157 @@
+"""The context manager for programs: questions about any history, and compaction without a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swecli.core.context_management.budget import Limits, level_of
+from swecli.core.context_management.compaction.options import CompactionOptions, TruncationStrategy
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.history_ledger import ledger_of
+from swecli.core.context_management.projection import project
+from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.usage import Usage
+from tests.core.context_management.test_projection import check_valid
+from tests.core.engine.support import bench, call
+
+INFO = ModelInfo("test", "model", 20_000, 2_000)
+SUMMARY = "## Goal\\nRead the files.\\n## Done\\nRead many of them and found nothing."
+
+
+def history(steps: int, size: int = 300) -> tuple[Message, ...]:
+    messages = [Message("user", (TextPart("Read the files; never touch config.py."),), "u0")]
+    for step in range(steps):
+        part = ToolCallPart(f"c{step}", "read_file", f'{{"path": "f{step}.py"}}')
+        messages.append(Message("assistant", (TextPart("Next."), part), f"a{step}"))
+        text = f"file {step}\n" + "some words of it\n" * size
+        messages.append(Message("tool", (ToolResultPart(f"c{step}", "read_file", text),), f"a{step}.results"))
+    return tuple(messages)
+
+
+def client(script: str = f'window = 20000\nmax_output = 2000\n[[step]]\ntext = "{SUMMARY}"') -> ScriptedModel:
+    return ScriptedModel(parse_script(script))
+
+
+def test_questions_about_a_history() -> None:
+    context = ContextManager(())
+    with pytest.raises(ValueError, match="which model"):
+        context.count_tokens("x")
+    short, long = history(1), history(20)
+    assert context.should_compact(long, INFO)
+    assert not context.should_compact(short)
+    assert context.count_tokens(long) > context.count_tokens(short) > context.count_tokens("one word")
+    stats = context.get_stats(short)
+    assert (stats.message_count, stats.max_tokens) == (3, 18_000)
+    assert stats.current_usage == context.count_tokens(short)
+    assert not context.needs_compaction()
+    context.prepare(long, info=INFO)
+    assert context.needs_compaction()
+    assert context.is_blocked()
+    assert context.exceeds_budget()
+    context.prepare(short, info=INFO)
+    assert not context.needs_compaction()
+    assert not context.is_blocked()
+    assert not context.exceeds_budget()
+
+
+def test_the_forecast_of_what_is_being_typed() -> None:
+    context = ContextManager(())
+    now = context.predict_next(history(2), info=INFO)
+    assert not now.measured
+    assert now.low < now.tokens < now.high
+    request = context.prepare(history(2), info=INFO).request
+    context.update_usage(request, Usage(input_total=3_000, output_total=10), INFO)
+    anchored = context.predict_next(history(2))
+    assert anchored.measured
+    assert anchored.tokens == 3_000
+    more = context.predict_next(history(2), "word " * 500)
+    assert more.tokens == pytest.approx(3_500, rel=0.1)
+    assert more.level == "ok"
+
+
+async def test_a_history_is_compacted_by_each_strategy() -> None:
+    long = history(20)
+    for options in (
+        None,
+        CompactionOptions(strategy="truncation", truncation=TruncationStrategy(keep_recent=4)),
+        CompactionOptions(strategy="summarization"),
+    ):
+        context = ContextManager(())
+        done = await context.compact(long, client(), options)
+        assert done.result is not None
+        assert done.result.after_tokens < 0.5 * done.result.before_tokens
+        assert done.result.removed_messages == len(long) - len(done.messages)
+        check_valid(done.messages)
+        assert "never touch config.py" in "\n".join(message.text for message in done.messages)
+        assert context.count_tokens(done.messages, INFO) == pytest.approx(done.result.after_tokens, abs=3)
+
+
+async def test_a_compacted_history_can_be_compacted_again() -> None:
+    context = ContextManager(())
+    first = await context.compact(history(20), client())
+    more = tuple(
+        Message(message.role, message.parts, f"x{message.id}") if message.id != "u0" else message
+        for message in history(20)[1:]
+    )
+    second = await context.compact((*first.messages, *more), client())
+    assert second.result is not None
+    check_valid(second.messages)
+    assert "never touch config.py" in "\n".join(message.text for message in second.messages)
+
+
+async def test_what_can_not_be_shortened_stays_and_the_reason_is_told() -> None:
+    short = history(0)
+    done = await ContextManager(()).compact(short, client())
+    assert (done.messages, done.result) == (short, None)
+    assert done.reason
+
+
+PARTS = st.lists(st.tuples(st.sampled_from(["user", "text", "call", "orphan"]), st.text(max_size=20)), max_size=20)
+
+
+@settings(deadline=None, max_examples=60)
+@given(PARTS)
+def test_a_ledger_over_any_history_projects_to_a_valid_one(parts: list[tuple[str, str]]) -> None:
+    messages: list[Message] = []
+    for number, (kind, text) in enumerate(parts):
+        name = f"m{number}"
+        if kind == "user":
+            messages.append(Message("user", (TextPart(text),), name))
+        elif kind == "text":
+            messages.append(Message("assistant", (TextPart(text),), name))
+        elif kind == "call":
+            messages.append(Message("assistant", (ToolCallPart(name, "read_file", text),), name))
+            messages.append(Message("tool", (ToolResultPart(name, "read_file", text),), f"{name}.results"))
+        else:
+            messages.append(Message("tool", (ToolResultPart("nowhere", "read_file", text),), name))
+    projected = project(ledger_of(messages))
+    check_valid(projected)
+    assert project(ledger_of(projected)) == projected
+
+
+async def test_the_ledger_of_a_sessions_messages_projects_to_the_same(tmp_path: Path) -> None:
+    script = f'[[step]]\ntext = "I look."\ncall = [{call("read_file", "a")}]\n[[step]]\ntext = "Done."'
+    async with bench(script, tmp_path) as b:
+        await b.say("Look.")
+        messages = tuple(b.session.view.messages)
+    again = project(ledger_of(messages))
+    assert [(message.role, message.parts) for message in again] == [(m.role, m.parts) for m in messages]
+
+
+def test_an_absolute_size_is_a_trigger_too() -> None:
+    limits = Limits(target_tokens=5_000)
+    assert level_of(4_999, 18_000, limits) == "ok"
+    assert level_of(5_000, 18_000, limits) == "compact"
+    assert level_of(17_900, 18_000, limits) == "block"
+    assert level_of(17_200, 18_000, Limits(target_tokens=17_900)) == "compact"
+    with pytest.raises(ValueError, match="target_tokens must be at least 1"):
+        Limits(target_tokens=0)
+    with pytest.raises(ValueError, match="not be above context_budget"):
+        Limits(context_budget=100, target_tokens=101)

@@ -1,0 +1,177 @@
+"""The context as a document, and its figures."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pydantic import ValidationError
+
+from swecli.core.context_management.budget import Limits
+from swecli.core.context_management.compaction.options import CompactResult
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.monitor import TokenMonitor
+from swecli.core.context_management.tokens import CharCounter
+from swecli.core.models.context_models import (
+    CodebaseSummary,
+    CompactionResult,
+    ContextBudget,
+    ContextLimits,
+    ContextState,
+    ContextStats,
+    Message,
+    TaskContext,
+    TokenUsage,
+    context_state,
+    message_document,
+)
+from swecli.core.protocol import messages as protocol
+from swecli.core.protocol.events import Budget, Component
+from swecli.core.protocol.usage import Usage
+
+
+def state(**changes: object) -> ContextState:
+    return ContextState.model_validate({"session_id": "s1", "working_dir": "/work", **changes})
+
+
+def test_a_fresh_state_has_the_usual_limits() -> None:
+    fresh = state()
+    assert (fresh.context_limit, fresh.compaction_threshold) == (256_000, 0.95)
+    assert (fresh.total_tokens, fresh.compaction_count, fresh.last_compacted) == (0, 0, None)
+    assert fresh.get_available_tokens() == 256_000
+    assert not fresh.needs_compaction()
+    assert fresh.estimate_tokens("hello world") == 2
+    assert datetime.now(UTC) - fresh.started_at < timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(("tokens", "needed"), [(949, False), (950, True), (1_200, True)])
+def test_the_threshold_is_reached_at_its_edge(tokens: int, needed: bool) -> None:
+    full = state(context_limit=1_000, total_tokens=tokens)
+    assert full.needs_compaction() is needed
+    assert full.get_available_tokens() == 1_000 - tokens
+
+
+def test_the_monitor_counts_each_message_once_and_adds_up() -> None:
+    monitor = TokenMonitor(CharCounter(1))
+    context = state(
+        context_limit=1_000,
+        messages=[
+            Message(role="user", content="x" * 100),
+            Message(role="assistant", content="y" * 50, tool_calls=[{"id": "1", "name": "read", "arguments": "{}"}]),
+            Message(role="tool", tool_results=[{"id": "1", "text": "z" * 30}]),
+            Message(role="user", content="counted", tokens=7),
+        ],
+        codebase_summary=CodebaseSummary(summary="s" * 200, key_files=["a.py"], patterns={"auth": "src/auth.py"}),
+        current_task=TaskContext(task_description="t" * 20),
+    )
+    monitor.update_context_state(context)
+    counts = [message.tokens for message in context.messages]
+    assert counts[0] == 100
+    assert counts[1] > 50 + len('{"id": "1"')
+    assert counts[2] > 30
+    assert counts[3] == 7
+    stats = monitor.get_usage_stats(context)
+    assert stats["breakdown"] == {
+        "messages": sum(counts),
+        "codebase_summary": context.codebase_summary.tokens if context.codebase_summary else 0,
+        "current_task": 20,
+    }
+    assert stats["total_tokens"] == context.total_tokens == sum(stats["breakdown"].values())
+    assert stats["usage_percent"] == pytest.approx(context.total_tokens / 10)
+    assert stats["available_tokens"] == 1_000 - context.total_tokens
+    assert (stats["limit"], stats["message_count"], stats["compaction_count"]) == (1_000, 4, 0)
+    assert stats["needs_compaction"] is False
+    monitor.update_context_state(context)
+    assert [message.tokens for message in context.messages] == counts
+
+
+def test_documents_survive_json_and_refuse_what_they_do_not_know() -> None:
+    context = state(messages=[Message(role="system", content="rules")], current_task=TaskContext(task_description="t"))
+    assert ContextState.model_validate_json(context.model_dump_json()) == context
+    with pytest.raises(ValidationError):
+        state(context_limit=0)
+    with pytest.raises(ValidationError):
+        state(unknown=1)
+    with pytest.raises(ValidationError):
+        Message.model_validate({"role": "robot"})
+
+
+def test_a_message_of_a_session_becomes_a_document() -> None:
+    message = protocol.Message(
+        "assistant",
+        (
+            protocol.ReasoningPart("why"),
+            protocol.TextPart("I look."),
+            protocol.ToolCallPart("c1", "read_file", '{"path": 1'),
+        ),
+        "m1",
+    )
+    document = message_document(message, datetime(2026, 1, 1, tzinfo=UTC))
+    assert (document.role, document.content, document.reasoning) == ("assistant", "I look.", "why")
+    assert document.tool_calls == [{"id": "c1", "name": "read_file", "arguments": '{"path": 1'}]
+    assert document.tool_results is None
+
+
+def test_the_state_of_a_session() -> None:
+    budget = Budget((Component("system prompt", 10),), 50, 60, 900, 1_000, 100, "ok")
+    messages = [
+        protocol.Message("user", (protocol.TextPart("hi"),), "u1"),
+        protocol.Message("assistant", (protocol.ToolCallPart("c", "read_file", "{}"),), "m2"),
+        protocol.Message("tool", (protocol.ToolResultPart("c", "read_file", "text"),), "m2.results"),
+    ]
+    made = context_state(
+        messages,
+        budget,
+        session_id="s",
+        working_dir="/w",
+        created={"u1": 100.0, "m2": 160.0},
+        compactions=(170.0, 180.0),
+    )
+    assert [message.timestamp.timestamp() for message in made.messages] == [100, 160, 160]
+    assert (made.total_tokens, made.context_limit, made.compaction_count) == (50, 900, 2)
+    assert made.last_compacted == datetime.fromtimestamp(180, UTC)
+    assert made.started_at == datetime.fromtimestamp(100, UTC)
+    empty = context_state([], None, session_id="s", working_dir="/w", created={})
+    assert (empty.messages, empty.total_tokens, empty.context_limit) == ([], 0, 256_000)
+
+
+def test_one_class_for_each_thing_however_it_is_called() -> None:
+    assert TokenUsage is Usage
+    assert ContextBudget is Budget
+    assert ContextLimits is Limits
+    assert CompactionResult is CompactResult
+    usage = TokenUsage(input_total=100, output_total=20)
+    assert (usage.prompt, usage.completion, usage.total) == (100, 20, 120)
+    assert (TokenUsage().prompt, TokenUsage().total) == (0, 0)
+    limits = ContextLimits(context_budget=9_000)
+    assert (limits.max_context_tokens, limits.max_output_tokens) == (9_000, None)
+    assert (limits.warning_threshold, limits.compaction_threshold) == (0.80, 0.95)
+    result = CompactionResult(100, 40, 30, 10, ("summary",), "short")
+    assert (result.removed_messages, result.saved_tokens, result.summary) == (20, 60, "short")
+    assert ContextStats(1, 2, 50.0, 3).oldest_message_age is None
+
+
+def test_the_budget_by_component() -> None:
+    components = (
+        Component("system prompt", 1_000),
+        Component("project instructions", 500),
+        Component("memory", 100),
+        Component("skills", 50),
+        Component("tool descriptions", 2_000),
+        Component("user messages", 300),
+        Component("tool results", 700),
+    )
+    budget = ContextBudget(components, 4_650, 5_000, 8_000, 10_000, 2_000, "ok")
+    assert (budget.system_prompt, budget.skill_prompts, budget.tool_descriptions) == (1_600, 50, 2_000)
+    assert budget.conversation == 1_000
+    assert (budget.effective_window(), budget.used_tokens(), budget.remaining_tokens()) == (8_000, 4_650, 3_350)
+    assert budget.used_percentage() == pytest.approx(58.125)
+    assert not budget.exceeds_budget()
+    full = ContextBudget((), 9_000, 9_000, 8_000, 10_000, 2_000, "block")
+    assert full.exceeds_budget()
+    assert full.remaining_tokens() == -1_000
+
+
+def test_limits_of_models_come_from_the_catalogue() -> None:
+    assert ContextManager.get_context_limit("openai", "gpt-4o") == 128_000
+    assert ContextManager.get_context_limit("nobody", "nothing") == 32_000
