@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from swecli.core.context_management.compaction.options import CompactionOptions
     from swecli.core.context_management.history import CompactedHistory
 
+EXACT_FROM = 0.5
+"""Share of the effective window from which on exact counts are worth the memory of the vocabulary. Below it the
+estimate, anchored on what the provider reports, is as good as needed: nothing is decided there."""
+
 
 @dataclass(frozen=True, slots=True)
 class PromptTexts:
@@ -86,7 +90,8 @@ class ContextManager:
         new = islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled))
         texts = [text for entry in new for part in entry.parts for text in texts_of(part)]
         self._settled = len(ledger.entries)
-        await self.monitor.count_ahead(texts)
+        near = self._newest is not None and self._newest.share >= EXACT_FROM
+        await self.monitor.count_ahead(texts, exact=near)
         await self.monitor.keep_ratios()
 
     def prepare(

@@ -75,10 +75,11 @@ class HybridCounter:
         self._remember(text, tokens)
         return tokens
 
-    async def count_ahead(self, texts: Iterable[str]) -> None:
-        """Count long texts in a thread, so that ``count`` knows them; loads the vocabulary if need be, without
-        waiting for it."""
-        self.warm_up()
+    async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
+        """Count long texts in a thread, so that ``count`` knows them. ``exact`` loads the vocabulary if need be,
+        without waiting for it; it takes about 75 MB, so it is for when precision matters."""
+        if exact:
+            self.warm_up()
         tokenizer = self._tokenizer
         wanted = [text for text in texts if len(text) > INLINE_CHARS and self._remembered(text) is None]
         if not wanted:

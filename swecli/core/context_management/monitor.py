@@ -74,10 +74,10 @@ class TokenMonitor:
             "breakdown": state_breakdown(state),
         }
 
-    async def count_ahead(self, texts: Iterable[str]) -> None:
+    async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
         """Count texts that come into the conversation now, without a pause of the event loop."""
         if isinstance(self.counter, CountsAhead):
-            await self.counter.count_ahead(texts)
+            await self.counter.count_ahead(texts, exact=exact)
 
     def ratio(self, info: ModelInfo) -> float:
         """Tokens of this model per token of the counter, as far as it is known."""

@@ -46,10 +46,10 @@ class TokenCounter:
         """Tokens of a text."""
         return self._counter.count(text)
 
-    async def count_ahead(self, texts: Iterable[str]) -> None:
+    async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
         """Count long texts in a thread, so that ``count`` need not stop for them later."""
         if isinstance(self._counter, HybridCounter):
-            await self._counter.count_ahead(texts)
+            await self._counter.count_ahead(texts, exact=exact)
 
     def load(self) -> bool:
         """Wait until the vocabulary is loaded; whether counts are exact now. Not for the event loop."""

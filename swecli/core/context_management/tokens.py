@@ -28,8 +28,8 @@ class CountsTokens(Protocol):
 class CountsAhead(Protocol):
     """A counter for which long texts are best counted before they are asked for."""
 
-    async def count_ahead(self, texts: Iterable[str]) -> None:
-        """Count in a thread; ``count`` knows these texts afterwards."""
+    async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
+        """Count in a thread; ``count`` knows these texts afterwards. ``exact``: precision is worth memory now."""
         ...
 
 

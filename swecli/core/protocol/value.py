@@ -21,6 +21,8 @@ def value(cls: type[T]) -> type[T]:
 
 
 def _equal(self: Any, other: object) -> bool:
+    if other is self:
+        return True
     if other.__class__ is not self.__class__:
         return NotImplemented
     return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
