@@ -10,10 +10,11 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from swecli.assembly.models import ModelSupply, chosen_model
+from swecli.assembly.models import ModelSupply
 from swecli.assembly.services import build_services, project_instructions, session_environment
 from swecli.assembly.startup import flags_of, read_startup
 from swecli.assembly.storage import Stored, open_storage
+from swecli.core.config.key_store import KeyStore
 from swecli.core.context_management.hybrid_counter import HybridCounter
 from swecli.core.context_management.learned_ratios import LearnedRatios
 from swecli.core.engine.services import ModelUnavailable, Services
@@ -60,8 +61,8 @@ def _build(options: LaunchOptions) -> _Parts:
     environment = dict(os.environ)
     startup = read_startup(options.cwd, environment, flags_of(options))
     settings = startup.loaded.settings
-    model = chosen_model(options, settings, environment)
-    models = ModelSupply(options, settings, environment, startup.paths.data)
+    models = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config))
+    model = models.chosen()
     instructions = project_instructions(options, startup)
     stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
     state = startup.paths.state
@@ -69,7 +70,7 @@ def _build(options: LaunchOptions) -> _Parts:
     services = build_services(
         options, startup, instructions, models.make, lambda error: _report(error, state, options.debug), blobs
     )
-    notices = (*startup.notices, *stored.notices, *instructions.notices, *_orphans())
+    notices = (*startup.notices, *models.notices, *stored.notices, *instructions.notices, *_orphans())
     return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices)
 
 

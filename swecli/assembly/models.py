@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from swecli.assembly.accounts import Accounts
 from swecli.assembly.prices import Prices
-from swecli.assembly.providers import configured
 from swecli.assembly.windows import Windows
+from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.model_names import expand
 from swecli.core.config.settings import Settings
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.catalog import load_catalog
 from swecli.core.llm.client import ClientConfig
+from swecli.core.llm.cost import utc_now
 from swecli.core.llm.endpoint_replies import EndpointModel
 from swecli.core.llm.learned_windows import LearnedWindow
+from swecli.core.llm.local_servers import find_local_servers
+from swecli.core.llm.offers import ModelOffer, offers
 from swecli.core.llm.providers import Overrides, ProviderSetupError, default_model, resolve
 from swecli.core.llm.script_format import ScriptError, load_script
 from swecli.core.llm.scripted import ScriptedModel
@@ -28,28 +33,15 @@ from swecli.launch import LaunchOptions, StartError
 
 SCRIPTED = "scripted"
 NO_MODEL = (
-    "No model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY (OPENAI_BASE_URL for any compatible server) "
-    "and choose one with -m, for example: swecli -m openai/gpt-5. Or try: swecli demo"
+    "No model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY (OPENAI_BASE_URL for any compatible server), or "
+    "store a key with `swecli login PROVIDER`, and choose one with -m, for example: "
+    "swecli -m openai/gpt-5. Or try: swecli demo"
 )
 
 
-def chosen_model(options: LaunchOptions, settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """``provider/name`` by flag, environment, settings, or the first provider with a key; None without any.
-
-    Raises:
-        StartError: headless, where a run without a model can do nothing.
-    """
-    if options.script is not None:
-        return f"{SCRIPTED}/{options.script.stem}"
-    name = main_model(settings, environment)
-    if name is None and options.headless:
-        raise StartError(NO_MODEL, ExitCode.CONFIG)
-    return name
-
-
-def main_model(settings: Settings, environment: Mapping[str, str]) -> str | None:
+def main_model(settings: Settings, environment: Mapping[str, str], accounts: Accounts) -> str | None:
     """``provider/name`` of the settings (flags are among them), or of the first provider with a key."""
-    name = settings.model.name or default_model(environment)
+    name = settings.model.name or default_model(environment) or accounts.default_model()
     return expand(name, settings) if name else None
 
 
@@ -57,18 +49,36 @@ class ModelSupply:
     """Makes clients for ``provider/name`` or an alias, and brings what a session needs to know of their models.
 
     ``--base-url`` holds for the model that the session starts with. ``data`` is where learned windows are kept.
+    ``notices`` are sentences for the user. Making one may take a moment: not for the event loop.
     """
 
-    def __init__(self, options: LaunchOptions, settings: Settings, environment: Mapping[str, str], data: Path) -> None:
+    def __init__(
+        self, options: LaunchOptions, settings: Settings, environment: Mapping[str, str], data: Path, keys: KeyStore
+    ) -> None:
         self._options = options
         self._settings = settings
         self._environment = environment
-        self._custom = configured(settings)
-        self._main = main_model(settings, environment)
+        self.accounts = Accounts(settings, environment, keys)
+        self._main = main_model(settings, environment, self.accounts)
         self.windows = Windows(data)
         self._prices = Prices()
+        self.notices: tuple[str, ...] = ()
         if options.script is None:
-            load_catalog()  # here, in a thread, rather than with the first client on the event loop
+            # Here rather than with the first client on the event loop.
+            load_catalog()
+            self.notices = tuple(filter(None, (self.accounts.prefetch(),)))
+
+    def chosen(self) -> str | None:
+        """``provider/name`` by flag, environment, settings, or the first provider with a key; None without any.
+
+        Raises:
+            StartError: headless, where a run without a model can do nothing.
+        """
+        if self._options.script is not None:
+            return f"{SCRIPTED}/{self._options.script.stem}"
+        if self._main is None and self._options.headless:
+            raise StartError(NO_MODEL, ExitCode.CONFIG)
+        return self._main
 
     def make(self, model: str) -> ModelClient:
         """A client.
@@ -81,7 +91,7 @@ class ModelSupply:
         name = expand(model, self._settings)
         try:
             client = self.windows.client(partial(self._resolve, name))
-        except ProviderSetupError as error:
+        except (ProviderSetupError, KeyStoreError) as error:
             raise ModelUnavailable(str(error)) from error
         self._prices.note(client.config)
         return client
@@ -96,7 +106,15 @@ class ModelSupply:
             effort=effort_of(self._settings, self._main),
             fallback=tuple(expand(name, self._settings) for name in self._settings.model.fallback),
             side_models=side_models(self._settings),
+            offers=self.offers,
         )
+
+    async def offers(self) -> Sequence[ModelOffer]:
+        """Models to choose from; servers on this machine are looked for."""
+        if self._options.script is not None:
+            return ()
+        servers = await find_local_servers()
+        return await asyncio.to_thread(lambda: offers(load_catalog(), self.accounts.all(), servers, utc_now()))
 
     def _resolve(self, name: str, asked: EndpointModel | None, learned: LearnedWindow | None) -> ClientConfig:
         settings, options = self._settings, self._options
@@ -107,8 +125,10 @@ class ModelSupply:
             idle_timeout=settings.model.stall_timeout,
         )
         provider = name.partition("/")[0]
-        local = any(item.local for item in self._custom if item.name == provider)
-        return resolve(name, self._environment, self._custom, overrides, lookup_with(asked, learned, local))
+        custom = self.accounts.custom
+        local = any(item.local for item in custom if item.name == provider)
+        look_up = lookup_with(asked, learned, local)
+        return resolve(name, self._environment, custom, overrides, look_up, self.accounts.stored_key)
 
 
 def effort_of(settings: Settings, main: str | None) -> Callable[[str], str | None]:
@@ -137,6 +157,4 @@ def _scripted(options: LaunchOptions) -> ModelClient:
 
 
 async def _real_pause(seconds: float) -> None:
-    import asyncio
-
     await asyncio.sleep(seconds)

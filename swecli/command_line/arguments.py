@@ -17,6 +17,8 @@ _EPILOG = """subcommands:
   swecli demo              the program on a sample project with a scripted model: no key, no network
   swecli sessions          the stored sessions of this folder
   swecli config            every setting, its value and where it comes from
+  swecli doctor            which providers are set up, their keys, windows and prices
+  swecli login PROVIDER    store a key; swecli logout forgets it
   swecli debug decode|tool --batch   for bug reports: decode recorded answers, run single tool calls
 
 keys and addresses come from the usual variables: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,

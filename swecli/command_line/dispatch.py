@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from types import TracebackType
 
 from swecli.command_line.arguments import UsageError, launch_options, main_parser
@@ -13,8 +14,11 @@ from swecli.command_line.standard_input import is_terminal, joined, read_piped
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
-SUBCOMMANDS = ("demo", "sessions", "config", "debug")
-"""Words that are no message when they come first; each is a function of ``subcommands``."""
+SUBCOMMANDS = {
+    **dict.fromkeys(("demo", "sessions", "config", "debug"), "subcommands"),
+    **dict.fromkeys(("doctor", "login", "logout"), "model_commands"),
+}
+"""Words that are no message when they come first; each is a function of the module."""
 
 
 def dispatch(arguments: Sequence[str]) -> int:
@@ -36,9 +40,8 @@ def dispatch(arguments: Sequence[str]) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in SUBCOMMANDS:
-        from swecli.command_line import subcommands
-
-        return getattr(subcommands, arguments[0])(arguments[1:])
+        module = import_module(f"swecli.command_line.{SUBCOMMANDS[arguments[0]]}")
+        return getattr(module, arguments[0])(arguments[1:])
     options = launch_options(main_parser().parse_args(arguments), os.environ, is_root=is_root())
     return launch(with_standard_input(options))
 

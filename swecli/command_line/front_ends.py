@@ -9,10 +9,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swecli.commands.base import SlashCommand
 from swecli.core.engine.view import SessionPort
 from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.assembly.accounts import Accounts
 
 MAX_FILES = 20_000
 """Files that are offered as mentions."""
@@ -51,6 +55,8 @@ def run_interactive(options: LaunchOptions) -> int:
         files=lambda: mentions(options.cwd),
         branch=lambda: branch(options.cwd),
         models=lambda: models(options),
+        providers=lambda: providers(options),
+        store_key=lambda provider, key: store_key(options, provider, key),
         state=state_folder(options),
         resume_hint=resume_hint(options),
     )
@@ -105,6 +111,37 @@ def models(options: LaunchOptions) -> Sequence[str]:
         return ()
     usual = [provider.default_model for provider in configured_providers(os.environ)]
     return tuple(dict.fromkeys(name for name in (options.model or "", *usual) if name))
+
+
+def providers(options: LaunchOptions) -> Sequence[tuple[str, str]]:
+    """The providers that a key can be stored for, each with its address and what is known of its key."""
+    states = {"environment": "key in the environment", "stored": "key stored", "not needed": "needs no key"}
+    return [
+        (account.provider.name, f"{account.address} · {states.get(account.key, 'no key yet')}")
+        for account in _accounts(options).all()
+        if account.provider.api_key_env
+    ]
+
+
+def store_key(options: LaunchOptions, provider: str, key: str) -> tuple[str, str]:
+    """Store a key. Returns a sentence for the user, and the provider's usual model where it has one.
+
+    Raises:
+        ValueError: it was not stored; one sentence.
+    """
+    from swecli.core.llm.providers import find_provider
+
+    accounts = _accounts(options)
+    told = accounts.store(provider, key)
+    found = find_provider(provider, accounts.custom)
+    return told, f"{found.name}/{found.default_model}" if found is not None and found.default_model else ""
+
+
+def _accounts(options: LaunchOptions) -> Accounts:
+    from swecli.assembly.startup import read_startup
+    from swecli.command_line.model_commands import accounts_of
+
+    return accounts_of(read_startup(options.cwd, dict(os.environ), {}))
 
 
 def state_folder(options: LaunchOptions) -> Path | None:

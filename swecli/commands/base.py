@@ -9,16 +9,19 @@ from typing import Literal
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 
-Screen = Literal["quit", "clear", "pick_mode", "pick_model", "help"]
+Screen = Literal["quit", "clear", "pick_mode", "pick_model", "login", "help"]
 """What only a front-end can do; one without a screen ignores it or ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """What a command shows, and what the front-end has to do, if anything."""
+    """What a command shows, and what the front-end has to do, if anything. ``argument`` is for that screen;
+    ``instead`` is shown by a front-end that has no such screen."""
 
     blocks: tuple[DisplayBlock, ...] = ()
     screen: Screen | None = None
+    argument: str = ""
+    instead: tuple[DisplayBlock, ...] = ()
 
     @classmethod
     def text(cls, text: str, style: Literal["plain", "dim", "warning", "error"] = "plain") -> CommandResult:

@@ -14,6 +14,8 @@ from swecli.commands.compact import COMPACT
 from swecli.commands.context import CONTEXT
 from swecli.commands.help import HELP
 from swecli.commands.init import INIT
+from swecli.commands.login import LOGIN
+from swecli.commands.logout import LOGOUT
 from swecli.commands.mode import MODE
 from swecli.commands.model import MODEL
 from swecli.commands.quit import QUIT
@@ -30,6 +32,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     COMPACT,
     RECALL,
     MODEL,
+    LOGIN,
+    LOGOUT,
     MODE,
     TODOS,
     USAGE,

@@ -29,17 +29,15 @@ def meaning(prompt: str) -> Invocation | UnknownCommand | None:
 async def run(session: SessionPort, invocation: Invocation) -> Shown:
     """Run a command to its end."""
     result = await invocation.command.run(session, invocation.arguments)
-    blocks = result.blocks or _instead_of(result, session)
+    blocks = result.blocks or result.instead or _instead_of(result, session)
     text = "\n".join(line for block in blocks for line in block_lines(block))
     return Shown(text, any(isinstance(block, TextBlock) and block.style == "error" for block in blocks))
 
 
 def _instead_of(result: CommandResult, session: SessionPort) -> tuple[DisplayBlock, ...]:
     """What stands for a screen that can't be shown here."""
-    model = session.view.model
     screens: dict[Screen, DisplayBlock] = {
         "help": TableBlock(("command", "what it does"), tuple((f"/{c.name}", c.summary) for c in COMMANDS)),
         "pick_mode": TextBlock(f"The mode is {session.view.mode}; --permission-mode chooses another one."),
-        "pick_model": TextBlock(f"The model is {model.ref if model else 'not chosen'}; -m chooses another one."),
     }
     return (screens[result.screen],) if result.screen in screens else ()

@@ -35,6 +35,8 @@ def run(
     files: Callable[[], Sequence[str]] = lambda: (),
     branch: Callable[[], str] = lambda: "",
     models: Callable[[], Sequence[str]] = lambda: (),
+    providers: Callable[[], Sequence[tuple[str, str]]] = lambda: (),
+    store_key: Callable[[str, str], tuple[str, str]] | None = None,
     state: Path | None = None,
     resume_hint: str = "swecli -c",
 ) -> int:
@@ -57,7 +59,19 @@ def run(
             from swecli.tui.driver import prepare
             from swecli.tui.options import Options
         prepare(terminal.attributes, terminal.typed)
-        options = Options(open_session, new_session, first_prompt, commands, files, branch, models, state, resume_hint)
+        options = Options(
+            open_session,
+            new_session,
+            first_prompt,
+            commands,
+            files,
+            branch,
+            models,
+            providers,
+            store_key,
+            state,
+            resume_hint,
+        )
         app = SwecliApp(options, opened=settle)
         with signals.handled(app.end_soon, app.cancel_soon, terminal.restore):
             app.run()

@@ -27,6 +27,10 @@ class Options:
     """The git branch, with a ``*`` when there are uncommitted changes; empty outside of a repository."""
     models: Callable[[], Sequence[str]] = lambda: ()
     """``provider/name`` of the models that /model offers."""
+    providers: Callable[[], Sequence[tuple[str, str]]] = lambda: ()
+    """Providers that /login offers: name, and a word on each."""
+    store_key: Callable[[str, str], tuple[str, str]] | None = None
+    """Stores a key for a provider. Returns a sentence for the user and the provider's usual model, or nothing."""
     state: Path | None = None
     """Folder for prompt history and drafts of this workspace."""
     resume_hint: str = "swecli -c"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from swecli.assembly.models import ModelSupply, chosen_model, effort_of, main_model, side_models
+from swecli.assembly.accounts import Accounts
+from swecli.assembly.models import ModelSupply, effort_of, main_model, side_models
+from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.client import HttpModelClient
@@ -21,8 +24,15 @@ def settings(**sections: Any) -> Settings:
     return Settings.model_validate(sections)
 
 
+NO_KEYS = KeyStore(Path("/nowhere"))
+
+
+def supply(chosen: Settings, options: LaunchOptions = OPTIONS, environment: Mapping[str, str] = KEYS) -> ModelSupply:
+    return ModelSupply(options, chosen, environment, Path("/nowhere"), NO_KEYS)
+
+
 def client(reference: str, chosen: Settings, options: LaunchOptions = OPTIONS) -> HttpModelClient:
-    made = ModelSupply(options, chosen, KEYS, Path("/nowhere")).make(reference)
+    made = supply(chosen, options).make(reference)
     assert isinstance(made, HttpModelClient)
     return made
 
@@ -52,7 +62,7 @@ def test_the_window_of_one_model_comes_before_that_of_its_provider() -> None:
 
 def test_an_alias_is_the_model_that_it_names() -> None:
     chosen = settings(model={"name": "quick"}, models={"aliases": {"quick": "openai/gpt-x"}})
-    assert chosen_model(OPTIONS, chosen, {}) == "openai/gpt-x"
+    assert supply(chosen, environment={}).chosen() == "openai/gpt-x"
     assert client("quick", chosen).info.ref == client("main", chosen).info.ref == "openai/gpt-x"
     with pytest.raises(ModelUnavailable, match="provider/name"):
         client("slow", chosen)
@@ -79,7 +89,7 @@ def test_a_local_server_may_think_for_long_before_its_first_word() -> None:
 
 def test_effort_is_that_of_the_model_else_for_the_main_model_the_general_one() -> None:
     chosen = settings(model={"name": "a/b", "effort": "low"}, models={"effort": {"c/d": "high"}})
-    effort = effort_of(chosen, main_model(chosen, {}))
+    effort = effort_of(chosen, main_model(chosen, {}, Accounts(chosen, {}, NO_KEYS)))
     assert (effort("a/b"), effort("c/d"), effort("e/f")) == ("low", "high", None)
 
 
@@ -90,6 +100,6 @@ def test_models_for_work_beside_the_conversation() -> None:
 
 
 def test_without_any_model_a_run_without_a_screen_says_what_to_do() -> None:
-    assert chosen_model(OPTIONS, settings(), {}) is None
+    assert supply(settings(), environment={}).chosen() is None
     with pytest.raises(StartError, match="OPENAI_API_KEY"):
-        chosen_model(LaunchOptions(Path("/work"), headless=True), settings(), {})
+        supply(settings(), LaunchOptions(Path("/work"), headless=True), {}).chosen()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from swecli.assembly.models import ModelSupply
+from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
 from swecli.core.engine.session import Session
 from swecli.core.llm.client import HttpModelClient
@@ -28,7 +29,9 @@ MODELS = {"object": "list", "data": [{"id": "qwen", "object": "model", "max_mode
 def supply(data: Path, server: JsonServer | None = None, **settings: Any) -> ModelSupply:
     environment = {"VLLM_BASE_URL": server.url} if server is not None else {}
     chosen = Settings.model_validate({"model": {"name": "vllm/qwen"}, **settings})
-    return ModelSupply(LaunchOptions(Path("/work")), chosen, {"OPENAI_API_KEY": "k", **environment}, data)
+    return ModelSupply(
+        LaunchOptions(Path("/work")), chosen, {"OPENAI_API_KEY": "k", **environment}, data, KeyStore(data)
+    )
 
 
 def window(client: Any) -> tuple[int | None, str]:
@@ -108,7 +111,7 @@ async def test_ollama_is_told_the_window_in_each_request(tmp_path: Path) -> None
     async with serve_json({"/api/show": shown, "/api/ps": {"models": []}}) as server:
         chosen = Settings.model_validate({})
         environment = {"OLLAMA_HOST": server.url}
-        models = ModelSupply(LaunchOptions(Path("/work")), chosen, environment, tmp_path)
+        models = ModelSupply(LaunchOptions(Path("/work")), chosen, environment, tmp_path, KeyStore(tmp_path))
         client = models.make("ollama/qwen3")
         assert await models.windows.ask(client)
         assert window(client) == (8192, "endpoint")

@@ -12,6 +12,7 @@ from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.spending import Spending
 from swecli.core.engine.view import ToolRun, Totals
+from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
@@ -75,6 +76,7 @@ class FakeSession:
         self._begun = False
         self._replies: dict[str, asyncio.Future[Command]] = {}
         self.commands: list[Command] = []
+        self.offered: tuple[ModelOffer, ...] = ()
         self.closed = False
         self._state = FakeView()
         if not model:
@@ -123,6 +125,9 @@ class FakeSession:
 
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
         return None
+
+    async def models(self) -> Sequence[ModelOffer]:
+        return self.offered
 
     async def close(self) -> None:
         if self._task is not None:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
 from swecli.core.ports import BlobStore, HookOutcome, Hooks
@@ -50,6 +51,11 @@ class NoWindowKnowledge:
 
     async def learn(self, client: ModelClient, error: ProviderError) -> str:
         return ""
+
+
+async def no_offers() -> Sequence[ModelOffer]:
+    """No models to choose from."""
+    return ()
 
 
 class NoHooks:
@@ -107,6 +113,8 @@ class Services:
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None
     """How much the user wants a model (``provider/name``) to think; None = as the provider does."""
+    offers: Callable[[], Awaitable[Sequence[ModelOffer]]] = no_offers
+    """Models that the user can choose from."""
     fallback: Sequence[str] = ()
     """Models (``provider/name``) that answer in this order while the user's own is overloaded."""
     side_models: Mapping[str, str] = field(default_factory=lambda: {})

@@ -21,6 +21,7 @@ from swecli.core.engine.services import Services
 from swecli.core.engine.side_work import ask_model, run_tool
 from swecli.core.engine.tool_call import ToolCalls
 from swecli.core.engine.view import SessionView, ToolRun
+from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import Close, Command
 from swecli.core.protocol.events import Event, NoticeLevel, SessionStarted
@@ -121,6 +122,10 @@ class Session:
         if client is None:
             return None
         return await ask_model(self._recorder, self._services, client, system, prompt, max_output_tokens)
+
+    async def models(self) -> Sequence[ModelOffer]:
+        """Models to choose from."""
+        return await self._services.offers()
 
     async def close(self) -> None:
         """Interrupt what runs, store everything, release connections."""

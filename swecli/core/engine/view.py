@@ -26,6 +26,7 @@ from swecli.core.protocol.usage import Usage
 if TYPE_CHECKING:  # front-ends import this module before their first frame, and the plan brings the whole manager
     from swecli.core.context_management.compaction.plan import CompactionPlan
     from swecli.core.engine.spending import Spending
+    from swecli.core.llm.offers import ModelOffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,10 @@ class SessionPort(Protocol):
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
         """One question to the model outside of the conversation. None when there is no model or it failed
         (a Notice says why)."""
+        ...
+
+    async def models(self) -> Sequence[ModelOffer]:
+        """Models to choose from, the usable ones first. Looks for servers on this machine, so it may take a moment."""
         ...
 
     async def close(self) -> None:

@@ -47,6 +47,12 @@ def host_of(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
+def origin_of(url: str) -> str:
+    """Scheme, host and port: what a key belongs to. Nothing that a URL may carry besides."""
+    parts = urlsplit(url)
+    return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2].lower()}"
+
+
 def is_local(url: str) -> bool:
     """Whether the server is on this machine or in a private network, where a key is often not needed."""
     name = urlsplit(url).hostname or ""

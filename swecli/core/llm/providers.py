@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from swecli.core.llm.base_url import host_of, is_local, normalise
+from swecli.core.llm.base_url import host_of, is_local, normalise, origin_of
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect
 from swecli.core.llm.json_values import as_list, as_object, as_text
@@ -95,17 +95,27 @@ class Overrides:
     """Seconds to the first and between two meaningful events; come before ``timeouts``."""
 
 
+StoredKeys = Callable[[str, str], str]
+"""(provider, origin) -> the key that the user stored for exactly these; empty where there is none."""
+
+
+def no_stored_key(provider: str, origin: str) -> str:
+    """Nothing is stored."""
+    return ""
+
+
 def resolve(
     reference: str,
     env: Mapping[str, str],
     custom: Sequence[ProviderConfig] = (),
     overrides: Overrides | None = None,
     look_up: ModelLookup = look_up_model,
+    stored_key: StoredKeys = no_stored_key,
 ) -> ClientConfig:
     """The configuration of a client for ``provider/name``; a provider alone gives its default model.
 
     ``custom`` providers take precedence over built-in ones of the same name. A key is read only from the
-    variables of the provider that was asked for.
+    variables of the provider that was asked for, else from what is stored for it at this very address.
 
     Raises:
         ProviderSetupError: one of its subclasses.
@@ -113,7 +123,8 @@ def resolve(
     chosen = overrides or Overrides()
     provider, model = _split(reference, custom)
     address, protocol = _address(provider, env, chosen)
-    headers = _checked_headers(provider, {**_key_header(provider, protocol, address, env), **provider.headers})
+    key = _key(provider, address, env, stored_key)
+    headers = _checked_headers(provider, {**_key_header(protocol, key), **provider.headers})
     info = look_up(provider.name, model)
     window = chosen.window or provider.window
     if window is not None:
@@ -207,6 +218,21 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
     return provider, model
 
 
+def find_provider(name: str, custom: Sequence[ProviderConfig] = ()) -> ProviderConfig | None:
+    """The provider of this name, the user's own first."""
+    providers = {**known_providers(), **{provider.name: provider for provider in custom}}
+    return providers.get(name) or providers.get(name.lower())
+
+
+def address_of(provider: ProviderConfig, env: Mapping[str, str]) -> tuple[str, str]:
+    """Base URL and protocol of a provider, without what a flag says.
+
+    Raises:
+        ProviderSetupError: it has no usable address.
+    """
+    return _address(provider, env, Overrides())
+
+
 def _address(provider: ProviderConfig, env: Mapping[str, str], overrides: Overrides) -> tuple[str, str]:
     """Base URL and protocol."""
     variable = next((name for name in provider.base_url_env if env.get(name, "").strip()), "")
@@ -239,19 +265,41 @@ def _is_openai(url: str) -> bool:
     return host == "api.openai.com" or host.endswith(".api.openai.com")
 
 
-def _key_header(provider: ProviderConfig, protocol: str, address: str, env: Mapping[str, str]) -> dict[str, str]:
-    key = next((value for name in provider.api_key_env if (value := env.get(name, "").strip())), "")
+def key_variable(provider: ProviderConfig, env: Mapping[str, str]) -> str:
+    """The variable that holds the provider's key; empty where none does."""
+    return next((name for name in provider.api_key_env if env.get(name, "").strip()), "")
+
+
+def _key(provider: ProviderConfig, address: str, env: Mapping[str, str], stored_key: StoredKeys) -> str:
+    variable = key_variable(provider, env)
+    key = env[variable].strip() if variable else stored_key(provider.name, origin_of(address))
     if not key:
-        optional = provider.local or not provider.api_key_env or is_local(address) or _has_own_key(provider)
-        if optional:
-            return {}
+        if not needs_key(provider, address):
+            return ""
+        names = " or ".join(provider.api_key_env)
         raise MissingKey(
-            f"no key for {provider.name}: set {' or '.join(provider.api_key_env)} in the environment, "
+            f"no key for {provider.name}: set {names} in the environment or store one with /login {provider.name}, "
             "or choose another model with -m provider/name"
         )
-    if not key.isascii() or not key.isprintable() or " " in key:
-        name = next(name for name in provider.api_key_env if env.get(name, "").strip())
-        raise BadProviderSetting(f"{name} has characters that no key has: copy it again, without blanks or quotes")
+    if not is_key(key):
+        place = variable or f"the stored key of {provider.name}"
+        raise BadProviderSetting(f"{place} has characters that no key has: copy it again, without blanks or quotes")
+    return key
+
+
+def is_key(text: str) -> bool:
+    """Whether a text can be a key: one word of printable ASCII."""
+    return bool(text) and text.isascii() and text.isprintable() and " " not in text
+
+
+def needs_key(provider: ProviderConfig, address: str) -> bool:
+    """Whether a provider can't be asked without a key of its own."""
+    return not (provider.local or not provider.api_key_env or is_local(address) or _has_own_key(provider))
+
+
+def _key_header(protocol: str, key: str) -> dict[str, str]:
+    if not key:
+        return {}
     if protocol == "anthropic-messages":
         return {"x-api-key": key}
     if protocol == "gemini-generate":

@@ -1,0 +1,135 @@
+"""What of the models works and what does not: providers, keys, windows, prices. No key is ever shown."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from swecli.assembly.models import ModelSupply
+from swecli.assembly.windows import describe
+from swecli.core.engine.services import ModelUnavailable
+from swecli.core.llm.catalog import load_catalog
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.cost import utc_now
+from swecli.core.llm.discovery import endpoint_of, list_models
+from swecli.core.llm.local_servers import find_local_servers
+from swecli.core.llm.offers import Account
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+
+HEADERS = ("Provider", "Address", "Key", "Model", "Window", "$ per million in / out", "Reached")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``blocks`` are to be shown; ``healthy``: the model that would answer can be asked, as far as was checked."""
+
+    blocks: tuple[DisplayBlock, ...]
+    healthy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    cells: tuple[str, ...]
+    problem: str = ""
+
+
+async def examine(supply: ModelSupply, main: str | None, *, online: bool) -> Report:
+    """Look at every provider that is set up in some way; with ``online``, ask each of them."""
+    accounts = [account for account in supply.accounts.all() if _configured(account, supply, main)]
+    rows = await asyncio.gather(*(_row(supply, account, main, online=online) for account in accounts))
+    servers = await find_local_servers() if online else ()
+    known = {account.provider.name for account in accounts}
+    found = [
+        (server.provider, server.base_url, "not needed", f"{len(server.models)} found", "-", "free", "yes")
+        for server in servers
+        if server.provider not in known
+    ]
+    blocks: list[DisplayBlock] = [TableBlock(HEADERS, (*(row.cells for row in rows), *found), "Models")]
+    blocks += [TextBlock(notice, "warning") for notice in supply.notices]
+    blocks += [TextBlock(row.problem, "error") for row in rows if row.problem]
+    chosen = next((row for row, account in zip(rows, accounts, strict=True) if _is(account, main)), None)
+    healthy = main is not None and chosen is not None and not chosen.problem
+    if main is None:
+        blocks.append(
+            TextBlock(
+                "No model would answer: set a key, store one with `swecli login PROVIDER`, or name a model.", "error"
+            )
+        )
+    elif healthy:
+        blocks.append(TextBlock(f"{main} would answer."))
+    elif chosen is None:
+        blocks.append(TextBlock(f"{main} would be asked, but there is no such provider.", "error"))
+    return Report(tuple(blocks), healthy)
+
+
+def _configured(account: Account, supply: ModelSupply, main: str | None) -> bool:
+    named = account.provider.name in {provider.name for provider in supply.accounts.custom}
+    return named or account.key in ("environment", "stored") or _is(account, main)
+
+
+def _is(account: Account, model: str | None) -> bool:
+    return model is not None and model.partition("/")[0].lower() == account.provider.name
+
+
+async def _row(supply: ModelSupply, account: Account, main: str | None, *, online: bool) -> _Row:
+    name, usual = account.provider.name, account.provider.default_model
+    ref = main if _is(account, main) and main is not None else f"{name}/{usual}" if usual else ""
+    if not ref:
+        return _Row((name, _shown(account.address), _key(account), "-", "-", "-", "-"), account.problem)
+    try:
+        client = supply.make(ref)
+    except ModelUnavailable as error:
+        cells = (name, _shown(account.address), _key(account), ref.partition("/")[2], "-", "-", "-")
+        return _Row(cells, f"{name}: {error}")
+    assert isinstance(client, HttpModelClient)
+    reached, problem = await _reach(supply, client) if online else ("not asked", "")
+    info = client.info
+    window = f"{info.window:,} ({describe(info)})" if info.window is not None else "?"
+    cells = (
+        name,
+        _shown(client.config.base_url),
+        _key(account),
+        info.name,
+        window,
+        _price(account, info.name),
+        reached,
+    )
+    await client.close()
+    return _Row(cells, f"{name}: {problem}" if problem else "")
+
+
+async def _reach(supply: ModelSupply, client: HttpModelClient) -> tuple[str, str]:
+    """Whether the server answers with its models, and what is wrong if not."""
+    models, _ = await asyncio.gather(list_models(endpoint_of(client.config)), supply.windows.ask(client))
+    if models.problem:
+        return "no", models.problem
+    ids = {model.id for model in models.models}
+    name = client.info.name
+    listed = any(one in (name, f"{name}:latest") or one.endswith(f"/{name}") for one in ids)
+    return (f"yes, {len(ids)} models", "") if listed else (f"yes, but {name} is not listed", "")
+
+
+def _price(account: Account, model: str) -> str:
+    if account.provider.local and account.key == "not needed":
+        return "free"
+    found = load_catalog().lookup(account.provider.name, model) if account.own_host else None
+    prices = found.prices if found is not None else None
+    if prices is None:
+        return "?"
+    rates = prices.at(utc_now()).rates
+    return f"{rates.input.normalize():f} / {rates.output.normalize():f}"
+
+
+def _key(account: Account) -> str:
+    if account.key == "environment":
+        return f"from {account.variable}"
+    if account.key == "missing":
+        return f"missing: {account.variable}" if account.variable else "missing"
+    return account.key
+
+
+def _shown(address: str) -> str:
+    """An address without what may be a password."""
+    scheme, slashes, rest = address.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}"

@@ -1,0 +1,197 @@
+"""Keys that the user stored: in the system's keyring, else in a file that only the user can read.
+
+A key belongs to one provider at one origin (scheme, host and port) and is found for no other. An index beside it
+says what is stored, so that the keyring is only asked for what it has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from swecli.core.config.system_keyring import Keyring, KeyringError, bounded, system_keyring
+
+FILE_NAME = "keys.json"
+SERVICE = "swecli"
+_VERSION = 1
+_MAX_BYTES = 1_000_000
+
+Place = Literal["keyring", "file"]
+
+
+class KeyStoreError(Exception):
+    """The key was not stored or removed, or the store can't be used. One sentence; nothing was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredKey:
+    """That there is a key, and where. Never the key itself."""
+
+    provider: str
+    origin: str
+    place: Place
+
+    @property
+    def account(self) -> str:
+        """The name under which a keyring keeps it."""
+        return f"{self.provider} {self.origin}"
+
+
+class KeyStore:
+    """The store in ``directory``. ``keyring`` finds the system's keyring; every call reads the index anew."""
+
+    def __init__(self, directory: Path, keyring: Callable[[], Keyring | None] = system_keyring) -> None:
+        self._path = directory / FILE_NAME
+        self._keyring = keyring
+        self._read_before: dict[StoredKey, str] = {}
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    def entries(self) -> tuple[StoredKey, ...]:
+        """What is stored.
+
+        Raises:
+            KeyStoreError: the file is not the user's alone, or damaged.
+        """
+        return tuple(self._load())
+
+    def find(self, provider: str, origin: str) -> str:
+        """The key of ``provider`` at ``origin``; empty where there is none.
+
+        Raises:
+            KeyStoreError: it can't be read.
+        """
+        for entry, key in self._load().items():
+            if (entry.provider, entry.origin) == (provider, origin):
+                return key if entry.place == "file" else self._from_keyring(entry)
+        return ""
+
+    def put(self, provider: str, origin: str, key: str) -> StoredKey:
+        """Store a key, in place of one that is there. Where the keyring fails, the file is used.
+
+        Raises:
+            KeyStoreError: neither could be written.
+        """
+        known = {
+            entry: value
+            for entry, value in self._load().items()
+            if (entry.provider, entry.origin) != (provider, origin)
+        }
+        entry = StoredKey(provider, origin, "keyring")
+        ring = self._keyring()
+        try:
+            if ring is None:
+                raise KeyringError("there is none")
+            bounded(lambda: ring.set_password(SERVICE, entry.account, key))
+            known[entry] = ""
+            self._read_before[entry] = key
+        except KeyringError:
+            entry = StoredKey(provider, origin, "file")
+            known[entry] = key
+        self._write(known)
+        return entry
+
+    def remove(self, provider: str, origin: str | None = None) -> tuple[StoredKey, ...]:
+        """Forget the keys of a provider, of all its origins or of one. Returns what was forgotten.
+
+        Raises:
+            KeyStoreError: a key could not be removed from the keyring; it is still listed.
+        """
+        known = self._load()
+        gone = [entry for entry in known if entry.provider == provider and origin in (None, entry.origin)]
+        for entry in gone:
+            if entry.place == "keyring":
+                self._delete(entry)
+        if gone:
+            self._write({entry: key for entry, key in known.items() if entry not in gone})
+        return tuple(gone)
+
+    def _from_keyring(self, entry: StoredKey) -> str:
+        if entry not in self._read_before:
+            ring = self._keyring()
+            if ring is None:
+                raise KeyStoreError(
+                    f"the key of {entry.provider} is in a keyring that is not there; /login stores it anew"
+                )
+            try:
+                self._read_before[entry] = bounded(lambda: ring.get_password(SERVICE, entry.account)) or ""
+            except KeyringError as error:
+                raise KeyStoreError(f"the key of {entry.provider} can't be read: {error}") from error
+        return self._read_before[entry]
+
+    def _delete(self, entry: StoredKey) -> None:
+        self._read_before.pop(entry, None)
+        ring = self._keyring()
+        if ring is None:
+            return
+        try:
+            if bounded(lambda: ring.get_password(SERVICE, entry.account)) is not None:
+                bounded(lambda: ring.delete_password(SERVICE, entry.account))
+        except KeyringError as error:
+            raise KeyStoreError(f"the key of {entry.provider} was not removed: {error}") from error
+
+    # --- the file -------------------------------------------------------------------------------------------------
+
+    def _load(self) -> dict[StoredKey, str]:
+        text = self._text()
+        if not text:
+            return {}
+        try:
+            data = cast("dict[str, Any]", json.loads(text))
+            return {
+                StoredKey(str(item["provider"]), str(item["origin"]), item["place"]): str(item.get("key", ""))
+                for item in data["keys"]
+                if item["place"] in ("keyring", "file")
+            }
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise KeyStoreError(f"{self._path} is damaged; move it away and store your keys anew") from error
+
+    def _text(self) -> str:
+        """The file, if it belongs to the user. Rights of others are taken away before it is read."""
+        flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            descriptor = os.open(self._path, flags)
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise KeyStoreError(f"{self._path} can't be read: {error.strerror}") from error
+        with os.fdopen(descriptor, "rb") as file:
+            state = os.fstat(file.fileno())
+            mine = not hasattr(os, "getuid") or state.st_uid == os.getuid()
+            if not stat.S_ISREG(state.st_mode) or not mine or state.st_size > _MAX_BYTES:
+                raise KeyStoreError(f"{self._path} is not an ordinary file of yours, so no key is taken from it")
+            if state.st_mode & 0o077 and hasattr(os, "fchmod"):
+                with suppress(OSError):
+                    os.fchmod(file.fileno(), 0o600)
+            return file.read().decode("utf-8", "replace")
+
+    def _write(self, entries: dict[StoredKey, str]) -> None:
+        items = [
+            {"provider": entry.provider, "origin": entry.origin, "place": entry.place, **({"key": key} if key else {})}
+            for entry, key in entries.items()
+        ]
+        temporary = self._path.with_name(f".{FILE_NAME}-{os.getpid()}-{secrets.token_hex(4)}")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                    json.dump({"version": _VERSION, "keys": items}, file, indent=1)
+                    file.write("\n")
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, self._path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise KeyStoreError(f"{self._path} can't be written: {error.strerror}; nothing was changed") from error

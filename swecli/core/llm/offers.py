@@ -1,0 +1,140 @@
+"""Models that a user can choose from, of the catalogue and of servers nearby, with what is known of each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from swecli.core.llm.base_url import host_of, origin_of
+from swecli.core.llm.catalog import Catalog, CatalogModel
+from swecli.core.llm.local_servers import LocalServer
+from swecli.core.llm.prices import Rates
+from swecli.core.llm.providers import (
+    ProviderConfig,
+    ProviderSetupError,
+    address_of,
+    key_variable,
+    known_providers,
+    needs_key,
+)
+
+KeyState = Literal["environment", "stored", "not needed", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOffer:
+    """One model. None = not known; sizes are tokens. ``variable`` is the variable for the key, as far as one is
+    needed; ``rates`` are the prices of now."""
+
+    ref: str
+    key: KeyState
+    variable: str = ""
+    window: int | None = None
+    max_output: int | None = None
+    rates: Rates | None = None
+    images: bool | None = None
+    tools: bool | None = None
+    reasoning: bool | None = None
+    deprecated: bool = False
+    running: bool = False
+    """It is on a server that was found running."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether nothing is missing."""
+        return self.key != "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """How a provider can be reached. ``address`` is its base URL; ``problem`` says why it can't be used."""
+
+    provider: ProviderConfig
+    address: str
+    protocol: str
+    key: KeyState
+    variable: str = ""
+    problem: str = ""
+
+    @property
+    def own_host(self) -> bool:
+        """Whether it is asked where it usually is."""
+        usual = known_providers().get(self.provider.name)
+        return usual is None or host_of(self.address) == host_of(usual.base_url)
+
+
+def account_of(
+    provider: ProviderConfig, env: Mapping[str, str], is_stored: Callable[[str, str], bool] = lambda _p, _o: False
+) -> Account:
+    """The state of a provider. ``is_stored`` tells whether the user stored a key for (provider, origin)."""
+    try:
+        address, protocol = address_of(provider, env)
+    except ProviderSetupError as error:
+        return Account(provider, provider.base_url, provider.protocol, "missing", problem=str(error))
+    variable = key_variable(provider, env)
+    if variable:
+        return Account(provider, address, protocol, "environment", variable)
+    if is_stored(provider.name, origin_of(address)):
+        return Account(provider, address, protocol, "stored")
+    first = provider.api_key_env[0] if provider.api_key_env else ""
+    if needs_key(provider, address):
+        return Account(provider, address, protocol, "missing", first)
+    return Account(provider, address, protocol, "not needed", first)
+
+
+def offers(
+    catalog: Catalog, accounts: Iterable[Account], servers: Iterable[LocalServer], now: datetime
+) -> tuple[ModelOffer, ...]:
+    """What can be chosen: models of servers that run first, then of providers with a key, then the others."""
+    found: dict[str, ModelOffer] = {}
+    for offer in (*_running(servers), *_listed(catalog, accounts, now)):
+        found.setdefault(offer.ref, offer)
+    return tuple(sorted(found.values(), key=lambda offer: (not offer.running, not offer.usable, offer.deprecated)))
+
+
+def _running(servers: Iterable[LocalServer]) -> Iterator[ModelOffer]:
+    for server in servers:
+        for model in server.models:
+            window = model.window or model.maximum
+            yield ModelOffer(
+                f"{server.provider}/{model.id}",
+                "not needed",
+                window=window,
+                max_output=model.max_output,
+                images=model.images,
+                tools=model.tools,
+                reasoning=model.reasoning,
+                running=True,
+            )
+
+
+def _listed(catalog: Catalog, accounts: Iterable[Account], now: datetime) -> Iterator[ModelOffer]:
+    for account in accounts:
+        provider = account.provider
+        models = catalog.of_provider(provider.name) if account.own_host and not provider.local else ()
+        known = {model.id: model for model in models}
+        names = dict.fromkeys(
+            ([provider.default_model] if provider.default_model and account.own_host else []) + [*known]
+        )
+        for name in names:
+            yield _offer(account, name, known.get(name), now)
+
+
+def _offer(account: Account, name: str, model: CatalogModel | None, now: datetime) -> ModelOffer:
+    ref, variable = f"{account.provider.name}/{name}", account.variable
+    if model is None:
+        return ModelOffer(ref, account.key, variable, account.provider.window, account.provider.max_output)
+    return ModelOffer(
+        ref,
+        account.key,
+        variable,
+        account.provider.window or model.window,
+        account.provider.max_output or model.max_output,
+        model.prices.at(now).rates if model.prices is not None else None,
+        model.images,
+        model.tools,
+        model.reasoning,
+        model.deprecated,
+    )

@@ -1,0 +1,89 @@
+"""Storing a key from the interface: typed without being shown, kept nowhere but in the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from swecli.commands.login import LOGIN
+from swecli.core.llm.offers import ModelOffer
+from swecli.core.protocol.commands import SetModel
+from tests.tui.support import COMMANDS, Session, running
+
+KEY = "sk-canary-31415926"
+WITH_LOGIN = lambda: (*COMMANDS, LOGIN)  # noqa: E731
+
+
+class Store:
+    """Takes keys, or refuses them."""
+
+    def __init__(self, refuse: str = "") -> None:
+        self.kept: list[tuple[str, str]] = []
+        self.refuse = refuse
+
+    def __call__(self, provider: str, key: str) -> tuple[str, str]:
+        if self.refuse:
+            raise ValueError(self.refuse)
+        self.kept.append((provider, key))
+        return f"The key of {provider} is stored.", f"{provider}/usual"
+
+
+def holding(text: str, folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and text in path.read_text("utf-8", "replace")]
+
+
+async def test_a_key_is_asked_for_without_being_shown_or_kept(tmp_path: Path) -> None:
+    store = Store()
+    session = Session(model=False)
+    async with running(session=session, state=tmp_path, commands=WITH_LOGIN, store_key=store) as it:
+        await it.say("/login openai")
+        await it.shows("Key for openai")
+        await it.press(*KEY)
+        assert KEY not in it.screen()
+        assert "•" in it.screen()
+        await it.press("enter")
+        await it.shows("The key of openai is stored.")
+        assert store.kept == [("openai", KEY)]
+        await it.until(lambda: it.session.sent(SetModel) == [SetModel("openai/usual")])
+        await it.until(lambda: it.editor.has_focus)
+        await it.press("up")
+        assert it.text == "/login openai"
+    assert not holding(KEY, tmp_path)
+
+
+async def test_the_provider_is_chosen_where_none_was_named() -> None:
+    store = Store()
+    offered = [("anthropic", "no key yet"), ("openai", "key stored")]
+    async with running(commands=WITH_LOGIN, store_key=store, providers=lambda: offered) as it:
+        await it.say("/login")
+        await it.shows("Store a key for", "anthropic", "key stored")
+        await it.press("o", "p", "enter")
+        await it.shows("Key for openai")
+        await it.press("a", "b", "enter")
+        await it.shows("The key of openai is stored.")
+        assert it.session.sent(SetModel) == []
+
+
+async def test_leaving_stores_nothing_and_a_refusal_says_why() -> None:
+    store = Store(refuse="that is no key")
+    async with running(commands=WITH_LOGIN, store_key=store) as it:
+        await it.say("/login openai")
+        await it.shows("Key for openai")
+        await it.press("a", "escape")
+        await it.hides("Key for openai")
+        await it.say("/login openai")
+        await it.press("a", "b", "enter")
+        await it.shows("that is no key")
+        assert store.kept == []
+
+
+async def test_the_list_of_models_says_what_is_known_of_each() -> None:
+    session = Session()
+    session.offered = (
+        ModelOffer("a/ready", "environment", "A_KEY", window=200_000, images=True),
+        ModelOffer("b/locked", "missing", "B_KEY", window=1_050_000),
+    )
+    async with running(session=session, size=(100, 24)) as it:
+        await it.say("/model")
+        await it.shows("a/ready", "200K tokens", "images", "b/locked", "1.05M", "needs B_KEY")
+        await it.press(*"locked", "enter")
+        await it.until(lambda: it.session.sent(SetModel) == [SetModel("b/locked")])
