@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import traceback
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,13 +15,17 @@ from swecli.assembly.services import build_services, project_instructions, sessi
 from swecli.assembly.startup import flags_of, read_startup
 from swecli.assembly.storage import Stored, open_storage
 from swecli.core.config.key_store import KeyStore
+from swecli.core.config.settings import Settings
 from swecli.core.context_management.hybrid_counter import HybridCounter
 from swecli.core.context_management.learned_ratios import LearnedRatios
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.engine.session import Session
 from swecli.core.engine.tool_batch import run_lines
+from swecli.core.llm.exchange_dump import ExchangeDump
+from swecli.core.llm.secrets import Masker
 from swecli.core.llm.types import ModelClient
 from swecli.core.protocol.events import Mode
+from swecli.core.workspace.environment import secret_values
 from swecli.core.workspace.process_tree import leftovers
 from swecli.launch import LaunchOptions
 
@@ -35,6 +39,7 @@ class _Parts:
     model: str | None
     environment: str
     notices: tuple[str, ...]
+    dump: ExchangeDump | None
 
 
 async def open_session(options: LaunchOptions) -> Session:
@@ -51,6 +56,8 @@ async def open_session(options: LaunchOptions) -> Session:
     for helper in (monitor.counter, monitor.ratios):
         if isinstance(helper, HybridCounter | LearnedRatios):
             helper.tell = lambda text: _tell(loop, session, text)
+    if parts.dump is not None:
+        parts.dump.tell = session.notice
     session.start(parts.model, parts.environment)
     for notice in parts.notices:
         session.notice(notice, "warning")
@@ -61,17 +68,20 @@ def _build(options: LaunchOptions) -> _Parts:
     environment = dict(os.environ)
     startup = read_startup(options.cwd, environment, flags_of(options))
     settings = startup.loaded.settings
-    models = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config))
+    state = startup.paths.state
+    secrets = known_secrets(settings, environment)
+    dump = ExchangeDump(state / "debug", secrets) if options.debug else None
+    models = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config), dump)
     model = models.chosen()
     instructions = project_instructions(options, startup)
     stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
-    state = startup.paths.state
     blobs = stored.blobs(settings.agent.result_offload_threshold)
+    masker = Masker(secrets)
     services = build_services(
-        options, startup, instructions, models.make, lambda error: _report(error, state, options.debug), blobs
+        options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, masker), blobs
     )
     notices = (*startup.notices, *models.notices, *stored.notices, *instructions.notices, *_orphans())
-    return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices)
+    return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)
 
 
 def _orphans() -> tuple[str, ...]:
@@ -91,9 +101,15 @@ def _tell(loop: asyncio.AbstractEventLoop, session: Session, text: str) -> None:
         loop.call_soon_threadsafe(session.notice, text, "warning")
 
 
-def _report(error: BaseException, state: Path, debug: bool) -> None:
+def known_secrets(settings: Settings, environment: Mapping[str, str]) -> frozenset[str]:
+    """What must be written nowhere: secrets of the environment, and values of headers in the settings."""
+    headers = (value for provider in settings.providers.values() for value in provider.headers.values())
+    return secret_values(environment) | frozenset(headers)
+
+
+def _report(error: BaseException, state: Path, debug: bool, masker: Masker) -> None:
     """Write an internal failure with its traceback to the state directory, and with ``--debug`` to stderr."""
-    text = "".join(traceback.format_exception(error))
+    text = masker.mask("".join(traceback.format_exception(error)))
     try:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (state / "errors.log").open("a", encoding="utf-8", errors="replace") as log:

@@ -19,6 +19,7 @@ from swecli.core.llm.catalog import load_catalog
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.cost import utc_now
 from swecli.core.llm.endpoint_replies import EndpointModel
+from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.learned_windows import LearnedWindow
 from swecli.core.llm.local_servers import find_local_servers
 from swecli.core.llm.offers import ModelOffer, offers
@@ -48,19 +49,26 @@ def main_model(settings: Settings, environment: Mapping[str, str], accounts: Acc
 class ModelSupply:
     """Makes clients for ``provider/name`` or an alias, and brings what a session needs to know of their models.
 
-    ``--base-url`` holds for the model that the session starts with. ``data`` is where learned windows are kept.
-    ``notices`` are sentences for the user. Making one may take a moment: not for the event loop.
+    ``--base-url`` holds for the model that the session starts with. ``data`` is where learned windows are kept;
+    ``dump`` gets every request and answer. ``notices`` are sentences for the user. Making one may take a moment: not
+    for the event loop.
     """
 
     def __init__(
-        self, options: LaunchOptions, settings: Settings, environment: Mapping[str, str], data: Path, keys: KeyStore
+        self,
+        options: LaunchOptions,
+        settings: Settings,
+        environment: Mapping[str, str],
+        data: Path,
+        keys: KeyStore,
+        dump: ExchangeDump | None = None,
     ) -> None:
         self._options = options
         self._settings = settings
         self._environment = environment
         self.accounts = Accounts(settings, environment, keys)
         self._main = main_model(settings, environment, self.accounts)
-        self.windows = Windows(data)
+        self.windows = Windows(data, dump=dump)
         self._prices = Prices()
         self.notices: tuple[str, ...] = ()
         if options.script is None:

@@ -14,6 +14,7 @@ from swecli.core.llm.base_url import is_local
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.discovery import Endpoint, ask_model, endpoint_of
 from swecli.core.llm.endpoint_replies import EndpointModel
+from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.learned_windows import LearnedWindow, LearnedWindows
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 
@@ -39,7 +40,15 @@ class _Known:
 class Windows:
     """Implements the engine's ``WindowKnowledge`` for clients that it made."""
 
-    def __init__(self, data: Path, *, ask: Ask = ask_model, today: Callable[[], date] = date.today) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *,
+        dump: ExchangeDump | None = None,
+        ask: Ask = ask_model,
+        today: Callable[[], date] = date.today,
+    ) -> None:
+        self._dump = dump
         self._store = LearnedWindows(data / FILE_NAME)
         self._ask = ask
         self._today = today
@@ -49,7 +58,7 @@ class Windows:
         """A client that knows what has been learned of its model."""
         plain = resolve(None, None)
         learned = self._store.find(_server(plain), plain.target.model)
-        client = HttpModelClient(resolve(None, learned) if learned is not None else plain)
+        client = HttpModelClient(resolve(None, learned) if learned is not None else plain, self._dump)
         # A window that the user set needs no asking.
         self._known[client] = _Known(resolve, learned=learned, settled=plain.info.window_source == "user")
         return client

@@ -57,7 +57,11 @@ def main_parser() -> Parser:
     _model_options(parser.add_argument_group("model"))
     _scope_options(parser.add_argument_group("permissions and scope"))
     _prompt_options(parser.add_argument_group("instructions"))
-    parser.add_argument("--debug", action="store_true", help="show internal failures with their traceback")
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        help="show internal failures with their traceback, and write what goes over the wire",
+    )
     return parser
 
 

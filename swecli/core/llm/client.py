@@ -9,12 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from swecli.core.llm.errors import ErrorContext, WireError, read_body, to_provider_error
+from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.protocols.base import Decoder, Target, WireRequest
 from swecli.core.llm.protocols.drafts import ReasoningDraft
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.recovery import Adjustment, adjust, find_adjustment, refuses_tools
+from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.text import clean
 from swecli.core.llm.text_call_stream import TextCallStream
 from swecli.core.llm.text_tools import as_text
@@ -56,8 +58,11 @@ class _Refused:
 class HttpModelClient:
     """``ModelClient`` over HTTP."""
 
-    def __init__(self, config: ClientConfig) -> None:
+    def __init__(self, config: ClientConfig, dump: ExchangeDump | None = None) -> None:
+        """``dump`` gets every request and answer, with keys masked."""
         self._config = config
+        self._dump = dump
+        self._masker = Masker(key_values(config.headers), shapes=False)
         self._build = request_builder(config.target.origin.protocol)
         self._transport = Transport(config.base_url, config.timeouts)
         self._adjustments: list[Adjustment] = []
@@ -107,7 +112,13 @@ class HttpModelClient:
                 if calls is None and self._tools_as_text and request.tools:
                     calls = TextCallStream([tool.name for tool in request.tools])
                 for made in calls.feed(event) if calls is not None else (event,):
-                    yield made
+                    yield self._without_keys(made) if isinstance(made, Failed) else made
+
+    def _without_keys(self, failed: Failed) -> Failed:
+        """Some servers quote the key that they refuse; errors are shown and stored."""
+        error = failed.error
+        message, hint = self._masker.mask(error.message), self._masker.mask(error.hint)
+        return failed if message == error.message else replace(failed, error=replace(error, message=message, hint=hint))
 
     async def _attempts(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         for last in (False, True):
@@ -143,19 +154,29 @@ class HttpModelClient:
         watchdog = _Watchdog(self._config.timeouts)
         response: HttpResponse | None = None
         url, body = self._config.base_url + wire.path, clean(compact(wire.body)).encode()
+        headers, ended = self._headers(wire), "interrupted"
+        exchange = self._dump.begin(url, headers, body) if self._dump is not None else None
         try:
-            response = await watchdog.wait(self._transport.post(url, self._headers(wire), body))
+            response = await watchdog.wait(self._transport.post(url, headers, body))
+            if exchange is not None:
+                exchange.head(response.status, response.headers)
+                response.watch = exchange.body
             if not 200 <= response.status < 300:
                 text = await response.read_error_body(self._config.timeouts.error_body)
+                ended = ""
                 yield _Refused(read_body(response.status, response.headers, text))
                 return
             async with aclosing(self._decode(decoder, response, watchdog)) as events:
                 async for event in events:
                     yield event
+            ended = ""
         except ProviderError as error:
+            ended = str(error)
             for event in decoder.abort(error):
                 yield event
         finally:
+            if exchange is not None:
+                exchange.close(ended)
             if response is not None:
                 await response.close()
 

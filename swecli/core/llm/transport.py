@@ -47,6 +47,8 @@ class HttpResponse:
         self.headers = headers
         self._chunks = chunks
         self._close = close
+        self.watch: Callable[[bytes], None] | None = None
+        """Gets each piece of the body as well."""
 
     async def read(self) -> bytes | None:
         """The next piece of the body as it comes, None at its end.
@@ -54,7 +56,10 @@ class HttpResponse:
         Raises:
             ProviderError: kind ``network`` or ``protocol``.
         """
-        return await anext(self._chunks, None)
+        chunk = await anext(self._chunks, None)
+        if chunk is not None and self.watch is not None:
+            self.watch(chunk)
+        return chunk
 
     async def read_error_body(self, seconds: float) -> bytes:
         """As much of an error's body as comes within ``seconds`` and a reasonable size."""

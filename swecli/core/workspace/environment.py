@@ -53,6 +53,12 @@ def scrubbed_environment(environment: Mapping[str, str], *, no_color: str | None
     return {**kept, **_SET}
 
 
+def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
+    """Values of variables that look like secrets by their names."""
+    names = (name for name in environment if _SECRET.fullmatch(name.upper()) or name.upper() in _PROVIDER_KEYS)
+    return frozenset(value.strip() for name in names if (value := environment[name]).strip())
+
+
 def is_withheld(name: str) -> bool:
     """Whether commands do not get the variable."""
     upper = name.upper()

@@ -1,0 +1,89 @@
+"""Keeping keys out of what is written and shown. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+MASK = "***"
+SHORTEST = 6
+"""Characters. Shorter values are too likely to be ordinary words."""
+
+_SHAPES = re.compile(
+    r"\b(?:sk|pk|rk|gsk|xai|fw|hf|r8|pplx|csk|nvapi|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abposr])[-_][A-Za-z0-9_-]{16,}"
+    r"|\bAIza[A-Za-z0-9_-]{30,}|\bAKIA[A-Z0-9]{16}\b|(?i:bearer) +[A-Za-z0-9._~+/-]{16,}"
+)
+"""What keys of well-known services look like."""
+
+_HARMLESS = frozenset(
+    (
+        "accept",
+        "accept-encoding",
+        "anthropic-beta",
+        "anthropic-version",
+        "content-type",
+        "content-length",
+        "user-agent",
+    )
+)
+"""Request headers that are written as they are. Any other may carry a key."""
+
+
+def masked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Request headers with every value masked that is not known to be harmless."""
+    return {name: value if name.lower() in _HARMLESS else MASK for name, value in headers.items()}
+
+
+def key_values(headers: Mapping[str, str]) -> frozenset[str]:
+    """The values in request headers that may be keys, without the word ``Bearer``."""
+    values = (value for name, value in headers.items() if name.lower() not in _HARMLESS)
+    return frozenset(value.partition(" ")[2] or value for value in values)
+
+
+class Masker:
+    """Replaces known secrets, and what looks like a key, wherever they stand."""
+
+    def __init__(self, secrets: Iterable[str] = (), *, shapes: bool = True) -> None:
+        known = sorted({secret for secret in secrets if len(secret) >= SHORTEST}, key=len, reverse=True)
+        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+        self._shapes = shapes
+        self.longest = max(map(len, known), default=0)
+        """Characters of the longest known secret."""
+
+    def mask(self, text: str) -> str:
+        """The text without secrets."""
+        if self._known is not None:
+            text = self._known.sub(MASK, text)
+        return _SHAPES.sub(MASK, text) if self._shapes else text
+
+
+class StreamMasker:
+    """The same for text that comes in pieces: what may be the beginning of a secret waits for the next piece."""
+
+    LONGEST_WORD = 400
+    """Characters of a word that are waited for at the most, beyond those of the longest known secret."""
+
+    def __init__(self, masker: Masker) -> None:
+        self._masker = masker
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        """What is certain: up to the last blank that is far enough from the end. No secret has a blank in it."""
+        self._held += text
+        keep = max(self._masker.longest, 1)
+        if len(self._held) <= keep:
+            return ""
+        cut = max(self._held.rfind(blank, 0, len(self._held) - keep) for blank in (" ", "\n")) + 1
+        if cut:
+            ready, self._held = self._masker.mask(self._held[:cut]), self._held[cut:]
+        elif len(self._held) > keep + self.LONGEST_WORD:
+            masked = self._masker.mask(self._held)
+            ready, self._held = masked[:-keep], masked[-keep:]
+        else:
+            ready = ""
+        return ready
+
+    def end(self) -> str:
+        """The rest."""
+        held, self._held = self._held, ""
+        return self._masker.mask(held)

@@ -1,0 +1,109 @@
+"""Keys stay out of what is written, wherever they stand and however they arrive."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swecli.core.llm import exchange_dump
+from swecli.core.llm.exchange_dump import ExchangeDump
+from swecli.core.llm.secrets import MASK, Masker, StreamMasker, key_values, masked_headers
+
+KEY = "canary-0123456789"
+
+
+def test_known_secrets_and_what_looks_like_a_key_are_masked() -> None:
+    masker = Masker([KEY, "ab", ""])
+    for text in (
+        f"x{KEY}y",
+        "sk-proj-abcdefghijklmnop",
+        "AIzaSyA-0123456789012345678901234567",
+        "authorization: Bearer abcdefghijklmnopqrst",
+        "ghp_0123456789abcdefghij",
+    ):
+        assert MASK in masker.mask(text), text
+    for text in ("ab", "task-list", "sk-short", "a bearer of news", "an ordinary sentence"):
+        assert masker.mask(text) == text
+
+
+def test_headers_are_masked_unless_they_are_known_to_be_harmless() -> None:
+    headers = {"Authorization": f"Bearer {KEY}", "x-team": "blue-and-green", "content-type": "application/json"}
+    assert masked_headers(headers) == {"Authorization": MASK, "x-team": MASK, "content-type": "application/json"}
+    assert key_values(headers) == {KEY, "blue-and-green"}
+
+
+@given(st.lists(st.sampled_from(["word ", KEY, KEY[:7], "\n", '{"a":1}', "x" * 50, "é"]), max_size=30), st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_secret_is_masked_however_it_is_cut(pieces: list[str], data: st.DataObject) -> None:
+    text = "".join(pieces)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=20)))
+    stream = StreamMasker(Masker([KEY], shapes=False))
+    places = [0, *cuts, len(text)]
+    out = "".join(stream.feed(text[a:b]) for a, b in itertools.pairwise(places)) + stream.end()
+    assert KEY not in out
+    assert out == text.replace(KEY, MASK)
+
+
+def test_a_long_text_without_blanks_is_masked_too() -> None:
+    stream = StreamMasker(Masker([KEY]))
+    text = ("y" * 700 + KEY) * 20
+    out = "".join(stream.feed(text[at : at + 7]) for at in range(0, len(text), 7)) + stream.end()
+    assert KEY not in out
+    assert out.count("y") == 14_000
+
+
+def exchange(dump: ExchangeDump) -> None:
+    body = json.dumps({"messages": [f"the key is {KEY}"]}).encode()
+    made = dump.begin("https://h/v1/chat", {"authorization": f"Bearer {KEY}", "accept": "text/event-stream"}, body)
+    assert made is not None
+    made.head(200, {"content-type": "text/event-stream", "set-cookie": "secret=1", "x-echo": KEY})
+    for piece in (b"data: hello caf\xc3", b"\xa9 ", KEY[:5].encode(), KEY[5:].encode(), b"\n\n"):
+        made.body(piece)
+    made.close(f"cut at {KEY}")
+
+
+def test_an_exchange_is_written_without_keys_and_for_the_user_alone(tmp_path: Path) -> None:
+    told: list[str] = []
+    dump = ExchangeDump(tmp_path / "debug", [], told.append)
+    exchange(dump)
+    exchange(dump)
+    (folder,) = (tmp_path / "debug").iterdir()
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["0001-request.json", "0001-response.txt", "0002-request.json", "0002-response.txt"]
+    request = json.loads((folder / "0001-request.json").read_text())
+    assert request["headers"] == {"authorization": MASK, "accept": "text/event-stream"}
+    assert request["body"] == {"messages": [f"the key is {MASK}"]}
+    response = (folder / "0001-response.txt").read_text()
+    assert "status: 200" in response
+    assert f"data: hello café {MASK}" in response
+    assert f"[cut at {MASK}]" in response
+    assert "secret=1" not in response
+    assert str(folder) in told[0]
+    assert len(told) == 1
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in folder.iterdir())
+
+
+def test_only_the_newest_runs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange_dump, "FOLDERS", 3)
+    for number in range(5):
+        (tmp_path / f"2020010{number}-000000-1").mkdir()
+    exchange(ExchangeDump(tmp_path, []))
+    assert len(list(tmp_path.iterdir())) == 3
+    assert (tmp_path / "20200104-000000-1").exists()
+
+
+def test_a_dump_that_can_not_be_written_ends_with_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "debug").write_text("a file")
+    told: list[str] = []
+    dump = ExchangeDump(tmp_path / "debug", [], told.append)
+    assert dump.begin("https://h", {}, b"{}") is None
+    assert dump.begin("https://h", {}, b"{}") is None
+    assert len(told) == 1
+    assert "can't be written" in told[0]

@@ -1,0 +1,86 @@
+"""No key is in any file that swecli writes, nor in anything it prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from swecli.core.llm.script_format import parse_script
+from tests.support.loopback import LoopbackServer
+from tests.support.program import Ended, Program
+
+pytestmark = pytest.mark.e2e
+
+USED = "canary-used-0123456789"
+STORED = "canary-stored-0123456789"
+OTHER = "canary-other-0123456789"
+HEADER = "canary-header-0123456789"
+ALL = (USED, STORED, OTHER, HEADER)
+
+WORK = """
+[[step]]
+text = "I look at the environment."
+call = [{ tool = "run_command", arguments = { command = "env; echo done" } }]
+[[step]]
+text = "Half an ans"
+fault = { kind = "cut", after = 6 }
+[[step]]
+text = "wer."
+"""
+REFUSED = f"""
+[[step]]
+fault = {{ kind = "auth", message = "Incorrect API key provided: {USED}. Check {HEADER} too." }}
+"""
+IN_STREAM = f"""
+[[step]]
+text = "Some text"
+fault = {{ kind = "bad_request", after = 4, message = "bad key {USED} and {HEADER}" }}
+"""
+
+
+def files_with(secret: str, *folders: Path) -> list[str]:
+    paths = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return [str(path) for path in paths if secret.encode() in path.read_bytes()]
+
+
+def clean(ended: Ended) -> bool:
+    return not any(secret in ended.stdout + ended.stderr for secret in ALL)
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
+    project, home = tmp_path / "project", tmp_path / "home"
+    project.mkdir()
+    home.mkdir()
+    settings = f'[providers.{protocol}]\nheaders = {{ X-Extra = "{HEADER}" }}\n'
+    (tmp_path / "settings.toml").write_text(settings)
+    variables = {
+        "SWECLI_CONFIG": str(tmp_path / "settings.toml"),
+        "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
+        "SOME_SERVICE_TOKEN": OTHER,
+    }
+    for script in (WORK, REFUSED, IN_STREAM):
+        with LoopbackServer(parse_script(script, python=sys.executable)) as server:
+            keys = {**server.environment(), "OPENAI_API_KEY": USED, "ANTHROPIC_API_KEY": USED}
+            program = Program(project, home, {**variables, **keys})
+            assert program.run("login", "groq", stdin=STORED).code == 0
+            ended = program.run(
+                "-p", "go", "-m", f"{protocol}/m", "--yolo", "--debug", "--output-format", "stream-json"
+            )
+            assert server.asked[0].headers["x-extra"] == HEADER
+        assert clean(ended), ended.stdout + ended.stderr
+        assert clean(program.run("doctor", "-m", f"{protocol}/m"))
+        assert clean(program.run("config"))
+        assert clean(program.run("sessions"))
+        assert clean(program.run("logout"))
+    assert files_with(STORED, home, project) == [str(home / "keys.json")]
+    for secret in (USED, OTHER, HEADER):
+        assert files_with(secret, home, project) == []
+    dumps = list((home / "state" / "debug").rglob("*-response.txt"))
+    assert len(dumps) >= 5
+    assert any("Incorrect API key provided: ***" in dump.read_text() for dump in dumps)
+    requests = [json.loads(path.read_text()) for path in (home / "state" / "debug").rglob("*-request.json")]
+    assert all(request["headers"]["x-extra"] == "***" for request in requests)
