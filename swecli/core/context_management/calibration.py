@@ -23,6 +23,9 @@ MOST_CARRIED = 20_000
 MOSTLY_FIXED = 0.6
 """From this share of the first request on, its ratio is taken for that of system prompt and tools."""
 
+TELLING = 200
+"""Estimated tokens of a new part from which on its error counts: below, the borders of messages weigh too much."""
+
 FORGETTING = 0.9
 """What remains of an old error of prediction after each report."""
 
@@ -71,7 +74,7 @@ class Prediction:
     """Tokens of a request by part; ``messages`` are true tokens per estimated one, in order.
 
     ``estimated`` is how much of ``total`` rests on no report at all; ``anchored`` is False while the model has
-    reported nothing. ``missed`` is by how much earlier predictions of this model were wrong lately, at the most.
+    reported nothing. ``missed`` is by how much of what was estimated predictions were wrong lately, at the most.
     """
 
     total: float
@@ -209,7 +212,9 @@ class Calibration:
         if estimated:
             observed = rest / estimated
             if anchor is not None and LOWEST_RATIO / 2 <= observed <= HIGHEST_RATIO * 2:
-                self._missed = max(self._missed * FORGETTING, abs(rest - self.ratio * estimated))
+                if estimated >= TELLING:
+                    error = abs(rest / (self.ratio * estimated) - 1)
+                    self._missed = max(self._missed * FORGETTING, min(1.0, error))
                 self._seen_estimated += estimated
                 self._seen_reported += _clamp(observed) * estimated
             for size in new:

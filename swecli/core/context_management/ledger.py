@@ -6,7 +6,7 @@ what compaction removes stays in the ledger and can be brought back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -177,9 +177,22 @@ class Ledger:
         self._set_view((*self.view, ViewEntry("live", entry.id)))
 
     def _rewind(self, item: str) -> None:
-        cut = next((n for n, entry in enumerate(self.view) if entry.id == item), None)
-        if cut is not None:
-            self._set_view(self.view[:cut])
+        """Take back an entry and all that came after it, for every view that an undo could bring back as well.
+
+        A summary may stand before the entry and tell of what came after it: then it goes, and the view is that of
+        before its compaction.
+        """
+        cut = next((number for number, entry in enumerate(self.view) if entry.id == item), None)
+        if cut is None:
+            return
+        order = {entry: number for number, entry in enumerate(self.entries)}
+        kept = [(done, before) for done, view in self._undo if (before := _before(view, item, order)) is not None]
+        view = _before(self.view, item, order)
+        if view is None:
+            view = kept.pop()[1] if kept else self.view[:cut]
+        self._undo = kept
+        self._redo.clear()
+        self._set_view(view)
 
     @property
     def undoable(self) -> str | None:
@@ -210,6 +223,15 @@ class Ledger:
 
 def _exit_status(body: ItemCompleted) -> int | None:
     return next((block.exit_status for block in body.blocks if isinstance(block, TerminalBlock)), None)
+
+
+def _before(view: tuple[ViewEntry, ...], item: str, order: Mapping[str, int]) -> tuple[ViewEntry, ...] | None:
+    """The part of a view before an entry, all of it where the entry is not in it; None where a summary in that part
+    stands for the entry or for later ones."""
+    part = view[: next((n for n, entry in enumerate(view) if entry.id == item), len(view))]
+    first = order.get(item, len(order))
+    tells_of_later = any(order.get(source, -1) >= first for entry in part for source in entry.sources)
+    return None if tells_of_later else part
 
 
 def _covered(view: Iterable[ViewEntry]) -> Iterable[str]:

@@ -149,7 +149,7 @@ class TokenMonitor:
 
 def _guard(prediction: Prediction, window: int) -> float:
     anchored = min(float(GUARD_TOKENS), GUARD_WINDOW_SHARE * window) if prediction.anchored else 0.0
-    return max(anchored, GUARD_ESTIMATE_SHARE * prediction.estimated, prediction.missed)
+    return max(anchored, max(GUARD_ESTIMATE_SHARE, prediction.missed) * prediction.estimated)
 
 
 def _components(

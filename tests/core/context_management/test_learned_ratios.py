@@ -63,7 +63,7 @@ def test_after_ten_turns_with_a_foreign_tokenizer_the_meter_is_right_and_the_ban
     assert inside >= 0.95 * later
 
 
-def test_the_band_is_never_narrower_than_an_error_just_seen() -> None:
+def test_the_band_widens_with_the_errors_seen_lately() -> None:
     monitor = TokenMonitor()
     truth = Tokenizer(1.0)
     history: tuple[Message, ...] = (user("u0"),)

@@ -1,0 +1,79 @@
+"""Going back to an earlier point, with compactions before and after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from swecli.core.protocol.commands import Compact, RedoCompaction, Rewind, UndoCompaction
+from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, Notice, Rewound
+from tests.core.engine.support import Bench, bench, call, until
+
+LINES = "\n".join(f"line {number} of a file with some words in it" for number in range(120))
+SUMMARY = "## Goal\\nFind the bug.\\n## Done\\nRead the files of this request; nothing changed yet."
+READS = "\n".join(f"[[step]]\ncall = [{call('read_file', f'f{number}')}]" for number in range(8))
+SCRIPT = f"""
+window = 200000
+max_output = 2000
+{READS}
+[[step]]
+text = "Read them all."
+[[step]]
+text = "{SUMMARY}"
+[[step]]
+text = "After it."
+"""
+
+
+async def compacted(b: Bench, *requests: str) -> None:
+    for number in range(8):
+        b.gates.outputs[f"f{number}"] = f"file {number}\n{LINES}"
+    for request in requests:
+        await b.say(request)
+    b.send(Compact())
+    await until(lambda: bool(b.bodies(CompactionCompleted)) and not b.session.view.busy)
+
+
+def users(b: Bench) -> list[str]:
+    return [message.id for message in b.session.view.messages if message.role == "user"]
+
+
+async def rewound(b: Bench, item: str) -> None:
+    b.send(Rewind(item))
+    await until(lambda: bool(b.bodies(Rewound)))
+
+
+async def test_a_summary_of_what_is_taken_back_goes_with_it(tmp_path: Path) -> None:
+    async with bench(SCRIPT, tmp_path) as b:
+        await compacted(b, "Read the files.")
+        assert "<compacted" in b.session.view.messages[0].text
+        await rewound(b, "u1")
+        assert list(b.session.view.messages) == []
+        b.send(UndoCompaction())
+        await until(lambda: any("no compaction to undo" in body.text for body in b.bodies(Notice)))
+        assert list(b.session.view.messages) == []
+
+
+async def test_what_was_taken_back_does_not_come_back_by_an_undo(tmp_path: Path) -> None:
+    async with bench(SCRIPT, tmp_path) as b:
+        await compacted(b, "Read the files.")
+        await b.say("Later request.")
+        later = users(b)[-1]
+        await rewound(b, later)
+        before = tuple(b.session.view.messages)
+        b.send(UndoCompaction())
+        await until(lambda: bool(b.bodies(CompactionUndone)))
+        text = "\n".join(message.text for message in b.session.view.messages)
+        assert "Later request." not in text
+        assert "Read them all." in text
+        b.send(RedoCompaction())
+        await until(lambda: tuple(b.session.view.messages) == before)
+
+
+async def test_a_rewind_survives_a_restart(tmp_path: Path) -> None:
+    async with bench(SCRIPT, tmp_path) as b:
+        await compacted(b, "Read the files.")
+        await b.say("Later request.")
+        await rewound(b, users(b)[-1])
+        after, facts = tuple(b.session.view.messages), list(b.facts)
+    async with bench('[[step]]\ntext = "x"', tmp_path, history=facts) as again:
+        assert tuple(again.session.view.messages) == after

@@ -1,0 +1,316 @@
+"""Random sessions: what a user, a model and a summariser might do, and what must hold whatever they do."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from hypothesis import strategies as st
+
+from swecli.core.context_management.budget import edge
+from swecli.core.context_management.compaction.options import CompactionOptions
+from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.message_size import SizeCache
+from swecli.core.llm.types import (
+    Failed,
+    Finished,
+    ModelInfo,
+    ModelRequest,
+    ProviderError,
+    StreamEvent,
+    SystemBlock,
+    ToolSchema,
+)
+from swecli.core.protocol.commands import Compact, RedoCompaction, Rewind, SetMode, Submit, UndoCompaction
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionRedone,
+    CompactionUndone,
+    ContextEdited,
+    Notice,
+    Rewound,
+    StepStarted,
+    TurnEnded,
+)
+from swecli.core.protocol.messages import Message, Origin, Part, Response, Stop, TextPart, ToolCallPart
+from swecli.core.protocol.usage import Usage
+from tests.core.context_management.test_projection import check_valid
+from tests.core.engine.support import Bench, bench, until
+from tests.support.prefix_cache import Framed, blocks_of
+
+TOOLS = ("read_file", "write_file", "run_command")
+Summary = Literal["good", "empty", "call", "error", "cut", "long"]
+SUMMARY = "## Goal\nDo what the user wants.\n## Done\nRead and wrote files.\n## Next\nThe rest."
+WORDS = "some words that mean nothing in particular but take room\n"
+MESSAGE_OVERHEAD = 5
+
+
+@dataclass(frozen=True)
+class Say:
+    """A turn: the user's words, then an answer with calls for each row of result sizes (characters)."""
+
+    words: int
+    steps: tuple[tuple[tuple[str, int], ...], ...]
+
+
+@dataclass(frozen=True)
+class Do:
+    """Something besides a turn."""
+
+    what: Literal["compact", "undo", "redo", "rewind", "mode"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole session. ``factor`` is the provider's tokens for one of ours, ``silent`` reports no usage."""
+
+    window: int
+    factor: float
+    actions: tuple[Say | Do, ...]
+    summaries: tuple[Summary, ...]
+    strategy: str = "chain"
+    silent: bool = False
+
+
+_CALLS = st.lists(
+    st.tuples(st.sampled_from(TOOLS), st.sampled_from([0, 40, 400, 3_000, 9_000])), min_size=1, max_size=3
+)
+_SAY = st.builds(
+    Say,
+    st.sampled_from([1, 5, 30, 200, 900]),
+    st.lists(_CALLS.map(tuple), max_size=7).map(tuple),
+)
+_DO = st.builds(Do, st.sampled_from(["compact", "undo", "redo", "rewind", "mode"]))
+
+plans = st.builds(
+    Plan,
+    window=st.sampled_from([8_000, 16_000, 32_000, 64_000]),
+    factor=st.floats(0.8, 1.25),
+    actions=st.lists(st.one_of(_SAY, _SAY, _SAY, _DO), min_size=2, max_size=14).map(tuple),
+    summaries=st.lists(st.sampled_from(["good", "good", "empty", "call", "error", "cut", "long"]), max_size=12).map(
+        tuple
+    ),
+    strategy=st.sampled_from(["chain", "chain", "truncation", "summarization"]),
+    silent=st.booleans(),
+)
+
+
+def provider_tokens(factor: float) -> Any:
+    """The provider's own tokenizer over content blocks."""
+    sizes = SizeCache()
+
+    def tokens(block: object) -> int:
+        match block:
+            case Framed(part=part):
+                count = sizes.message(Message("user", (part,), f"{id(part)}")).total
+            case SystemBlock(text=text):
+                count = sizes.stable_text(text)
+            case ToolSchema():
+                count = sizes.schema(block)
+            case _:
+                count = sizes.counter.count(str(block))
+        return round(factor * count)
+
+    return tokens
+
+
+class RandomModel:
+    """Answers as the plan says. ``before`` is called with each request, summaries included."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.info = ModelInfo("random", "model", plan.window, plan.window // 8)
+        self._plan = plan
+        self._tokens = provider_tokens(plan.factor)
+        self._summaries = list(plan.summaries)
+        self.steps: list[tuple[tuple[str, int], ...]] = []
+        self.outputs: dict[str, str] = {}
+        self.requests: list[ModelRequest] = []
+        self.sizes: list[int] = []
+        self.summaries = 0
+        self._number = 0
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        size = sum(map(self._tokens, blocks_of(request)[0])) + self._tokens(request.tail)
+        if request.messages[-1].id.startswith("compaction"):
+            self.summaries += 1
+            async for event in self._summary(self._summaries.pop(0) if self._summaries else "good"):
+                yield event
+            return
+        self.requests.append(request)
+        self.sizes.append(size)
+        self._number += 1
+        parts: list[Part] = [TextPart(f"Step {self._number}. {WORDS}")]
+        for place, (tool, output) in enumerate(self.steps.pop(0) if self.steps else ()):
+            target = f"t{self._number}-{place}"
+            self.outputs[target] = f"result {target}\n" + WORDS * (output // len(WORDS))
+            arguments = f'{{"target": "{target}"}}'
+            parts.append(ToolCallPart(f"c{target}", tool, arguments))
+        written = sum(self._tokens(Framed("assistant", part)) for part in parts)
+        yield self._finished(tuple(parts), None if self._plan.silent else Usage(size, output_total=written))
+
+    async def _summary(self, kind: Summary) -> AsyncIterator[StreamEvent]:
+        if kind == "error":
+            yield Failed(ProviderError("bad_request", "refused"))
+        elif kind == "cut":
+            yield Failed(ProviderError("truncated", "cut"))
+        elif kind == "call":
+            yield self._finished((ToolCallPart("c", "read_file", "{}"),), None)
+        else:
+            text = {"good": SUMMARY, "empty": " ", "long": WORDS * 4_000}[kind]
+            yield self._finished((TextPart(text),), None)
+
+    def _finished(self, parts: tuple[Part, ...], usage: Usage | None) -> Finished:
+        response = Response(Origin("random", "random", "model"), Stop("end"), usage)
+        return Finished(Message("assistant", parts, response=response))
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+EDITS = (CompactionCompleted, CompactionUndone, CompactionRedone, Rewound, ContextEdited)
+
+
+@dataclass
+class Witness:
+    """Looks on while a plan is carried out, and fails when something is not as it must be."""
+
+    bench: Bench
+    model: RandomModel
+    plan: Plan
+    rewound: set[str] = field(default_factory=set)
+    _checked: int = 0
+    _edits: int = 0
+
+    def check(self) -> None:
+        """After each action."""
+        self._requests()
+        self._conserved()
+        check_valid(tuple(self.bench.session.view.messages))
+
+    def _requests(self) -> None:
+        """No request above the block line, each one valid and, without a logged edit, a continuation of the last."""
+        for body in self.bench.bodies(StepStarted):
+            # A blocked step is announced with its budget and ends before it is sent.
+            assert body.budget.effective == self.plan.window - self.plan.window // 8
+        block = edge(0.98, self.plan.window - self.plan.window // 8)
+        for at in range(self._checked, len(self.model.requests)):
+            request = self.model.requests[at]
+            check_valid(request.messages)
+            assert self.model.sizes[at] < block, (self.model.sizes[at], block)
+            if at and at > self._checked:
+                before = self.model.requests[at - 1]
+                if not self._edited_between(at):
+                    check_prefix(before, request)
+        self._checked = len(self.model.requests)
+
+    def _edited_between(self, at: int) -> bool:
+        steps = [n for n, event in enumerate(self.bench.events) if isinstance(event.body, StepStarted)]
+        sent = [n for n in steps if not self._blocked(n)]
+        first, second = sent[at - 1], sent[at]
+        return any(isinstance(event.body, EDITS) for event in self.bench.events[first:second])
+
+    def _blocked(self, number: int) -> bool:
+        body = self.bench.events[number].body
+        return isinstance(body, StepStarted) and body.budget.level == "block"
+
+    def _conserved(self) -> None:
+        """Every entry ever made is in the view, named by a summary or stub in it, or was taken back by a rewind."""
+        ledger = ledger_of(self.bench)
+        shown = {entry.id for entry in ledger.view} | {source for entry in ledger.view for source in entry.sources}
+        lost = set(ledger.entries) - shown - self.rewound
+        assert not lost, lost
+
+
+def check_prefix(before: ModelRequest, now: ModelRequest) -> None:
+    """The new request begins with the old one, tails aside."""
+    assert now.tools == before.tools
+    assert [block.text for block in now.system] == [block.text for block in before.system]
+    assert len(now.messages) >= len(before.messages)
+    for old, new in zip(before.messages, now.messages, strict=False):
+        assert (old.role, old.parts) == (new.role, new.parts)
+
+
+def ledger_of(b: Bench) -> Ledger:
+    """The session's ledger, which no front-end gets to see."""
+    return b.session._recorder.ledger  # pyright: ignore[reportPrivateUsage]
+
+
+async def carry_out(plan: Plan) -> RandomModel:
+    """Run the plan; raises AssertionError where something does not hold."""
+    model = RandomModel(plan)
+    options = CompactionOptions(strategy=plan.strategy)  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory() as name:
+        script = '[[step]]\ntext = "unused"'
+        async with bench(script, Path(name), make_client=lambda _name: model, compaction=options) as b:
+            b.allow_all = True
+            b.gates.outputs = model.outputs
+            witness = Witness(b, model, plan)
+            for number, action in enumerate(plan.actions):
+                if isinstance(action, Say):
+                    model.steps = list(action.steps)
+                    await b.say(f"Request {number}: never touch port {7_000 + number}. " + "word " * action.words)
+                else:
+                    await _do(b, action, witness, number)
+                witness.check()
+            await _undo_and_redo(b)
+    return model
+
+
+async def _do(b: Bench, action: Do, witness: Witness, number: int) -> None:
+    ended = (CompactionCompleted, CompactionFailed)
+    if action.what == "compact":
+        before = sum(len(b.bodies(kind)) for kind in ended)
+        b.send(Compact())
+        await until(lambda: sum(len(b.bodies(kind)) for kind in ended) > before and not b.session.view.busy)
+    elif action.what == "mode":
+        b.send(SetMode("plan" if number % 2 else "default"))
+    elif action.what == "rewind":
+        ledger = ledger_of(b)
+        users = [entry.id for entry in ledger.view if entry.kind == "live" and ledger.entries[entry.id].kind == "user"]
+        if users:
+            chosen = users[len(users) // 2]
+            entries = list(ledger.entries)
+            b.send(Rewind(chosen))
+            await until(lambda: bool(b.bodies(Rewound)))
+            witness.rewound |= set(entries[entries.index(chosen) :])
+            shown = {entry.id for entry in ledger.view} | {one for entry in ledger.view for one in entry.sources}
+            assert not shown & witness.rewound
+    else:
+        kinds = (CompactionUndone, CompactionRedone, Notice)
+        before = sum(len(b.bodies(kind)) for kind in kinds)
+        b.send(UndoCompaction() if action.what == "undo" else RedoCompaction())
+        await until(lambda: sum(len(b.bodies(kind)) for kind in kinds) > before)
+
+
+async def _undo_and_redo(b: Bench) -> None:
+    """All the way back and forth again: byte for byte the same views."""
+    views: list[Sequence[Message]] = [tuple(b.session.view.messages)]
+    while ledger_of(b).undoable is not None:
+        count = len(b.bodies(CompactionUndone))
+        b.send(UndoCompaction())
+        await until(lambda n=count: len(b.bodies(CompactionUndone)) > n)
+        views.append(tuple(b.session.view.messages))
+        check_valid(tuple(views[-1]))
+    for view in reversed(views[:-1]):
+        count = len(b.bodies(CompactionRedone))
+        b.send(RedoCompaction())
+        await until(lambda n=count: len(b.bodies(CompactionRedone)) > n)
+        assert tuple(b.session.view.messages) == view
+
+
+def run(plan: Plan) -> RandomModel:
+    """``carry_out`` for a test that is no coroutine."""
+    return asyncio.run(carry_out(plan))
+
+
+def ended(b: Bench) -> TurnEnded:
+    """The end of the newest turn."""
+    return b.bodies(TurnEnded)[-1]
+
+
+__all__ = ("Do", "Plan", "RandomModel", "Say", "Submit", "plans", "run")
