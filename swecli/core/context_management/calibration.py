@@ -7,7 +7,8 @@ estimated one), and the messages to come get the average of what was seen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from swecli.core.context_management.components import REASONING
@@ -71,7 +72,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Tokens of a request by part; ``messages`` are true tokens per estimated one, in order.
+    """Tokens of a request by part; ``messages`` are those of the messages by component.
 
     ``estimated`` is how much of ``total`` rests on no report at all; ``anchored`` is False while the model has
     reported nothing. ``missed`` is by how much of what was estimated predictions were wrong lately, at the most.
@@ -81,19 +82,40 @@ class Prediction:
     estimated: float
     anchored: bool
     fixed: float
-    messages: tuple[float, ...]
+    messages: Mapping[str, float]
     tail: float
     missed: float = 0.0
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Messages added up: ``estimated`` and true tokens, and the true ones by component."""
+
+    estimated: int = 0
+    true: float = 0.0
+    shares: dict[str, float] = field(default_factory=lambda: {})
+
+    def add(self, size: MessageSize, factor: float) -> None:
+        """One more message with so many true tokens per estimated one."""
+        self.estimated += size.total
+        self.true += factor * size.total
+        for component, tokens in size.counts:
+            self.shares[component] = self.shares.get(component, 0.0) + factor * tokens
+
+    def copy(self) -> _Sums:
+        return _Sums(self.estimated, self.true, dict(self.shares))
 
 
 @dataclass(frozen=True, slots=True)
 class _Anchor:
     """The newest request whose size was reported, and the answer to it.
 
-    ``offset`` is the part of the size that the sizes of its parts don't explain.
+    ``offset`` is the part of the size that the sizes of its parts don't explain. ``sums`` adds up its messages, whose
+    sizes are settled, so that a long history costs nothing at each step.
     """
 
     messages: tuple[MessageSize, ...]
+    sums: _Sums
     offset: float
     output: int | None
     reasoning: int
@@ -156,33 +178,38 @@ class Calibration:
         else:
             fixed = (self._fixed_ratio or ratio) * sent.fixed_tokens
         anchor = self._anchor if self._extends_anchor(sent) else None
-        factors = [self._factors.get(size, 0.0) for size in sent.messages]
+        sums = anchor.sums.copy() if anchor is not None else _Sums()
+        new = sent.messages[len(anchor.messages) :] if anchor is not None else sent.messages
+        factors = [self._factors.get(size, 0.0) for size in new]
         if anchor is not None:
-            self._add_answer(factors, sent.messages, anchor)
+            self._add_answer(factors, new, anchor)
         tail = ratio * sent.tail_tokens
         estimated = tail if fixed_known else tail + fixed
-        total = fixed + tail + (anchor.offset if anchor is not None and fixed_known else 0.0)
-        for index, size in enumerate(sent.messages):
-            if not factors[index]:
-                factors[index] = ratio
+        for size, factor in zip(new, factors, strict=True):
+            if not factor:
                 estimated += ratio * size.total
-            total += factors[index] * size.total
-        anchored = self._anchor is not None
-        return Prediction(max(0.0, total), estimated, anchored, fixed, tuple(factors), tail, self._missed)
+            sums.add(size, factor or ratio)
+        total = fixed + tail + sums.true + (anchor.offset if anchor is not None and fixed_known else 0.0)
+        return Prediction(max(0.0, total), estimated, self._anchor is not None, fixed, sums.shares, tail, self._missed)
 
     def observe(self, sent: Sent, usage: Usage) -> None:
         """Take in what the model reported for a request. Reports that can't be true are passed over."""
         reported = usage.input_total
-        everything = sent.fixed_tokens + sent.tail_tokens + sum(size.total for size in sent.messages)
+        before = self._anchor if self._extends_anchor(sent) else None
+        sums = before.sums.copy() if before is not None else _Sums()
+        new = sent.messages[len(before.messages) :] if before is not None else sent.messages
+        everything = sent.fixed_tokens + sent.tail_tokens + sums.estimated + sum(size.total for size in new)
         if reported is None or reported <= LEAST_PLAUSIBLE * everything:
             return
         prompt = reported - self.ratio * sent.tail_tokens
         if self._fixed_tokens is None or sent.fixed != self._fixed:
             self._begin(sent, prompt)
         else:
-            self._continue(sent, prompt, self._fixed_tokens)
-        explained = (self._fixed_tokens or 0.0) + sum(self._factors[size] * size.total for size in sent.messages)
-        self._anchor = _Anchor(sent.messages, prompt - explained, usage.output_total, usage.reasoning or 0)
+            self._continue(new, before, prompt - self._fixed_tokens)
+        for size in new:
+            sums.add(size, self._factors[size])
+        offset = prompt - (self._fixed_tokens or 0.0) - sums.true
+        self._anchor = _Anchor(sent.messages, sums, offset, usage.output_total, usage.reasoning or 0)
 
     def _begin(self, sent: Sent, prompt: float) -> None:
         """First report with this fixed part: spread it over the fixed part and all messages not known yet."""
@@ -198,14 +225,16 @@ class Calibration:
         # Whatever the provider adds on its own (a preamble for tools, for example) is in here as well.
         self._fixed_tokens = max(0.0, rest - factor * sum(size.total for size in new))
 
-    def _continue(self, sent: Sent, prompt: float, fixed: float) -> None:
-        """A further report: what the known parts don't explain belongs to the messages that are new."""
-        anchor = self._anchor if self._extends_anchor(sent) else None
-        factors = [self._factors.get(size, 0.0) for size in sent.messages]
-        answer = self._add_answer(factors, sent.messages, anchor) if anchor is not None else None
-        new = [size for size, factor in zip(sent.messages, factors, strict=True) if not factor]
-        known = sum(factor * size.total for size, factor in zip(sent.messages, factors, strict=True))
-        rest = prompt - fixed - known - (anchor.offset if anchor is not None else 0.0)
+    def _continue(self, messages: tuple[MessageSize, ...], anchor: _Anchor | None, prompt: float) -> None:
+        """A further report: what the known parts don't explain belongs to the messages that are new.
+
+        ``messages`` are those after the anchor, or all; ``prompt`` is what was reported for anchor and messages.
+        """
+        factors = [self._factors.get(size, 0.0) for size in messages]
+        answer = self._add_answer(factors, messages, anchor) if anchor is not None else None
+        new = [size for size, factor in zip(messages, factors, strict=True) if not factor]
+        known = sum(factor * size.total for size, factor in zip(messages, factors, strict=True))
+        rest = prompt - known - (anchor.sums.true + anchor.offset if anchor is not None else 0.0)
         estimated = sum(size.total for size in new)
         if anchor is not None and answer is not None:
             rest = self._settle_reasoning(answer, anchor, rest, self.ratio * estimated)
@@ -223,16 +252,16 @@ class Calibration:
     def _add_answer(
         self, factors: list[float], messages: tuple[MessageSize, ...], anchor: _Anchor
     ) -> MessageSize | None:
-        """Put in the size of the answer that followed the anchor, as far as the model reported it."""
-        place = len(anchor.messages)
-        if place >= len(messages) or factors[place]:
+        """Put in the size of the answer that followed the anchor, as far as the model reported it. ``messages`` are
+        those after the anchor."""
+        if not messages or factors[0]:
             return None
-        answer = messages[place]
+        answer = messages[0]
         if answer.role != "assistant" or anchor.output is None or not answer.total:
             return None
         has_reasoning = any(component == REASONING for component, _ in answer.counts)
         kept = has_reasoning and self._sends_reasoning_back
-        factors[place] = max(1, anchor.output - (0 if kept else anchor.reasoning)) / answer.total
+        factors[0] = max(1, anchor.output - (0 if kept else anchor.reasoning)) / answer.total
         return answer
 
     def _settle_reasoning(self, answer: MessageSize, anchor: _Anchor, rest: float, expected: float) -> float:
@@ -249,6 +278,7 @@ class Calibration:
         return rest
 
     def _extends_anchor(self, sent: Sent) -> bool:
+        """Whether the request begins with all messages of the newest reported one."""
         anchor = self._anchor
         return anchor is not None and sent.messages[: len(anchor.messages)] == anchor.messages
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,19 @@ class SizeCache:
         variants.insert(0, size)
         del variants[_VARIANTS:]
         return size
+
+    def messages(self, messages: Sequence[Message]) -> tuple[MessageSize, ...]:
+        """The estimates of a whole conversation."""
+        known = self._messages
+        found: list[MessageSize] = []
+        for message in messages:
+            # In line, since it is done for every message of a long session at every step.
+            variants = known.get(message.id)
+            if variants and variants[0].parts == message.parts and variants[0].role == message.role:
+                found.append(variants[0])
+            else:
+                found.append(self.message(message))
+        return tuple(found)
 
     def schema(self, schema: ToolSchema) -> int:
         """Tokens of one tool description."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from swecli.core.context_management.budget import Limits, level_of, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
 from swecli.core.context_management.components import SYSTEM, TAIL, TOOLS
-from swecli.core.context_management.message_size import MessageSize, SizeCache
+from swecli.core.context_management.message_size import SizeCache
 from swecli.core.context_management.state_figures import CountedState, UsageStats, state_breakdown
 from swecli.core.context_management.tokens import CountsAhead, CountsTokens
 from swecli.core.llm.types import ModelInfo, ModelRequest
@@ -98,7 +98,7 @@ class TokenMonitor:
         used = round(prediction.total)
         upper = used + round(_guard(prediction, window.total))
         return Budget(
-            components=_components(fixed, sent.messages, prediction, used),
+            components=_components(fixed, prediction, used),
             used=used,
             upper=upper,
             effective=window.effective,
@@ -133,7 +133,7 @@ class TokenMonitor:
         return Sent(
             fixed=(tuple(block.text for block in request.system), request.tools),
             fixed_tokens=fixed_tokens,
-            messages=tuple([self._sizes.message(message) for message in request.messages]),
+            messages=self._sizes.messages(request.messages),
             tail_tokens=self._sizes.counter.count(request.tail),
         )
 
@@ -152,17 +152,14 @@ def _guard(prediction: Prediction, window: int) -> float:
     return max(anchored, max(GUARD_ESTIMATE_SHARE, prediction.missed) * prediction.estimated)
 
 
-def _components(
-    fixed: Mapping[str, int], messages: tuple[MessageSize, ...], prediction: Prediction, used: int
-) -> tuple[Component, ...]:
+def _components(fixed: Mapping[str, int], prediction: Prediction, used: int) -> tuple[Component, ...]:
     """Exact shares as whole tokens that add up to ``used``."""
     estimate = sum(fixed.values())
     shares = {name: prediction.fixed * count / estimate for name, count in fixed.items()} if estimate else {}
     if not estimate and prediction.fixed:
         shares[SYSTEM] = prediction.fixed
-    for size, factor in zip(messages, prediction.messages, strict=True):
-        for name, count in size.counts:
-            shares[name] = shares.get(name, 0.0) + factor * count
+    for name, tokens in prediction.messages.items():
+        shares[name] = shares.get(name, 0.0) + tokens
     if prediction.tail:
         shares[TAIL] = prediction.tail
     total = sum(shares.values())
