@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that speaks OpenAI Chat Completions and Anthropic Messages from a script.
+"""A server on 127.0.0.1 that speaks the protocols of all providers from a script.
 
     with LoopbackServer(parse_script(...)) as server:
         ... OPENAI_BASE_URL = f"{server.url}/v1", ANTHROPIC_BASE_URL = server.url ...
@@ -38,10 +38,18 @@ from swecli.core.llm.scripted_player import (
 from swecli.core.llm.scripted_steps import STATUS, Fault, Script, Step
 from tests.support.wire import Answering, Refusal, Wire
 from tests.support.wire_anthropic import AnthropicMessages
+from tests.support.wire_gemini import GeminiGenerate
+from tests.support.wire_ollama import OllamaChat
 from tests.support.wire_openai import OpenAIChat
+from tests.support.wire_responses import OpenAIResponses
 
-PROTOCOLS: Mapping[str, type[Wire]] = {"openai": OpenAIChat, "anthropic": AnthropicMessages}
-_PATHS = frozenset(made.path for made in PROTOCOLS.values())
+PROTOCOLS: Mapping[str, type[Wire]] = {
+    "openai": OpenAIChat,
+    "anthropic": AnthropicMessages,
+    "responses": OpenAIResponses,
+    "gemini": GeminiGenerate,
+    "ollama": OllamaChat,
+}
 _HTML = b"<!DOCTYPE html><html><head><title>502</title></head><body><h1>Bad gateway</h1></body></html>\n"
 
 
@@ -85,7 +93,7 @@ class LoopbackServer:
     """The server, in a thread of its own while the ``with`` block runs."""
 
     script: Script
-    protocol: Literal["openai", "anthropic", "any"] = "any"
+    protocol: Literal["openai", "anthropic", "responses", "gemini", "ollama", "any"] = "any"
     manners: Manners = field(default_factory=Manners)
     port: int = 0
     requests: list[Received] = field(default_factory=list, init=False)
@@ -122,12 +130,15 @@ class LoopbackServer:
             "OPENAI_API_KEY": key,
             "ANTHROPIC_BASE_URL": self.url,
             "ANTHROPIC_API_KEY": key,
+            "GEMINI_BASE_URL": f"{self.url}/v1beta",
+            "GEMINI_API_KEY": key,
+            "OLLAMA_HOST": self.url,
         }
 
     @property
     def asked(self) -> list[Received]:
         """The requests for an answer of the model, without look-ups such as the list of models."""
-        return [request for request in self.requests if request.path in _PATHS]
+        return [request for request in self.requests if any(_serves(made, request.path) for made in PROTOCOLS.values())]
 
     def wait_for(self, count: int, seconds: float = 20) -> None:
         """Wait until so many answers have been asked for."""
@@ -171,7 +182,7 @@ class LoopbackServer:
             models = {"object": "list", "data": [{"id": self.script.name, "object": "model"}]}
             await _send(received, writer, Refusal(200, json.dumps(models).encode()))
             return
-        wire = next((made for made in self._wires() if received.path == made.path), None)
+        wire = next((made for made in self._wires() if _serves(made, received.path)), None)
         if wire is None:
             await _send(received, writer, Refusal(404, b'{"error":{"message":"Not Found"}}'))
             return
@@ -188,7 +199,7 @@ class LoopbackServer:
             return
         ids = (f"{wire.id_prefix}{facts.calls + number}" for number in range(1, len(step.calls) + 1))
         usage = self._usage.measure(wire.prefix(received.body), "", step)
-        answering = Answering(received.body, str(received.body.get("model", "")), len(self.requests), usage)
+        answering = Answering(received.body, str(received.body.get("model", "")), len(self.asked), usage)
         await asyncio.sleep(step.wait if self.manners.play_delays else 0)
         fault = step.fault
         if fault is not None and fault.after is None and fault.kind in STATUS:
@@ -208,7 +219,7 @@ class LoopbackServer:
     def _refused(self, wire: Wire, received: Received) -> Fault | None:
         if self.manners.key and wire.key(received.headers) != self.manners.key:
             return Fault("auth", message="invalid x-api-key")
-        if not received.body.get("stream"):
+        if not wire.streams(received.body):
             return Fault("bad_request", message="this server only streams")
         objection = wire.objection(received.body) if self.manners.strict else ""
         if objection:
@@ -263,7 +274,7 @@ class _Stream:
 
     def _head(self) -> None:
         self.received.status = 200
-        head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {self.wire.content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
         self.writer.write(head.encode())
 
     async def _write(self, event: bytes) -> None:
@@ -275,6 +286,11 @@ class _Stream:
             self.writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
             await self.writer.drain()
             await asyncio.sleep(self.manners.delay)
+
+
+def _serves(wire: Wire | type[Wire], path: str) -> bool:
+    """Whether requests to ``path`` are for this protocol."""
+    return path.endswith(wire.path[1:]) if wire.path.startswith("*") else path == wire.path
 
 
 async def _read(reader: asyncio.StreamReader) -> Received | None:

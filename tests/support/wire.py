@@ -37,13 +37,18 @@ class Refusal:
 
 
 class Wire(Protocol):
-    """One protocol. All bytes are whole server-sent events."""
+    """One protocol. All bytes are whole events. A ``path`` with a star at its beginning is the end of one."""
 
     path: str
     id_prefix: str
+    content_type: str
 
     def key(self, headers: Mapping[str, str]) -> str:
         """The key that the request brings."""
+        ...
+
+    def streams(self, body: Body) -> bool:
+        """Whether the request asks for a stream."""
         ...
 
     def facts(self, body: Body) -> RequestFacts: ...

@@ -36,12 +36,16 @@ class AnthropicMessages:
 
     path = "/v1/messages"
     id_prefix = "toolu_"
+    content_type = "text/event-stream; charset=utf-8"
 
     def __init__(self) -> None:
         self._open: tuple[int, str] | None = None
 
     def key(self, headers: Mapping[str, str]) -> str:
         return headers.get("x-api-key", "") or headers.get("authorization", "").removeprefix("Bearer ")
+
+    def streams(self, body: Body) -> bool:
+        return body.get("stream") is True
 
     def facts(self, body: Body) -> RequestFacts:
         messages: list[dict[str, Any]] = body.get("messages", [])

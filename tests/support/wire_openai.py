@@ -35,9 +35,13 @@ class OpenAIChat:
 
     path = "/v1/chat/completions"
     id_prefix = "call_"
+    content_type = "text/event-stream; charset=utf-8"
 
     def key(self, headers: Mapping[str, str]) -> str:
         return headers.get("authorization", "").removeprefix("Bearer ")
+
+    def streams(self, body: Body) -> bool:
+        return body.get("stream") is True
 
     def facts(self, body: Body) -> RequestFacts:
         messages: list[dict[str, Any]] = body.get("messages", [])

@@ -211,9 +211,9 @@ def _results_after(messages: Sequence[Message], index: int) -> Iterator[Message]
 
 def _answered(message: Message, tool_messages: Sequence[Message], used: set[str]) -> Iterator[Message]:
     parts = tuple(
-        part for part in message.parts if not isinstance(part, ToolResultPart | ImagePart) and not _is_blank(part)
+        part for part in message.parts if not isinstance(part, ToolResultPart | ImagePart) and not _is_nothing(part)
     )
-    if not any(isinstance(part, TextPart | ToolCallPart | OpaquePart) for part in parts):
+    if not any(isinstance(part, TextPart | ToolCallPart | OpaquePart) and not _is_blank(part) for part in parts):
         return
     available: dict[str, list[ToolResultPart]] = {}
     for tool_message in tool_messages:
@@ -243,6 +243,11 @@ def _unique(call_id: str, used: set[str]) -> str:
     while candidate in used:
         candidate, number = f"{call_id or 'call'}_{number}", number + 1
     return candidate
+
+
+def _is_nothing(part: Part) -> bool:
+    """Whether a part of an answer can go: it says nothing, and the provider wants nothing back with it."""
+    return _is_blank(part) and not (isinstance(part, TextPart) and part.opaque is not None)
 
 
 def _is_blank(part: Part) -> bool:

@@ -216,6 +216,8 @@ def _kind(part: Part) -> ItemKind:
             return "reasoning"
         case ToolCallPart():
             return "tool"
+        case TextPart(text=""):  # only what the provider wants back with it
+            return "opaque"
         case TextPart():
             return "text"
         case _:

@@ -28,6 +28,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import (
     Message,
+    Opaque,
     Origin,
     Part,
     ReasoningPart,
@@ -190,3 +191,14 @@ def test_a_stub_replaces_a_result_and_keeps_its_pair() -> None:
     view = (ViewEntry("live", "u1"), ViewEntry("live", "t1"), ViewEntry("stub", "t1.result", "[cleared]"))
     history = project(story.tell(CompactionCompleted("k", view, 9, 1, 3, 3, ("clear",))).ledger)
     assert history[2].tool_results == (ToolResultPart("a", "search", "[cleared]"),)
+
+
+def test_an_empty_text_that_the_provider_wants_back_stays() -> None:
+    signed = TextPart("", Opaque(ORIGIN, {"thoughtSignature": "s"}))
+    answer = Message("assistant", (TextPart("yes"), TextPart(" "), signed), "m1")
+    only = Message("assistant", (signed,), "m2")
+    history = repair(
+        [Message("user", (TextPart("hi"),), "u1"), answer, Message("user", (TextPart("more"),), "u2"), only]
+    )
+    assert history[1].parts == (TextPart("yes"), signed)
+    assert [message.id for message in history] == ["u1", "m1", "u2"]
