@@ -7,7 +7,7 @@ DEV := .venv/.swecli-dev
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test check bench soak test-live docs lock clean
+.PHONY: help demo run test check bench soak test-live test-interop docs lock clean
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,9 @@ soak: $(DEV) ## The tests again and again with new random examples, for MINUTES=
 
 test-live: $(DEV) ## Four small tasks against the provider whose key is in the environment
 	@SWECLI_LIVE=1 $(BIN)/pytest tests/live -rs $(ARGS)
+
+test-interop: $(DEV) ## swecli against the LiteLLM proxy, installed into build/interop: no key
+	@$(BIN)/python scripts/interop.py $(ARGS)
 
 docs: $(DEV) ## Write what in docs/ is generated
 	@$(BIN)/python scripts/generate_docs.py

@@ -103,6 +103,8 @@ def classify(
 def read_body(status: int, headers: Mapping[str, str], body: bytes) -> WireError:
     """The error in the body of a response with an error status. Header names are in lower case."""
     text = body.decode("utf-8", "replace").removeprefix("\ufeff")
+    if text.startswith("data:"):  # an event, although the status says that there is no stream
+        text = text.removeprefix("data:").partition("\n")[0].strip()
     try:
         value = parse_json(text)
     except ValueError:

@@ -1,0 +1,54 @@
+"""Runs tests/interop against a real third-party server: the LiteLLM proxy, in an environment of its own.
+
+    make test-interop
+
+Installs ``litellm[proxy]`` from the package index into build/interop (about 750 MB) the first time. Nothing leaves this
+machine but that: the proxy answers from its own mock or from a scripted server.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PLACE = ROOT / "build" / "interop"
+WANTED = "litellm[proxy]>=1.80,<2"
+
+
+def installed() -> Path:
+    """The proxy's program, after whatever has to be installed."""
+    program = PLACE / "bin" / "litellm"
+    if not program.exists():
+        print(f"Installing {WANTED} into {PLACE.relative_to(ROOT)} ...", flush=True)
+        venv.create(PLACE, with_pip=True, clear=True)
+        command = [
+            str(PLACE / "bin" / "python"),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            WANTED,
+        ]
+        subprocess.run(command, check=True)
+    return program
+
+
+def main() -> int:
+    """Install what is missing and run the tests."""
+    try:
+        program = installed()
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"The proxy could not be installed: {error}", file=sys.stderr)
+        return 1
+    environment = {**os.environ, "SWECLI_INTEROP": str(program)}
+    tests = [sys.executable, "-m", "pytest", "tests/interop", "-rs", *sys.argv[1:]]
+    return subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
