@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 from typing import TextIO
 
-_SEQUENCE = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movement
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c|$)"  # titles, links, device strings
-    r"|\x1b[ -/]*[0-~]",
-    re.DOTALL,
-)
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+from swecli.safe_text import sanitise, without_sequences
 
 
 class OutputClosed(Exception):
@@ -61,8 +54,8 @@ class Output:
 
 
 def safe(text: str) -> str:
-    """The text without escape sequences, and without characters that act on a terminal."""
-    return _CONTROL.sub("\ufffd", _SEQUENCE.sub("", text.replace("\r\n", "\n")))
+    """The text without escape sequences; what else acts on a terminal, or hides, is a visible stand-in."""
+    return sanitise(without_sequences(text))
 
 
 def detach_stdout() -> None:

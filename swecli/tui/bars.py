@@ -10,8 +10,8 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
+from swecli.safe_text import safe_line
 from swecli.tui import activity, status
-from swecli.tui.safe_text import safe_line
 from swecli.tui.state import UiState
 
 SPIN = 1 / 8

@@ -127,6 +127,6 @@ def _wrapped(line: str, columns: int) -> list[str]:
 
 
 def _safe(text: str) -> str:
-    from swecli.tui.safe_text import sanitise
+    from swecli.safe_text import sanitise
 
     return sanitise(text)

@@ -9,9 +9,9 @@ from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command, RunShell, SetMode, SetModel, Steer, Submit
 from swecli.core.protocol.events import Mode
+from swecli.safe_text import safe_line
 from swecli.tui import help
 from swecli.tui.link import SessionLink
-from swecli.tui.safe_text import safe_line
 from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, interpret
 
 

@@ -10,7 +10,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from swecli.tui.safe_text import safe_line
+from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
     from swecli.core.protocol.blocks import Todo

@@ -12,9 +12,9 @@ from textual.widgets import Input, Static
 
 from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import PermissionChoice, PermissionRequested
+from swecli.safe_text import safe_line, sanitise
 from swecli.tui.dock.block_view import BlockView
 from swecli.tui.dock.panel import NARROW, Clock, DockPanel, Grace
-from swecli.tui.safe_text import safe_line, sanitise
 
 _VERBS = {
     "run_command": "Run this command?",

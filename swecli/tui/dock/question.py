@@ -11,9 +11,9 @@ from textual.widgets import Input, Static
 
 from swecli.core.protocol.commands import Answer
 from swecli.core.protocol.events import Question, QuestionAsked
+from swecli.safe_text import safe_line, sanitise
 from swecli.tui.dock.panel import Clock, DockPanel, Grace
 from swecli.tui.rows import Row, Rows
-from swecli.tui.safe_text import safe_line, sanitise
 
 OTHER = "Something else…"
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.strip import Strip
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
-from swecli.tui.safe_text import SafeText, sanitise
+from swecli.safe_text import SafeText, sanitise
 from swecli.tui.transcript.diff import render_diff
 from swecli.tui.transcript.display import render_display
 from swecli.tui.transcript.palette import DARK, LIGHT, Palette

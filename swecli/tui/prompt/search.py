@@ -8,8 +8,8 @@ from textual import events
 from textual.content import Content
 from textual.widgets import Static
 
+from swecli.safe_text import safe_line
 from swecli.tui.prompt.history import History
-from swecli.tui.safe_text import safe_line
 
 
 class HistorySearch(Static):

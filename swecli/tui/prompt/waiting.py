@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.widgets import Static
 
-from swecli.tui.safe_text import safe_line
+from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
     from swecli.core.protocol.events import Queued

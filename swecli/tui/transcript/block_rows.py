@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from swecli.tui.safe_text import SafeText, safe_line, sanitise
+from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     Block,

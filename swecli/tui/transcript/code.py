@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from rich.segment import Segment
 from rich.style import Style
 
-from swecli.tui.safe_text import SafeText
+from swecli.safe_text import SafeText
 from swecli.tui.transcript.palette import CodeColours
 from swecli.tui.transcript.rows import NO_STYLE, Gutter, Row, Runs, cut_runs, rows_of
 

@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.tui.safe_text import SafeText, safe_line, sanitise
+from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.code import CodeLines
 from swecli.tui.transcript.diff_lines import DiffLine, TextDiff, changed_words, one_sided, text_diff
 from swecli.tui.transcript.languages import language_of

@@ -15,7 +15,7 @@ from swecli.core.protocol.blocks import (
     TextBlock,
     TodoBlock,
 )
-from swecli.tui.safe_text import SafeText, sanitise
+from swecli.safe_text import SafeText, sanitise
 from swecli.tui.transcript.diff import render_diff
 from swecli.tui.transcript.files import render_files
 from swecli.tui.transcript.images import render_image

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 
-from swecli.tui.safe_text import SafeText, sanitise
+from swecli.safe_text import SafeText, sanitise
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import Styled
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from rich.style import Style
 
 from swecli.core.protocol.blocks import MarkdownBlock
-from swecli.tui.safe_text import SafeText, sanitise
+from swecli.safe_text import SafeText, sanitise
 from swecli.tui.transcript.code import CodeLines
 from swecli.tui.transcript.inline import inline_lines
 from swecli.tui.transcript.palette import Palette

@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.style import Style
 
-from swecli.tui.safe_text import SafeText, sanitise
+from swecli.safe_text import SafeText, sanitise
 from swecli.tui.transcript.markdown import Drawer, Unit, prepare, units
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import Row, blank

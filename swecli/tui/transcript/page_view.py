@@ -10,7 +10,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
-from swecli.tui.safe_text import SafeText
+from swecli.safe_text import SafeText
 from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.painter import Mark, Painter
 from swecli.tui.transcript.palette import DARK, Palette

@@ -13,7 +13,7 @@ from swecli.core.protocol.blocks import (
     TextBlock,
     TodoBlock,
 )
-from swecli.tui.safe_text import sanitise
+from swecli.safe_text import sanitise
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     Block,

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from swecli.tui.safe_text import SafeText
+from swecli.safe_text import SafeText
 from swecli.tui.transcript.wrap import cells, is_single, wrap
 
 NO_STYLE = Style()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from swecli.core.protocol.blocks import TableBlock
-from swecli.tui.safe_text import SafeText, safe_line
+from swecli.safe_text import SafeText, safe_line
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import Row, Styled, plain_rows
 from swecli.tui.transcript.wrap import cells, cut, wrap

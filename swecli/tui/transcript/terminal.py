@@ -9,7 +9,7 @@ from rich.color import Color
 from rich.style import Style
 
 from swecli.core.protocol.blocks import TerminalBlock
-from swecli.tui.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
+from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import NO_STYLE, Gutter, Row, Styled, plain_rows, segment
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swecli.core.protocol.blocks import TodoBlock
-from swecli.tui.safe_text import SafeText, safe_line
+from swecli.safe_text import SafeText, safe_line
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import Gutter, Row, Styled, segment
 

@@ -16,7 +16,7 @@ from swecli.core.protocol.blocks import (
     TextBlock,
     TodoBlock,
 )
-from swecli.tui.safe_text import SafeText, safe_line, sanitise
+from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import SubagentBlock, ToolBlock
 from swecli.tui.transcript.diff import render_diff
 from swecli.tui.transcript.display import fold, render_display, render_displays

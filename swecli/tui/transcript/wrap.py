@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from rich.cells import cell_len, split_graphemes
 
-from swecli.tui.safe_text import SafeText
+from swecli.safe_text import SafeText
 
 _SINGLE: Final = re.compile(
     "[ -~\u00a0-\u00ac\u00ae-\u02ff\u0370-\u0377\u037a-\u037f\u0388-\u038a\u0390-\u0482\u2010-\u2015\u2018-\u2022"

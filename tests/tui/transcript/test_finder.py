@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.tui.safe_text import sanitise
+from swecli.safe_text import sanitise
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import AnswerBlock, ToolBlock
 from swecli.tui.transcript.finder import matching_blocks, matching_rows, row_spans

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.style import Style
 
-from swecli.tui.safe_text import SafeText
+from swecli.safe_text import SafeText
 from swecli.tui.transcript import code as code_module
 from swecli.tui.transcript.code import MAX_AHEAD, CodeLines
 from swecli.tui.transcript.markdown import MAX_NESTING, markdown_rows

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swecli.tui.safe_text import MAX_MARKS, SafeText, safe_line, sanitise
+from swecli.safe_text import MAX_MARKS, SafeText, safe_line, sanitise
 
 SAFE_FORMAT = {"\u200d", "\ufe0f"}
 """Allowed inside of emoji only."""

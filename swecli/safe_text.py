@@ -1,8 +1,8 @@
 """The one door to the screen.
 
 Textual writes control characters of a string to the terminal as they are, and a string from outside (a model,
-a file, a program, the name of a file) may hold any of them. Whatever is shown goes through ``sanitise`` once;
-what comes out is a ``SafeText``, the only kind of text that strips and widgets of this package take.
+a file, a program, the name of a file) may hold any of them. Whatever is shown, with a screen or without one, goes
+through ``sanitise`` once; what comes out is a ``SafeText``, the only kind of text that strips and widgets take.
 """
 
 from __future__ import annotations
@@ -46,6 +46,19 @@ _EMOJI_JOIN = re.compile(
     rf"|(?<=[{_EMOJI}0-9#*])\ufe0f"
 )
 """A joiner between two pictures and a selector after one: parts of a picture that is one glyph."""
+
+
+_SEQUENCE: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movement
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\x9c|$)"  # titles, links, device strings
+    r"|\x1b[ -/]*[0-~]",
+    re.DOTALL,
+)
+
+
+def without_sequences(text: str) -> str:
+    """The text without escape sequences, for places that show no colours. Not yet safe: ``sanitise`` it."""
+    return _SEQUENCE.sub("", text) if "\x1b" in text else text
 
 
 def sanitise(text: str, *, keep_newlines: bool = True, tabs: int = TAB_SIZE) -> SafeText:
