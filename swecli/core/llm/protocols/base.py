@@ -10,12 +10,14 @@ from typing import Any
 from swecli.core.llm.dialects import Dialect
 from swecli.core.llm.errors import ErrorContext, WireError, read_error, readable, to_provider_error
 from swecli.core.llm.framing import BodyParser, WireEvent
-from swecli.core.llm.json_values import JsonObject, as_object, is_list, parse_json
+from swecli.core.llm.json_values import JsonObject, as_object, is_list, parse_json, parse_object
 from swecli.core.llm.protocols.answer import Answer
 from swecli.core.llm.protocols.transcript import new_call_id
 from swecli.core.llm.text import ThinkTags
 from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError, StreamEvent
 from swecli.core.protocol.messages import Message, Opaque, Origin
+
+_DONE = "[DONE]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +78,41 @@ class Decoder(ABC):
     def feed(self, event: WireEvent) -> list[StreamEvent]:
         """The stream events that follow from one event of the wire."""
         data = event.data.strip()
-        if self.closed:
-            return []
-        if data == "[DONE]":
-            self.on_done()
-            return self.answer.take_events()
         try:
-            value: object = parse_json(data)
+            self._take(data, event.name)
         except ValueError:
-            self._on_unreadable(event, data)
-            return self.answer.take_events()
+            if not self._take_lines(data, event.name):
+                self._on_unreadable(event, data)
+        return self.answer.take_events()
+
+    def _take(self, data: str, name: str) -> None:
+        """Take in the text of one event.
+
+        Raises:
+            ValueError: it is no JSON.
+        """
+        if self.closed:
+            return
+        if data == _DONE:
+            self.on_done()
+            return
+        value: object = parse_json(data)
         if is_list(value) and value:
             value = value[0]
         message = as_object(value)
         self._seen = True
-        self._recognised = self.on_message(message, event.name) or self._recognised
-        if not self.closed and (event.name == "error" or _is_error(message)):
+        self._recognised = self.on_message(message, name) or self._recognised
+        if not self.closed and (name == "error" or _is_error(message)):
             self.fail_wire(read_error(value))
-        return self.answer.take_events()
+
+    def _take_lines(self, data: str, name: str) -> bool:
+        """Events whose server forgot the blank lines between them. Returns whether they are that."""
+        lines = [line for line in data.split("\n") if line.strip()]
+        if len(lines) < 2 or not all(line.strip() == _DONE or parse_object(line) is not None for line in lines):
+            return False
+        for line in lines:
+            self._take(line.strip(), name)
+        return True
 
     def end(self) -> list[StreamEvent]:
         """No more events come."""

@@ -30,7 +30,15 @@ class _Item:
         self.kind = as_text(start.get("type"))
         self.drafts: list[Draft] = []
         self.section: int | None = None
+        self.final: JsonObject = {}
         self.done = False
+
+    def is_other(self, final: JsonObject) -> bool:
+        """Whether ``final`` is another item, although it came at the place of this one, which is finished."""
+        known = self.final
+        if known.get("type") != final.get("type") or known.get("call_id") != final.get("call_id"):
+            return True
+        return known.get("id") != final.get("id") and known.get("content") != final.get("content")
 
     @property
     def draft(self) -> Draft | None:
@@ -153,12 +161,12 @@ class ResponsesDecoder(Decoder):
 
     def _done(self, place: int, final: JsonObject) -> None:
         item = self._known().get(place)
-        if item is None:
+        if item is None or (item.done and item.is_other(final)):
             self._added(place, {key: value for key, value in final.items() if key != "arguments"})
             item = self._known()[place]
         if item.done:
             return
-        item.done = True
+        item.done, item.final = True, final
         kind = as_text(final.get("type")) or item.kind
         if kind == "message":
             self._done_message(item, final)

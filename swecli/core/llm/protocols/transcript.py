@@ -80,7 +80,10 @@ class Transcript:
         return draft
 
     def call_text(self, call: CallDraft, text: str) -> None:
-        """More of the arguments' JSON text; also tells of the call once its name is known."""
+        """More of the arguments' JSON text; also tells of the call once its name is known. A call that is done stays
+        as it was told."""
+        if call.done:
+            return
         text = call.joiner.feed(text)
         if text:
             call.chunks.append(text)
