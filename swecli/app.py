@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import traceback
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +21,11 @@ from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.engine.session import Session
 from swecli.core.engine.tool_batch import run_lines
 from swecli.core.llm.exchange_dump import ExchangeDump
-from swecli.core.llm.secrets import Masker
 from swecli.core.llm.types import ModelClient
 from swecli.core.protocol.events import Mode
 from swecli.core.workspace.environment import secret_values
 from swecli.core.workspace.process_tree import leftovers
+from swecli.defect_log import append_defect, trace_of
 from swecli.launch import LaunchOptions
 
 
@@ -76,9 +75,8 @@ def _build(options: LaunchOptions) -> _Parts:
     instructions = project_instructions(options, startup)
     stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
     blobs = stored.blobs(settings.agent.result_offload_threshold)
-    masker = Masker(secrets)
     services = build_services(
-        options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, masker), blobs
+        options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs
     )
     notices = (*startup.notices, *models.notices, *stored.notices, *instructions.notices, *_orphans())
     return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)
@@ -107,16 +105,10 @@ def known_secrets(settings: Settings, environment: Mapping[str, str]) -> frozens
     return secret_values(environment) | frozenset(headers)
 
 
-def _report(error: BaseException, state: Path, debug: bool, masker: Masker) -> None:
+def _report(error: BaseException, state: Path, debug: bool, secrets: Iterable[str]) -> None:
     """Write an internal failure with its traceback to the state directory, and with ``--debug`` to stderr."""
-    text = masker.mask("".join(traceback.format_exception(error)))
-    try:
-        state.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (state / "errors.log").open("a", encoding="utf-8", errors="replace") as log:
-            log.write(text + "\n")
-    except OSError:
-        debug = True
-    if debug:
+    text = trace_of(error, secrets)
+    if append_defect(text, state) is None or debug:
         os.write(2, text.encode("utf-8", "replace"))
 
 

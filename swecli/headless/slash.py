@@ -7,6 +7,7 @@ from pathlib import Path
 
 from swecli.commands.base import CommandResult, Screen
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, parse
+from swecli.commands.running import run_command
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.headless.blocks import block_lines
@@ -28,7 +29,7 @@ def meaning(prompt: str) -> Invocation | UnknownCommand | None:
 
 async def run(session: SessionPort, invocation: Invocation) -> Shown:
     """Run a command to its end."""
-    result = await invocation.command.run(session, invocation.arguments)
+    result = await run_command(invocation.command, session, invocation.arguments)
     blocks = result.blocks or result.instead or _instead_of(result, session)
     text = "\n".join(line for block in blocks for line in block_lines(block))
     return Shown(text, any(isinstance(block, TextBlock) and block.style == "error" for block in blocks))

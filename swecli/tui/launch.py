@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import shutil
 import sys
 import textwrap
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,14 +98,10 @@ def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
     """One sentence about a defect of the program; its traceback goes to a file below ``state``."""
     text = f"an internal error ended the program ({type(error).__name__}: {_safe(str(error))})."
     text += f" The conversation is stored; `{resume}` continues it."
-    if state is not None:
-        log = state / "errors.log"
-        with contextlib.suppress(OSError):
-            state.mkdir(parents=True, exist_ok=True)
-            with log.open("a", encoding="utf-8", errors="replace") as file:
-                file.write("".join(traceback.format_exception(error)) + "\n")
-            return f"{text} Details: {log}"
-    return text
+    from swecli.defect_log import append_defect, trace_of
+
+    log = append_defect(trace_of(error), state) if state is not None else None
+    return f"{text} Details: {log}" if log is not None else text
 
 
 def farewell(answer: str, resume: str) -> str:

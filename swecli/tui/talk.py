@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, get_args
 
 from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.running import run_command
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command, RunShell, SetMode, SetModel, Steer, Submit
 from swecli.core.protocol.events import Mode
@@ -68,7 +69,7 @@ class Talk:
         if self._busy() and not command.while_busy:
             self._desk.flash(f"/{command.name} has to wait until the turn has ended; Esc interrupts it")
             return
-        result = await command.run(port, arguments)
+        result = await run_command(command, port, arguments)
         if result.blocks:
             self._desk.show(result.blocks, title)
         self._open(result)

@@ -78,6 +78,7 @@ class FakeSession:
         self.commands: list[Command] = []
         self.offered: tuple[ModelOffer, ...] = ()
         self.closed = False
+        self.defects: list[BaseException] = []
         self._state = FakeView()
         if not model:
             self._state.model = None
@@ -128,6 +129,9 @@ class FakeSession:
 
     async def models(self) -> Sequence[ModelOffer]:
         return self.offered
+
+    def report_defect(self, error: BaseException) -> None:
+        self.defects.append(error)
 
     async def close(self) -> None:
         if self._task is not None:

@@ -127,6 +127,10 @@ class Session:
         """Models to choose from."""
         return await self._services.offers()
 
+    def report_defect(self, error: BaseException) -> None:
+        """Write an internal failure of something beside the session to where its own go."""
+        self._services.report_defect(error)
+
     async def close(self) -> None:
         """Interrupt what runs, store everything, release connections."""
         if self._dispatcher.closed:

@@ -152,6 +152,10 @@ class SessionPort(Protocol):
         """Models to choose from, the usable ones first. Looks for servers on this machine, so it may take a moment."""
         ...
 
+    def report_defect(self, error: BaseException) -> None:
+        """Write an internal failure of something beside the session to where its own go. Never raises."""
+        ...
+
     async def close(self) -> None:
         """Interrupt, commit, stop processes."""
         ...

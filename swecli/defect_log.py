@@ -1,0 +1,32 @@
+"""Where failures of swecli itself are written: a file in the state directory, keys masked."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+
+from swecli.core.llm.secrets import Masker
+from swecli.core.workspace.environment import secret_values
+
+NAME = "errors.log"
+
+
+def trace_of(error: BaseException, secrets: Iterable[str] = ()) -> str:
+    """The traceback without ``secrets``, without the keys of the environment and without what looks like a key."""
+    masker = Masker(secret_values(os.environ) | frozenset(secrets))
+    return masker.mask("".join(traceback.format_exception(error)))
+
+
+def append_defect(trace: str, state: Path) -> Path | None:
+    """Append a traceback to the log below ``state``; None where it can't be written."""
+    path = state / NAME
+    try:
+        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "a", encoding="utf-8", errors="replace") as log:
+            log.write(trace + "\n")
+    except OSError:
+        return None
+    return path
