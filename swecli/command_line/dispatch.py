@@ -17,6 +17,7 @@ from swecli.launch import LaunchOptions, StartError
 SUBCOMMANDS = {
     **dict.fromkeys(("demo", "sessions", "config", "debug"), "subcommands"),
     **dict.fromkeys(("doctor", "login", "logout"), "model_commands"),
+    "permissions": "permissions",
 }
 """Words that are no message when they come first; each is a function of the module."""
 

@@ -1,0 +1,69 @@
+"""``swecli permissions`` as users call it."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from swecli.cli import main
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "swecli"))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_one_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["permissions", "check", "--", "ls", "-la"]) == 0
+    assert capsys.readouterr().out.startswith("allow: ")
+    assert main(["permissions", "check", "--mode", "plan", "touch x"]) == 0
+    assert capsys.readouterr().out.startswith("deny: ")
+    assert main(["permissions", "check", "--json", "--", "npm test"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["verdict"], answer["offer"]) == ("ask", "Bash(npm test *)")
+
+
+def test_words_that_the_shell_took_apart_are_one_argument_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["permissions", "check", "--json", "--", "echo", "a; rm x"]) == 0
+    assert json.loads(capsys.readouterr().out)["command"] == "echo 'a; rm x'"
+
+
+def test_a_batch_gives_one_line_for_each(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, own_home: Path
+) -> None:
+    lines = [{"command": "ls", "cwd": str(own_home), "mode": "default"}, {"command": "touch x"}, {"command": 3}]
+    raw = "\n".join(map(json.dumps, lines)).encode() + b"\n\xff\n"
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(raw)))
+    assert main(["permissions", "check", "--batch"]) == 0
+    verdicts = [json.loads(line)["verdict"] for line in capsys.readouterr().out.splitlines()]
+    assert verdicts == ["allow", "ask", None, None]
+
+
+def test_a_hidden_character_of_a_command_is_not_written_to_the_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["permissions", "check", "--", "echo \x1b]52;c;x\x07 > y"]) == 0
+    assert "\x1b" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nothing"],
+        ["check"],
+        ["check", "--batch", "ls"],
+        ["check", "--mode", "yolo", "ls"],
+        ["check", "-C", "/no", "ls"],
+    ],
+)
+def test_wrong_arguments_are_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["permissions", *arguments]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("swecli: ")
+    assert told.count("\n") == 1
