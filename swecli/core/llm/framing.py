@@ -15,6 +15,8 @@ from typing import Literal, Protocol
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _STRUCTURE = re.compile(rb'[{}\[\]"]')
+_FILLING = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")++', re.DOTALL)
+"""What lies between brackets: everything else, whole strings included."""
 _IN_STRING = re.compile(rb'["\\]')
 _FIELDS = frozenset(("data", "event", "id", "retry", "error"))
 
@@ -143,6 +145,8 @@ class JsonParser:
             if self._in_string:
                 position = self._string(chunk, position)
                 continue
+            if self._depth and (filling := _FILLING.match(chunk, position)) is not None:
+                position = filling.end()
             match = _STRUCTURE.search(chunk, position)
             if match is None:
                 self._outside(chunk, position, len(chunk))

@@ -193,7 +193,10 @@ class _CallTracker:
             return False
         if call_id and known.wire_id:
             return call_id != known.wire_id
-        return has_arguments and (known.value is not None or is_whole(known.raw))
+        if not has_arguments:
+            return False
+        ended = bool(known.chunks) and known.chunks[-1].rstrip().endswith("}")  # a look at the end costs little
+        return known.value is not None or (ended and is_whole(known.raw))
 
 
 def _name(call: CallDraft, name: str, fragment: bool) -> None:
