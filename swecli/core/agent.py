@@ -43,7 +43,7 @@ from swecli.core.llm.types import ModelClient
 from swecli.core.models.context_models import ContextState, context_state
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Policy
-from swecli.core.protocol.commands import Compact, Interrupt, ReplyPermission, Submit
+from swecli.core.protocol.commands import Answer, Compact, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionFailed,
@@ -54,6 +54,7 @@ from swecli.core.protocol.events import (
     Mode,
     ModelResponded,
     PermissionRequested,
+    QuestionAsked,
     TurnEnded,
 )
 from swecli.core.protocol.messages import Message, Part, ToolCallPart
@@ -267,6 +268,8 @@ class Client:
             case PermissionRequested() as request:
                 allowed = self.options.approve is not None and await self.options.approve(request)
                 self._open().send(ReplyPermission(request.request, "once" if allowed else "reject", by="headless"))
+            case QuestionAsked(request=question):
+                self._open().send(Answer(question, (), by="headless"))
             case _:
                 pass
         return ()

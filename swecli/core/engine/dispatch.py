@@ -45,6 +45,7 @@ class Dispatcher:
     ) -> None:
         self._services = services
         self._recorder = recorder
+        self._requests = requests
         self._scheduler = scheduler
         self._keeper = keeper
         self._queue = MessageQueue(recorder)
@@ -145,7 +146,8 @@ class Dispatcher:
         item = self._recorder.new_item("u")
         self._recorder.emit(TurnStarted(item))
         self._queue.say(item, text, images)
-        self.work.begin(Turn(self._services, self._recorder, self._scheduler, self._keeper, self._models).run())
+        turn = Turn(self._services, self._recorder, self._requests, self._scheduler, self._keeper, self._models)
+        self.work.begin(turn.run())
 
     def _ended(self, defect: BaseException | None) -> None:
         if defect is not None:

@@ -39,13 +39,14 @@ class MessageQueue:
         self._recorder.emit(QueueChanged(tuple(rest)))
         return first
 
-    def absorb_steering(self) -> None:
-        """Messages written for the running turn join the conversation now."""
+    def absorb_steering(self) -> bool:
+        """Messages written for the running turn join the conversation now. False when there are none."""
         steering = [queued for queued in self._waiting if queued.steer]
         if steering:
             self._recorder.emit(QueueChanged(tuple(queued for queued in self._waiting if not queued.steer)))
         for queued in steering:
             self.say(self._recorder.new_item("u"), queued.text, queued.images)
+        return bool(steering)
 
     def say(self, item: str, text: str, images: Sequence[ImagePart] = ()) -> None:
         """A message of the user enters the conversation as this item."""

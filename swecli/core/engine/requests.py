@@ -65,7 +65,7 @@ class Requests:
                 self._recorder.emit(PermissionResolved(request, "cancelled", "engine"))
 
     async def ask(self, item: str, questions: Sequence[Question]) -> Answers | None:
-        """Put questions and wait; an empty tuple when they were dismissed."""
+        """Put questions and wait; an empty tuple when they were dismissed, None when nobody is there to answer."""
         request = self._new_id("q")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._questions[request] = future
@@ -75,7 +75,7 @@ class Requests:
             answer = await future
             self._recorder.emit(QuestionAnswered(request, answer.answers, answer.by))
             settled = True
-            return answer.answers
+            return answer.answers if answer.answers or answer.by == "user" else None
         finally:
             del self._questions[request]
             if not settled:

@@ -13,6 +13,13 @@ from swecli.core.protocol.events import FileRead
 from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.tools.base import SeenFile, ToolOutcome
 
+UNCHANGED = ": unchanged since you read it; the text is above, in the earlier result of this call"
+
+
+def is_pointer(result: str) -> bool:
+    """Whether the text stands for an earlier reading of the same lines."""
+    return UNCHANGED in result and "\n" not in result
+
 
 class SeenFiles:
     """Keeps the read set in step with the calls of one session; implements ``FileMemory``."""
@@ -38,10 +45,7 @@ class SeenFiles:
         if touch is None or _visible_text(ledger, touch.item) != outcome.text:
             return outcome
         lines = f"lines {seen.first}-{seen.last}" if seen.last > seen.first else f"line {seen.first}"
-        text = (
-            f"[{display_name(seen.path, self._cwd)}, {lines}: unchanged since you read it; the text is above, in the "
-            f"earlier result of this call (id {touch.item}{RESULT}).]"
-        )
+        text = f"[{display_name(seen.path, self._cwd)}, {lines}{UNCHANGED} (id {touch.item}{RESULT}).]"
         return replace(outcome, text=text, detail="unchanged", seen=()) if len(text) < len(outcome.text) else outcome
 
     def record(self, item: str, seen: Sequence[SeenFile]) -> None:

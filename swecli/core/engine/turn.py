@@ -16,11 +16,13 @@ from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.model_choice import ModelChoice
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.recovery import closing_bodies
+from swecli.core.engine.repeat_guard import RepeatGuard
 from swecli.core.engine.retry import why_not_again
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
 from swecli.core.engine.step_account import StepAccount
 from swecli.core.llm.types import ModelClient, ProviderError
+from swecli.core.ports import Asker
 from swecli.core.protocol.events import (
     ItemCompleted,
     Notice,
@@ -54,6 +56,7 @@ class Turn:
         self,
         services: Services,
         recorder: Recorder,
+        asker: Asker,
         scheduler: Scheduler,
         keeper: ContextKeeper,
         models: ModelChoice,
@@ -67,6 +70,7 @@ class Turn:
         self._asking = Asking(services, recorder)
         self._account = StepAccount(services, recorder)
         self._changed = ChangedFiles(recorder, services.workspace.cwd)
+        self._repeats = RepeatGuard(recorder, services.tools, asker)
         self._step = 0
         self._cuts = 0
         self._overflows = 0
@@ -99,7 +103,8 @@ class Turn:
         self._models.come_home()
         await self._models.ready()
         while True:
-            self._queue.absorb_steering()
+            if self._queue.absorb_steering():
+                self._repeats.user_spoke()
             self._check_caps()
             await self._services.context.settle(self._recorder.ledger)
             await self._changed.check()
@@ -119,8 +124,9 @@ class Turn:
             await self._run_tools(message, calls)
             await self._services.context.settle(self._recorder.ledger)
             self._finish_step()
+            await self._check_repeats(calls)
             if not calls and not self._goes_on(message):
-                return Ended("done", self._last_word(message))
+                return Ended("done", _last_word(message))
 
     def _check_caps(self) -> None:
         limits = self._services.limits
@@ -142,13 +148,15 @@ class Turn:
             todos=self._recorder.state.todos,
             effort=self._recorder.state.effort,
             session=self._recorder.session,
-            notes=(self._changed.note,),
+            notes=(self._changed.note, self._repeats.note),
         )
 
     async def _with_room(self, prepared: PreparedRequest) -> PreparedRequest:
         """The request after whatever compaction it needs."""
-        changed = await self._keeper.before_request(prepared, self._client)
-        return self._prepare() if changed else prepared
+        if not await self._keeper.before_request(prepared, self._client):
+            return prepared
+        self._repeats.forget_looking()
+        return self._prepare()
 
     def _gate(self, prepared: PreparedRequest) -> None:
         if prepared.blocked:
@@ -202,6 +210,13 @@ class Turn:
         elif calls:
             await self._scheduler.run(calls)
 
+    async def _check_repeats(self, calls: tuple[Call, ...]) -> None:
+        verdict = await self._repeats.check(calls)
+        if verdict == "nobody to ask":
+            raise Ended("limit", f"stopped, because {self._repeats.reason}, and nobody could be asked", "repetition")
+        if verdict == "stopped by the user":
+            raise Ended("interrupted", f"stopped, because {self._repeats.reason}", "repetition")
+
     def _finish_step(self) -> None:
         self._account.end()
         self._keeper.measure(self._client)
@@ -221,9 +236,10 @@ class Turn:
         self._recorder.emit(Notice("The model answered with nothing; asking once more.", "warning", "model"))
         return True
 
-    def _last_word(self, message: Message) -> str:
-        kind = message.response.stop.kind if message.response else None
-        return _STOP_REASONS.get(kind or "end", "")
+
+def _last_word(message: Message) -> str:
+    kind = message.response.stop.kind if message.response else None
+    return _STOP_REASONS.get(kind or "end", "")
 
 
 _STOP_REASONS: dict[str, str] = {

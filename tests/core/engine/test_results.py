@@ -181,8 +181,9 @@ def test_random_results_stay_below_the_line_and_nothing_is_lost(tmp_path: Path, 
             end = await b.say("go")
             assert all(body.budget.level != "block" for body in b.bodies(StepStarted)), end
             whole = {store.retrieve(ref) for ref in refs(b)} | {part.text for part in results(b)}
-            for (tool, _), text in zip(sizes, texts.values(), strict=True):
-                assert tool == "stored" or text in whole
+            ran = {part.call_id for part in results(b)}  # a summary takes a step of the script, its call is not run
+            for number, ((tool, _), text) in enumerate(zip(sizes, texts.values(), strict=True), 1):
+                assert tool == "stored" or f"call_{number}" not in ran or text in whole
             for part in results(b):
                 part.text.encode("utf-8")
 
