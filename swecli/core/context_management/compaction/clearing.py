@@ -1,4 +1,4 @@
-"""Clearing: old tool results and the arguments of finished writes become stubs, in one batch.
+"""Clearing: old tool results and the arguments of finished calls become stubs, in one batch.
 
 Cheap (no model call) but it rewrites the provider's cache from the first stub on, so it is only worth it in
 large batches. The newest part of the conversation is left alone.
@@ -13,19 +13,20 @@ from swecli.core.context_management.compaction.sizes import EntrySizes
 from swecli.core.context_management.compaction.stubs import arguments_of, arguments_stub, result_stub, target_of
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
 from swecli.core.protocol.events import ViewEntry
-from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
+from swecli.core.protocol.messages import ToolResultPart
 
 KEPT_TOOLS = frozenset(("update_todos", "ask_user"))
 """What these returned is a decision of the user or the state of the work."""
-WRITERS = frozenset(("write_file", "edit_file"))
 LEAST = 150
 """Smaller entries are not worth a stub, in tokens."""
+FAILING_KEPT = 6
+"""Commands whose failure is kept, those that ran last: a session full of mistyped commands must not keep them all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """A proposed batch. ``freed`` is tokens; ``rewritten`` the tokens after the first stub, which the provider
-    has to read anew."""
+    """A proposed batch. ``freed`` is tokens; ``rewritten`` the tokens that are left from the first stub on, which the
+    provider has to read anew."""
 
     view: tuple[ViewEntry, ...]
     cleared: tuple[str, ...]
@@ -38,7 +39,7 @@ class Clearing:
 
 
 def clear(ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, protected: int) -> Clearing:
-    """Stub every old result and every old argument of a finished write; duplicates of reads first of all."""
+    """Stub every old result and the old arguments of every finished call; duplicates of reads first of all."""
     tokens = [sizes.viewed(entry, ledger) for entry in view]
     duplicates = repeated_reads(ledger, view)
     failing = last_failures(ledger)
@@ -54,52 +55,63 @@ def clear(ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, protecte
         text = None
         if known is not None and entry.kind == "live":
             if entry.id in duplicates:
-                text = result_stub(known, ledger, size, f"the same text as in {duplicates[entry.id]}")
+                text = result_stub(known, size, f"the same as {duplicates[entry.id]}")
             elif old and size >= LEAST:
                 text = _stub(known, ledger, size, failing)
         if text is None:
             result.append(entry)
             continue
         if not cleared:
-            first_stub_after = after
+            first_stub_after = after + size
         result.append(ViewEntry("stub", entry.id, text))
         cleared.append(entry.id)
         freed += size - sizes.text(text)
-    return Clearing(tuple(result), tuple(cleared), max(0, freed), first_stub_after)
+    return Clearing(tuple(result), tuple(cleared), max(0, freed), max(0, first_stub_after - freed))
 
 
 def _stub(entry: Entry, ledger: Ledger, size: int, failing: frozenset[str]) -> str | None:
-    if entry.kind == "result" and entry.source not in KEPT_TOOLS and entry.id not in failing:
-        return result_stub(entry, ledger, size)
-    if entry.kind == "call" and entry.source in WRITERS and entry.item in ledger.items:
-        return arguments_stub(entry, ledger, size)
+    if entry.source in KEPT_TOOLS or entry.item + RESULT in failing:
+        return None
+    if entry.kind == "result":
+        return result_stub(entry, size)
+    if entry.kind == "call" and entry.item in ledger.items:
+        return arguments_stub(entry, size)
     return None
 
 
 def repeated_reads(ledger: Ledger, view: Sequence[ViewEntry]) -> Mapping[str, str]:
     """Results that the model reads again, word for word, further down: id -> id of the newer copy."""
-    newest: dict[tuple[str, str, str], str] = {}
-    older: dict[str, str] = {}
-    for entry in reversed(view):
+    same: dict[tuple[str, str], list[Entry]] = {}
+    for entry in view:
         known = ledger.entries.get(entry.id)
         if known is None or entry.kind != "live" or known.kind != "result":
             continue
         text = next((part.text for part in known.parts if isinstance(part, ToolResultPart)), "")
-        call = ledger.items[known.item].call if known.item in ledger.items else None
-        if call is None or len(text) < 4 * LEAST:
-            continue
-        key = (known.source, repr(sorted(arguments_of(call).items(), key=str)), text)
-        if key in newest:
-            older[entry.id] = newest[key]
-        else:
-            newest[key] = entry.id
+        if len(text) >= 4 * LEAST:
+            same.setdefault((known.source, text), []).append(known)
+    older: dict[str, str] = {}
+    for entries in same.values():
+        newest: dict[str, str] = {}
+        for known in reversed(entries if len(entries) > 1 else ()):
+            record = ledger.items.get(known.item)
+            if record is not None and record.call is not None:
+                newer = newest.setdefault(repr(sorted(arguments_of(record.call).items(), key=str)), known.id)
+                if newer != known.id:
+                    older[known.id] = newer
     return older
 
 
 def last_failures(ledger: Ledger) -> frozenset[str]:
-    """Result ids of commands whose newest run failed: the model still works on these."""
-    newest: dict[str, tuple[str, bool]] = {}
-    for record in ledger.items.values():
-        if record.kind == "tool" and record.name == "run_command" and isinstance(record.call, ToolCallPart):
-            newest[target_of(record.call)] = (record.id + RESULT, bool(record.exit_status))
-    return frozenset(result for result, failed in newest.values() if failed)
+    """Result ids of the last commands whose newest run failed: the model still works on these."""
+    seen: set[str] = set()
+    found: list[str] = []
+    for record in reversed(ledger.items.values()):
+        if len(found) == FAILING_KEPT:
+            break
+        if record.name != "run_command" or record.kind != "tool" or record.call is None:
+            continue
+        command = target_of(record.call)
+        if record.exit_status and command not in seen:
+            found.append(record.id + RESULT)
+        seen.add(command)
+    return frozenset(found)

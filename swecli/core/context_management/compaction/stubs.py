@@ -1,15 +1,17 @@
-"""What stands in the view for a cleared result or for the arguments of a finished write."""
+"""What stands in the view for a cleared result or for the arguments of a finished call."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, cast
 
-from swecli.core.context_management.ledger import Entry, Ledger
+from swecli.core.context_management.ledger import Entry
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 
 LINE = 120
-"""Characters of a first or last line that a stub quotes."""
+"""Characters of what a call was about."""
+QUOTED = 60
+"""Characters of a first or last line that a stub quotes: long sessions hold thousands of stubs."""
 TARGETS = ("path", "command", "pattern", "query", "url")
 """Arguments that tell what a call was about, in order of preference."""
 
@@ -25,31 +27,30 @@ def arguments_of(part: ToolCallPart) -> dict[str, Any]:
 
 def target_of(part: ToolCallPart) -> str:
     """What the call was about, on one line."""
-    arguments = arguments_of(part)
-    value = next((arguments[name] for name in TARGETS if isinstance(arguments.get(name), str)), "")
-    return _line(value)
+    return next(iter(_target(part).values()), "")
 
 
-def result_stub(entry: Entry, ledger: Ledger, tokens: int, reason: str = "cleared to make room") -> str:
-    """Tool, target, size, first and last line, and how to get it back."""
+def result_stub(entry: Entry, tokens: int, reason: str = "cleared to make room") -> str:
+    """Size, how to get it back, first and last line. The call before it tells what it was about."""
     result = next((part for part in entry.parts if isinstance(part, ToolResultPart)), None)
-    call = ledger.items[entry.item].call if entry.item in ledger.items else None
     lines = [line for line in result.text.splitlines() if line.strip()] if result else []
-    about = f"{entry.source} {target_of(call)}".strip() if call else entry.source
-    quoted = f' First line: "{_line(lines[0])}".' if lines else ""
-    quoted += f' Last line: "{_line(lines[-1])}".' if len(lines) > 1 else ""
-    return f"[{about}: result of {tokens:,} tokens, {len(lines)} lines, {reason}; id {entry.id}.{quoted}]"
+    quoted = " … ".join(f'"{_line(line, QUOTED)}"' for line in lines[:: max(1, len(lines) - 1)][:2])
+    return f"[{reason}: {tokens:,} tokens, {len(lines):,} lines; id {entry.id}{f': {quoted}' if quoted else ''}]"
 
 
-def arguments_stub(entry: Entry, ledger: Ledger, tokens: int) -> str:
-    """The arguments of a finished write or edit as a JSON object that says what they were about."""
+def arguments_stub(entry: Entry, tokens: int) -> str:
+    """The arguments of a finished call as a JSON object that says what they were about. Its result tells the rest."""
     call = next(part for part in entry.parts if isinstance(part, ToolCallPart))
-    record = ledger.items.get(entry.item)
-    status = record.status if record else "unknown"
-    stub = {"path": target_of(call), "cleared": f"{tokens:,} tokens; this call ended: {status}; id {entry.id}"}
-    return json.dumps(stub, ensure_ascii=False)
+    return json.dumps({**_target(call), "cleared": f"{tokens:,} tokens; id {entry.id}"}, ensure_ascii=False)
 
 
-def _line(text: str) -> str:
+def _target(part: ToolCallPart) -> dict[str, str]:
+    """The argument that tells what the call was about, on one line; empty where none does."""
+    arguments = arguments_of(part)
+    name = next((name for name in TARGETS if isinstance(arguments.get(name), str)), None)
+    return {name: _line(arguments[name])} if name else {}
+
+
+def _line(text: str, longest: int = LINE) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= LINE else line[: LINE - 1] + "…"
+    return line if len(line) <= longest else line[: longest - 1] + "…"
