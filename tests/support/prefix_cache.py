@@ -1,8 +1,9 @@
 """A provider's prompt cache with its real rules, for tests and benchmarks that measure hits instead of assuming them.
 
 Anthropic's ("marked"): what comes before a cache breakpoint is kept, in the order tools, system prompt, messages; a
-request looks for kept prefixes at its breakpoints and up to 20 content blocks before each; prefixes below a smallest
-size are never kept; what is not used for five minutes is gone; reading costs a tenth, writing a quarter more.
+request has at most four of them, and looks for kept prefixes at 20 content blocks for each, the one with the breakpoint
+being the first; prefixes below a smallest size are never kept; what is not used for five minutes is gone; reading costs
+a tenth, writing a quarter more.
 
 OpenAI's and DeepSeek's ("automatic"): any prefix of at least 1,024 tokens is kept, in steps of 128 tokens.
 """
@@ -21,6 +22,7 @@ READ, WRITE, OUTPUT = 0.1, 1.25, 5.0
 """Prices in units of one input token that no cache has seen."""
 
 LOOKBACK = 20
+MOST_MARKS = 4
 MARKED_MINIMUM = 1_024
 STEP = 128
 
@@ -60,20 +62,29 @@ class PrefixCache:
     ttl: float = 300.0
     _kept: dict[int, float] = field(default_factory=dict)
     """Hash of a prefix -> when it was used last."""
+    _known: dict[tuple[str, int], tuple[object, int, int]] = field(default_factory=dict)
+    """Role and identity of a part -> the part itself, its hash and its tokens: long histories come again and again."""
 
     def forget(self) -> None:
         """The provider throws everything away, for a reason of its own."""
         self._kept.clear()
 
     def charge(self, request: ModelRequest, model: str = "") -> Charge:
-        """Look the request up and keep its prefixes."""
+        """Look the request up and keep its prefixes.
+
+        Raises:
+            ValueError: more breakpoints than a provider takes.
+        """
         blocks, marks = blocks_of(request)
+        if len(marks) > MOST_MARKS:
+            raise ValueError(f"{len(marks)} breakpoints; {MOST_MARKS} are allowed")
         chain: list[int] = []
         sizes: list[int] = []
         digest, size = hash(model), 0
         for block in blocks:
-            digest = hash((digest, _key(block)))
-            size += self.tokens(block)
+            key, tokens = self._looked_up(block)
+            digest = hash((digest, key))
+            size += tokens
             chain.append(digest)
             sizes.append(size)
         tail = self.tokens(request.tail) if request.tail else 0
@@ -83,10 +94,18 @@ class PrefixCache:
             return self._automatic(chain, sizes, tail, now)
         return self._marked(chain, sizes, marks, tail, now)
 
+    def _looked_up(self, block: object) -> tuple[int, int]:
+        """Hash and tokens of one block."""
+        role, part, first = (block.role, block.part, block.first) if isinstance(block, Framed) else ("", block, False)
+        known = self._known.get((role, id(part)))
+        if known is None:
+            known = self._known[role, id(part)] = (part, hash((role, _key(part))), self.tokens(block))
+        return hash((known[1], first)), known[2]
+
     def _marked(self, chain: list[int], sizes: list[int], marks: list[int], tail: int, now: float) -> Charge:
         hit = -1
         for mark in marks:
-            for at in range(mark, max(-1, mark - LOOKBACK - 1), -1):
+            for at in range(mark, max(-1, mark - LOOKBACK), -1):
                 if chain[at] in self._kept:
                     hit = max(hit, at)
                     break
@@ -111,10 +130,12 @@ class PrefixCache:
 
 @dataclass(frozen=True)
 class Framed:
-    """A content block with the role of its message: equal text in another role is another prefix."""
+    """A content block with the role of its message: equal text in another role is another prefix, and so is equal
+    text that does not begin a message as it did."""
 
     role: str
     part: Part
+    first: bool = False
 
 
 def blocks_of(request: ModelRequest) -> tuple[list[object], list[int]]:
@@ -126,7 +147,7 @@ def blocks_of(request: ModelRequest) -> tuple[list[object], list[int]]:
         if system.breakpoint:
             marks.append(len(blocks) - 1)
     for index, message in enumerate(request.messages):
-        blocks.extend(Framed(message.role, part) for part in message.parts)
+        blocks.extend(Framed(message.role, part, place == 0) for place, part in enumerate(message.parts))
         if index in request.breakpoints and message.parts:
             marks.append(len(blocks) - 1)
     return blocks, marks

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.messages import Message, TextPart
 from tests.support.prefix_cache import Charge, Framed, PrefixCache
@@ -59,13 +61,29 @@ def test_short_prefixes_are_not_kept() -> None:
 
 
 def test_a_mark_looks_back_twenty_blocks_and_no_further() -> None:
-    texts = ["500 a", *["10 x"] * 20]
+    texts = ["500 a", *["10 x"] * 19]
     cache = PrefixCache(tokens)
     cache.charge(request("500 a"))
-    assert cache.charge(request(*texts, marks=(20,))).read == 2_600
+    assert cache.charge(request(*texts, marks=(19,))).read == 2_600
     far = PrefixCache(tokens)
     far.charge(request("500 a"))
-    assert far.charge(request(*texts, "10 y", marks=(21,))).read == 2_100
+    assert far.charge(request(*texts, "10 y", marks=(20,))).read == 2_100
+
+
+def test_borders_of_messages_are_part_of_the_prefix() -> None:
+    apart = request("500 a", "50 b", "40 c")
+    joined = Message("assistant", (TextPart("50 b"), TextPart("40 c")), "m1")
+    cache = PrefixCache(tokens)
+    together = replace(apart, messages=(apart.messages[0], joined), breakpoints=(1,))
+    assert cache.charge(together).total == 2_690
+    split = Message("assistant", (TextPart("40 c"),), "m2")
+    messages = (apart.messages[0], replace(joined, parts=joined.parts[:1]), split)
+    assert cache.charge(replace(apart, messages=messages)).read == 2_100
+
+
+def test_more_than_four_marks_are_refused() -> None:
+    with pytest.raises(ValueError, match="5 breakpoints"):
+        PrefixCache(tokens).charge(request("1 a", "2 b", "3 c", "4 d", marks=(0, 1, 2, 3)))
 
 
 def test_what_is_not_used_for_five_minutes_is_gone() -> None:

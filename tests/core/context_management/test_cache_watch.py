@@ -57,7 +57,7 @@ class Talk:
         self.view += [ViewEntry("live", name), ViewEntry("live", f"{name}.result")]
 
     def ask(self) -> Charge:
-        base = SystemBlock("You are a coding agent.", breakpoint=True)
+        base = SystemBlock("You are a coding agent.")
         rules = SystemBlock(self.rules, breakpoint=True)
         messages = tuple(self.messages)
         request = ModelRequest((base, rules), self.tools, messages, message_breakpoints(messages), tail="note")
