@@ -3,18 +3,25 @@ and a sentence for the user."""
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, compact, is_list, parse_json
+from swecli.core.llm.error_bodies import (
+    codes_of,
+    delay_of,
+    evidence_of,
+    first_number,
+    innermost_sentence,
+    is_per_minute,
+    message_of,
+    retry_after,
+)
+from swecli.core.llm.json_values import as_list, as_object, as_text, is_list, parse_json
 from swecli.core.llm.types import ErrorKind, ProviderError
 
 WireKind = ErrorKind | Literal["unknown"]
@@ -37,29 +44,82 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
     (
         "quota",
         re.compile(
-            r"insufficient_quota|exceeded your current quota|credit balance is too low|billing_error|payment required"
-            r"|insufficient (?:balance|credits?|funds)|billing_hard_limit|requires more credits|out of credits"
-            r"|used all available credits|spending limit|arrearage",
+            r"insufficient_(?:user_)?quota|exceeded (?:your|my|the) current quota|credit balance is too low"
+            r"|billing_error|payment required"
+            r"|insufficient (?:account )?(?:balance|credits?|funds)|insufficient_(?:balance|credits?|funds)"
+            r"|balance is (?:insufficient|not enough)|not[ _]enough[ _](?:balance|credits?)|billing_hard_limit"
+            r"|requires more credits|more credits are required|(?:out of|no) credits|used all available credits"
+            r"|(?:exceeded|reached) your monthly included credits|spending limit|arrearage|overdue ?(?:balance|error)"
+            r"|budget[_ ](?:has been )?exceeded|exceededbudget|free tier of the model has been exhausted"
+            r"|exceeded_current_quota|key limit exceeded"
+            r"|额度不足|余额不足|欠费|余额已用完",
             re.I,
         ),
     ),
-    ("too_large", re.compile(r"request_too_large|payload too large|request entity too large", re.I)),
-    ("overloaded", re.compile(r"overloaded|at capacity|server is busy|high demand", re.I)),
-    ("rate_limit", re.compile(r"rate.?limit|too many requests|resource_exhausted|throttl", re.I)),
+    (
+        "too_large",
+        re.compile(
+            r"request_too_large|payload ?too ?large|request entity too large|request body too large|content too large",
+            re.I,
+        ),
+    ),
+    (
+        "overloaded",
+        re.compile(
+            r"overloaded|at capacity|capacity[_ ]exceeded|server is busy|high demand|负载已饱和|no_?capacity", re.I
+        ),
+    ),
+    (
+        "rate_limit",
+        re.compile(
+            r"rate.?limit|too[_ ]many[_ ]requests|resource_exhausted|throttl|请求过于频繁|速率限制|concurrency limit",
+            re.I,
+        ),
+    ),
     (
         "auth",
         re.compile(
-            r"authentication_error|permission_error|invalid_api_key|invalid api key|incorrect api key|api key not valid"
-            r"|api_key_invalid|unauthenticated|permission_denied",
+            r"authentication_error|permission_error|invalid_?api_?key|invalid api key|incorrect api key"
+            r"|api key (?:not valid|expired)|api_key_invalid|unauthenticated|unauthorized|permission_?denied"
+            r"|no_db_connection|auth_error|invalid api token|无效的令牌",
             re.I,
         ),
     ),
     (
         "not_found",
-        re.compile(r"not_found_error|model_not_found|model not exist|model does not exist|model not found", re.I),
+        re.compile(
+            r"not_found_error|model_not_(?:found|exist|available)|modelnotfound|model (?:does )?not exist"
+            r"|model(?:s/| [^\n]{1,80} )?(?:is )?not found|not a valid model id|unknown model\b|no such model"
+            r"|invalid model name|deploymentnotfound|the model [^\n]{1,120}(?:does not exist|has been deprecated)"
+            r"|模型不存在",
+            re.I,
+        ),
     ),
-    ("bad_request", re.compile(r"invalid_request_error|invalid_argument|bad_request|badrequest", re.I)),
+    (
+        "bad_request",
+        re.compile(r"invalid_request|invalid_argument|bad_?request|validationexception|invalidparameter", re.I),
+    ),
 )
+
+_MODERATED = re.compile(
+    r"content[ _]?(?:management|moderation|filter|policy|safety)|responsibleai|moderation|flagged"
+    r"|data_inspection_failed|inappropriate content|usage policy|safety system|invalid_prompt",
+    re.I,
+)
+"""The request was understood and refused for what it says."""
+_OWN_CODES: dict[int, ErrorKind] = {
+    1002: "rate_limit",
+    1004: "auth",
+    1008: "quota",
+    1039: "context_overflow",
+    1113: "quota",
+    1211: "not_found",
+    1261: "context_overflow",
+    1302: "rate_limit",
+    1303: "rate_limit",
+    1305: "overloaded",
+}
+"""Numbers of MiniMax and Z.ai, whose sentences are in more than one language."""
 
 MAX_MESSAGE = 2000
 """Characters of a provider's message that are kept for the user."""
@@ -80,6 +140,8 @@ class WireError:
     should_retry: bool | None = None
     parameter: str = ""
     """Name of the parameter that the server complains about, where it says so in a field."""
+    moderated: bool = False
+    """The server refused what the request says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,41 +179,47 @@ def read_error(value: object, status: int = 200, headers: Mapping[str, str] | No
     while is_list(value) and value:
         value = value[0]
     outer = as_object(value)
-    inner = as_object(outer.get("error")) or outer
-    message = _message(value, outer, inner)
+    inner = as_object(outer.get("error")) or as_object(outer.get("base_resp")) or outer
+    message = message_of(value, inner)
     kind_word = inner.get("type") or inner.get("status") or inner.get("error_type")
     error_type = kind_word if isinstance(kind_word, str) else None
     code = next((item for item in (inner.get("code"), outer.get("code")) if _is_code(item)), None)
     code = code if isinstance(code, str | int) else None
-    evidence = "\n".join((message, error_type or "", str(code or ""), _upstream(inner)))
-    effective = status if status >= 400 else _embedded_status(inner, code)
-    prompt, window, overflow = _overflow(evidence, inner)
-    delay = _retry_info(inner)
     if 300 <= status < 400:
         place = (headers or {}).get("location", "another address")
         return WireError(status, f"the server redirects to {place}", kind="protocol")
-    kind = _kind(effective, evidence, overflow, _per_minute(inner))
+    evidence, codes = evidence_of(value), codes_of(value)
+    embedded = next((number for number in codes if 400 <= number <= 599), None)
+    prompt, window, overflow = _overflow(evidence, value)
+    own: ErrorKind | None = next((_OWN_CODES[number] for number in codes if number in _OWN_CODES), None)
+    overflow = overflow or own == "context_overflow"
     after = retry_after(headers or {})
     return WireError(
         status,
         message,
         error_type,
         code,
-        kind,
+        _kind(status if status >= 400 else embedded, evidence, overflow, own, is_per_minute(value)),
         prompt,
         window,
-        after if after is not None else delay,
+        after if after is not None else delay_of(value, evidence),
         {"true": True, "false": False}.get((headers or {}).get("x-should-retry", "").strip().lower()),
         as_text(inner.get("param")),
+        _MODERATED.search(evidence) is not None,
     )
 
 
 def to_provider_error(error: WireError, context: ErrorContext) -> ProviderError:
-    """The neutral form, with a sentence for the user. An error of unknown nature counts as the server's."""
-    kind: ErrorKind = "server" if error.kind == "unknown" else error.kind
+    """The neutral form, with a sentence for the user. An error of unknown nature counts as the server's, unless it
+    is about what was said, which is the same next time."""
+    unknown: ErrorKind = "bad_request" if error.moderated else "server"
+    kind: ErrorKind = unknown if error.kind == "unknown" else error.kind
+    if context.provider == "cerebras" and error.status in (400, 413) and not error.message:
+        kind = "context_overflow"  # which is how this host says it
     return ProviderError(
         kind,
-        readable(error.message) or f"the server answered with status {error.status} and no explanation",
+        readable(innermost_sentence(error.message))
+        or f"the server answered with status {error.status} and no explanation",
         status=error.status,
         code=error.code,
         error_type=error.type,
@@ -178,6 +246,8 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     server = context.base_url or "the server"
     if error.message.lstrip().startswith("<") and kind in ("not_found", "bad_request", "protocol"):
         return f"A web page came back, so the base URL is probably wrong: check {server}."
+    if error.moderated and kind in ("auth", "bad_request"):
+        return "The server refused what the request says: say it in another way, or choose another model with /model."
     if kind == "auth":
         names = " or ".join(context.key_variables) or "the API key"
         return f"Check the key in {names}: {server} refused it or it may not use this model."
@@ -203,37 +273,18 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     return ""
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait as the headers (names in lower case) ask: milliseconds, seconds, or an HTTP date."""
-    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
-        return max(0.0, milliseconds / 1000)
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    if (seconds := _number(value)) is not None:
-        return max(0.0, seconds)
-    moment, now = _date(value), _date(headers.get("date", "")) or datetime.now(UTC)
-    return None if moment is None else max(0.0, (moment - now).total_seconds())
-
-
-def _date(text: str) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def _kind(status: int | None, evidence: str, overflow: bool, per_minute: bool) -> WireKind:
+def _kind(status: int | None, evidence: str, overflow: bool, own: ErrorKind | None, per_minute: bool) -> WireKind:
     if overflow and status != 429:
         return "context_overflow"
-    word: ErrorKind | None = next((kind for kind, pattern in _BY_WORD if pattern.search(evidence)), None)
+    word: ErrorKind | None = own or next((kind for kind, pattern in _BY_WORD if pattern.search(evidence)), None)
     if word == "quota" and per_minute:
         word = "rate_limit"
     if status == 429 and word in ("quota", "overloaded"):
         return word
     if word == "quota" and status != 404:
         return "quota"
+    if word == "not_found" and status is not None and status >= 500:
+        return word
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if word is not None and (status is None or word != "bad_request"):
@@ -243,33 +294,8 @@ def _kind(status: int | None, evidence: str, overflow: bool, per_minute: bool) -
     return "server" if status >= 500 else "bad_request"
 
 
-def _message(value: object, outer: JsonObject, inner: JsonObject) -> str:
-    if isinstance(value, str):
-        return value
-    plain = outer.get("error")
-    candidates = (inner.get("message"), plain if inner is outer else None, outer.get("message"), outer.get("detail"))
-    found = next((item for item in candidates if item), None)
-    if found is None:
-        return compact(value) if outer else ""
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
-
-
-def _upstream(inner: JsonObject) -> str:
-    """What a gateway quotes of the server behind it."""
-    raw = as_object(inner.get("metadata")).get("raw")
-    return raw if isinstance(raw, str) else compact(raw) if raw else ""
-
-
 def _is_code(value: object) -> bool:
     return (isinstance(value, str) and value != "") or (isinstance(value, int) and not isinstance(value, bool))
-
-
-def _embedded_status(inner: JsonObject, code: str | int | None) -> int | None:
-    for item in (code, inner.get("status_code"), inner.get("status")):
-        number = int(item) if isinstance(item, str) and item.isascii() and item.isdigit() else as_int(item)
-        if number is not None and 400 <= number <= 599:
-            return number
-    return None
 
 
 @cache
@@ -278,9 +304,9 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(as_text(item), re.I | re.S) for item in as_list(tomllib.loads(text).get("patterns")))
 
 
-def _overflow(evidence: str, inner: JsonObject) -> tuple[int | None, int | None, bool]:
+def _overflow(evidence: str, value: object) -> tuple[int | None, int | None, bool]:
     """Prompt size, window, and whether the error is about the context window at all."""
-    sent, window = as_int(inner.get("n_prompt_tokens")), as_int(inner.get("n_ctx"))
+    sent, window = first_number(value, "n_prompt_tokens"), first_number(value, "n_ctx")
     for pattern in _patterns():
         if match := pattern.search(evidence):
             groups = match.groupdict()
@@ -290,33 +316,5 @@ def _overflow(evidence: str, inner: JsonObject) -> tuple[int | None, int | None,
 
 
 def _digits(text: str | None) -> int | None:
-    return int(text) if text and len(text) < 16 else None
-
-
-def _details(inner: JsonObject) -> list[JsonObject]:
-    return [as_object(item) for item in as_list(inner.get("details"))]
-
-
-def _retry_info(inner: JsonObject) -> float | None:
-    for detail in _details(inner):
-        delay = as_text(detail.get("retryDelay"))
-        if delay.endswith("s") and (seconds := _number(delay[:-1])) is not None:
-            return seconds
-    return None
-
-
-def _per_minute(inner: JsonObject) -> bool:
-    """Whether what is used up is Google's quota of a minute, which comes back by itself."""
-    return any(
-        "PerMinute" in as_text(as_object(violation).get("quotaId"))
-        for detail in _details(inner)
-        for violation in as_list(detail.get("violations"))
-    )
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        number = float(text) if text is not None else None
-    except ValueError:
-        return None
-    return number if number is not None and 0 <= number < 1e9 else None
+    digits = (text or "").replace(",", "")
+    return int(digits) if digits and len(digits) < 16 else None

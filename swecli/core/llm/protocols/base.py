@@ -10,7 +10,7 @@ from typing import Any
 from swecli.core.llm.dialects import Dialect
 from swecli.core.llm.errors import ErrorContext, WireError, read_error, readable, to_provider_error
 from swecli.core.llm.framing import BodyParser, WireEvent
-from swecli.core.llm.json_values import JsonObject, as_object, is_list, parse_json, parse_object
+from swecli.core.llm.json_values import JsonObject, as_int, as_object, is_list, parse_json, parse_object
 from swecli.core.llm.protocols.answer import Answer
 from swecli.core.llm.protocols.transcript import new_call_id
 from swecli.core.llm.text import ThinkTags
@@ -173,7 +173,9 @@ class Decoder(ABC):
 
 
 def _is_error(message: JsonObject) -> bool:
-    return bool(message.get("error")) or message.get("type") == "error" or message.get("object") == "error"
+    if message.get("error") or message.get("type") == "error" or message.get("object") == "error":
+        return True
+    return as_int(as_object(message.get("base_resp")).get("status_code")) not in (None, 0)  # MiniMax
 
 
 def tool_messages_end(messages: Sequence[Message], start: int) -> int:

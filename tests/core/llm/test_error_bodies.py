@@ -1,0 +1,143 @@
+"""What servers, gateways and the servers behind gateways say when they fail, in their own forms."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swecli.core.llm.errors import ErrorContext, classify
+from swecli.core.llm.framing import WireEvent
+from swecli.core.llm.protocols.registry import decoder_for
+from swecli.core.llm.types import ErrorKind, Failed
+from swecli.core.protocol.messages import Origin
+
+TABLE = Path(__file__).parents[2] / "data" / "error-bodies.jsonl"
+
+
+@dataclass(frozen=True)
+class Body:
+    """``body`` as JSON or text, and what it means."""
+
+    host: str
+    status: int
+    body: Any
+    kind: ErrorKind
+    prompt: int | None = None
+    window: int | None = None
+    after: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.host}-{self.status}-{self.kind}"
+
+    @property
+    def data(self) -> bytes:
+        return self.body.encode() if isinstance(self.body, str) else json.dumps(self.body).encode()
+
+
+def err(message: Any, **more: Any) -> dict[str, Any]:
+    return {"error": {"message": message, **more}}
+
+
+def wrapped(body: Any) -> str:
+    return json.dumps(body, indent=2)
+
+
+GEMINI_MINUTE = {
+    "error": {
+        "code": 429,
+        "message": "You exceeded your current quota, please check your plan and billing details.",
+        "status": "RESOURCE_EXHAUSTED",
+        "details": [
+            {"violations": [{"quotaId": "GenerateContentInputTokensPerModelPerMinute-FreeTier"}]},
+            {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "26s"},
+        ],
+    }
+}
+
+
+def bodies() -> list[Body]:
+    """The table: one JSON object per line."""
+    lines = TABLE.read_text("utf-8").splitlines()
+    return [Body(**json.loads(line)) for line in lines]
+
+
+@pytest.mark.parametrize("body", bodies(), ids=str)
+def test_what_a_body_means(body: Body) -> None:
+    error = classify(body.status, {}, body.data)
+    assert (error.kind, error.prompt_tokens, error.window, error.retry_after) == (
+        body.kind,
+        body.prompt,
+        body.window,
+        body.after,
+    ), error.message
+    assert error.message
+    assert not error.message.lstrip().startswith('{"'), error.message
+
+
+def test_a_message_that_is_json_is_told_as_its_sentence() -> None:
+    nested = err(wrapped(GEMINI_MINUTE), code=429)
+    assert classify(429, {}, json.dumps(nested).encode()).message == GEMINI_MINUTE["error"]["message"]
+    assert classify(400, {}, b'{"errors":[{"message":"AiError: no"}]}').message == "AiError: no"
+    assert classify(429, {}, b'{"status":429,"title":"Too Many Requests"}').message == "Too Many Requests"
+
+
+def test_the_request_that_a_server_quotes_says_nothing_of_the_error() -> None:
+    quoted = {"detail": [{"loc": ["body"], "msg": "no", "input": "my key hit the rate limit: insufficient_quota"}]}
+    assert classify(422, {}, json.dumps(quoted).encode()).kind == "bad_request"
+
+
+def test_a_headers_delay_counts_before_words() -> None:
+    body = json.dumps(err("Please try again in 30s")).encode()
+    assert classify(429, {"Retry-After": "7"}, body).retry_after == 7
+    assert classify(429, {}, json.dumps(err("slow down, up to 3 at once")).encode()).retry_after is None
+
+
+def test_a_refusal_of_what_was_said_is_no_matter_of_keys() -> None:
+    body = json.dumps(err("Your input was flagged by moderation", code=403)).encode()
+    error = classify(403, {}, body)
+    assert "key" not in error.hint
+    assert "refused what the request says" in error.hint
+
+
+def test_a_host_that_answers_a_long_prompt_with_nothing() -> None:
+    cerebras = ErrorContext("cerebras", "m", "https://api.cerebras.ai/v1")
+    assert classify(400, {}, b"", cerebras).kind == "context_overflow"
+    assert classify(400, {}, b"", ErrorContext("openai")).kind == "bad_request"
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}, "choices": None}, "quota"),
+        ({"base_resp": {"status_code": 2013, "status_msg": "context window exceeds limit"}}, "context_overflow"),
+        ({"error": {"message": wrapped(GEMINI_MINUTE)}}, "rate_limit"),
+        ({"error": {"message": "blocked", "code": "content_filter"}}, "bad_request"),
+        ({"error": {"message": "Provider disconnected unexpectedly", "code": "server_error"}, "choices": []}, "server"),
+        ({"error": {"message": "slow", "code": "429"}}, "rate_limit"),
+        ({"error": "the worker died"}, "server"),
+        ({"object": "error", "message": "Model not found", "code": 404}, "not_found"),
+    ],
+)
+def test_errors_in_the_middle_of_a_stream(data: Any, kind: ErrorKind) -> None:
+    decoder = decoder_for("openai-chat", Origin("openai-chat", "h", "m"))
+    decoder.feed(WireEvent('{"choices":[{"index":0,"delta":{"content":"half"}}]}'))
+    last = decoder.feed(WireEvent(json.dumps(data)))[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == kind
+    assert last.message is not None
+    assert last.message.text == "half"
+
+
+def test_a_good_answer_with_a_status_of_its_own_is_no_error() -> None:
+    decoder = decoder_for("openai-chat", Origin("openai-chat", "h", "m"))
+    whole = {
+        "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}],
+        "base_resp": {"status_code": 0, "status_msg": ""},
+    }
+    decoder.feed(WireEvent(json.dumps(whole)))
+    decoder.end()
+    assert decoder.answer.outcome == "completed"
