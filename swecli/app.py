@@ -11,7 +11,7 @@ from pathlib import Path
 
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.services import build_services, project_instructions, session_environment
-from swecli.assembly.startup import flags_of, read_startup
+from swecli.assembly.startup import flags_of, read_startup, require_trust
 from swecli.assembly.storage import Stored, open_storage
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
@@ -65,7 +65,8 @@ async def open_session(options: LaunchOptions) -> Session:
 
 def _build(options: LaunchOptions) -> _Parts:
     environment = dict(os.environ)
-    startup = read_startup(options.cwd, environment, flags_of(options))
+    startup = read_startup(options.cwd, environment, flags_of(options), trust=options.trust)
+    require_trust(options, startup)
     settings = startup.loaded.settings
     state = startup.paths.state
     secrets = known_secrets(settings, environment)

@@ -15,6 +15,8 @@ class ExitCode(IntEnum):
     BAD_INPUT = 42
     CONFIG = 52
     TURN_LIMIT = 53
+    UNTRUSTED = 55
+    """The workspace is not trusted, and what was asked for needs that."""
     BUDGET = 60
     """A cap on tokens or on the price was reached."""
     CONTEXT_BLOCKED = 61

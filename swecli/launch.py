@@ -50,6 +50,9 @@ class LaunchOptions:
     disallowed_tools: tuple[str, ...] = ()
     """Permission rules that deny."""
 
+    trust: Literal["session", "declined"] | None = None
+    """Stands in for the stored trust in the workspace, for this run."""
+
     continue_newest: bool = False
     """Continue the newest session of this workspace."""
     resume: str | None = None

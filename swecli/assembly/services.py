@@ -37,8 +37,11 @@ TOKEN_RATIOS = "token-ratios.json"
 
 
 def project_instructions(options: LaunchOptions, startup: Startup) -> Instructions:
-    """The instruction files that hold for the working directory."""
-    return load_instructions(options.cwd, user_directory=startup.paths.config)
+    """The instruction files that hold for the working directory. A folder that the user declined says nothing; where
+    nobody was asked yet, what it says is quoted."""
+    trust = startup.trust
+    project = "trusted" if trust.trusts else "none" if trust.state == "declined" else "quoted"
+    return load_instructions(options.cwd, user_directory=startup.paths.config, project=project)
 
 
 def build_services(

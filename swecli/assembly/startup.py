@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from swecli.core.config.load import ConfigError, Loaded, load
 from swecli.core.config.paths import Paths, user_paths
-from swecli.core.config.trust import TrustReading, read_trust
+from swecli.core.config.trust import TrustReading, TrustState, read_trust
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -28,19 +28,48 @@ class Startup:
         return (*([self.trust.notice] if self.trust.notice else []), *self.loaded.notices)
 
 
-def read_startup(cwd: Path, environment: Mapping[str, str], flags: Mapping[str, object]) -> Startup:
-    """Read everything for a workspace.
+def read_startup(
+    cwd: Path, environment: Mapping[str, str], flags: Mapping[str, object], *, trust: TrustState | None = None
+) -> Startup:
+    """Read everything for a workspace. ``trust`` stands in for what is stored, for this run.
 
     Raises:
         StartError: a settings file is broken; the message names file and line.
     """
     paths = user_paths(environment)
-    trust = read_trust(paths.data, cwd)
+    reading = read_trust(paths.data, cwd)
+    if trust is not None:
+        reading = replace(reading, state=trust)
     try:
-        loaded = load(paths, cwd, environment=environment, trusted=trust.state == "trusted", flags=flags)
+        loaded = load(
+            paths, cwd, environment=environment, trusted=reading.trusts, accepted=reading.accepted, flags=flags
+        )
     except ConfigError as error:
         raise StartError(str(error), ExitCode.CONFIG) from error
-    return Startup(paths, loaded, trust, environment)
+    return Startup(paths, loaded, reading, environment)
+
+
+def require_trust(options: LaunchOptions, startup: Startup) -> None:
+    """Refuse a run without questions where the user said no to the folder, or wants every folder trusted first.
+
+    Raises:
+        StartError: trust is needed and not there.
+    """
+    state = startup.trust.state
+    if startup.trust.trusts:
+        return
+    if options.yolo and state == "declined":
+        raise StartError(
+            f"{options.cwd} was declined, so nothing runs there without a question. Leave out --yolo, or add --trust "
+            "to trust it for this run.",
+            ExitCode.UNTRUSTED,
+        )
+    if options.headless and startup.loaded.settings.approval.require_trust:
+        raise StartError(
+            f"{options.cwd} is not trusted, and approval.require_trust is set. Trust it with `swecli permissions "
+            "trust`, or for this run with --trust.",
+            ExitCode.UNTRUSTED,
+        )
 
 
 def flags_of(options: LaunchOptions) -> dict[str, object]:

@@ -24,8 +24,8 @@ _EPILOG = """subcommands:
 
 keys and addresses come from the usual variables: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
 ANTHROPIC_BASE_URL. Exit status: 0 ok, 1 failure, 2 usage, 41 key refused, 42 bad input, 52 configuration,
-53 turn limit, 60 cap on tokens or price, 61 context full, 62 an approval was needed and nobody could be asked,
-75 try again later, 130 and 143 stopped by a signal."""
+53 turn limit, 55 folder not trusted, 60 cap on tokens or price, 61 context full, 62 an approval was needed and
+nobody could be asked, 75 try again later, 130 and 143 stopped by a signal."""
 
 
 class UsageError(StartError):
@@ -96,6 +96,7 @@ def _model_options(group: Group) -> None:
 
 def _scope_options(group: Group) -> None:
     group.add_argument("--permission-mode", choices=get_args(PermissionMode))
+    group.add_argument("--trust", action="store_true", help="trust this folder's settings, for this run")
     group.add_argument("--yolo", action="store_true", help="run everything without asking; for containers")
     group.add_argument(
         "--allowed-tools",
@@ -165,6 +166,7 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         effort=arguments.effort,
         mode=arguments.permission_mode,
         yolo=arguments.yolo,
+        trust="session" if arguments.trust else None,
         allowed_tools=rules(arguments.allowed_tools),
         disallowed_tools=rules(arguments.disallowed_tools),
         continue_newest=arguments.continue_newest,

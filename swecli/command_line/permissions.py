@@ -6,10 +6,12 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.permissions_trust import accept, set_trust
 from swecli.core.protocol.events import Mode
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
@@ -22,6 +24,8 @@ _DESCRIPTION = """What would be asked about, by which rules, and what was grante
 
   swecli permissions check -- COMMAND      the verdict about a command, which is not run
   swecli permissions check --batch         JSON lines {"command", "cwd", "mode"} in, verdicts out
+  swecli permissions trust [--below]       settings and instructions of this folder count; decline, forget
+  swecli permissions accept [KEY]          single settings of the project that need your consent
 """
 
 
@@ -113,7 +117,11 @@ def folder_policy(folder: Path) -> Policy:
     return build_policy(LaunchOptions(cwd=folder), startup, scrubbed_environment(environment))
 
 
-_COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"check": _check}
+_COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "check": _check,
+    **{word: partial(set_trust, word) for word in ("trust", "decline", "forget")},
+    "accept": accept,
+}
 
 
 def _safe(text: str) -> str:

@@ -39,6 +39,7 @@ def demo(arguments: Sequence[str]) -> int:
         banner=bundled.banner(folder),
         store=False,
         mode="default",
+        trust="session",
     )
     if chosen.print or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         options = replace(options, headless=True, output_format="transcript", approve_all=True)

@@ -15,6 +15,7 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from swecli.core.config.consent import Consent, PendingItem, without_links
 from swecli.core.config.lines import key_lines, line_of
 from swecli.core.config.model_names import unknown_references
 from swecli.core.config.model_settings import DialectSettings, ProviderSettings
@@ -67,6 +68,8 @@ class Loaded:
     origins: Mapping[Path_, Origin]
     rules: tuple[ConfiguredRule, ...]
     notices: tuple[str, ...]
+    pending: tuple[PendingItem, ...] = ()
+    """Settings of the project that are left out until the user consents to each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +84,11 @@ def load(
     *,
     environment: Mapping[str, str],
     trusted: bool = False,
+    accepted: frozenset[str] = frozenset(),
     flags: Mapping[str, object] | None = None,
 ) -> Loaded:
-    """Read and merge all layers. ``flags`` are dotted keys such as ``model.name``.
+    """Read and merge all layers. ``flags`` are dotted keys such as ``model.name``, ``accepted`` the hashes of single
+    settings of the project that the user consented to.
 
     Raises:
         ConfigError: a file can't be read, is no TOML, or holds a value that is not allowed. Nothing is loaded
@@ -101,14 +106,15 @@ def load(
         ("local", folder / "config.local.toml"),
     ]
     if trusted:
-        files.extend(project_files)
+        files.extend(without_links(project_files, notices))
     else:
         ignored = [str(path) for _, path in project_files if path.is_file()]
         if ignored:
-            notices.append(f"{' and '.join(ignored)} not read: this workspace is not trusted.")
+            notices.append(f"{' and '.join(ignored)} not read: this workspace is not trusted (--trust for one run).")
+    consent = Consent(accepted)
     for layer, path in files:
         try:
-            layers.append(_file(layer, path, notices, required=bool(named) and layer == "user"))
+            layers.append(_file(layer, path, notices, consent, required=bool(named) and layer == "user"))
         except ConfigError as error:
             problems.extend(error.problems)
     layers.append(
@@ -121,7 +127,8 @@ def load(
     layers.append({tuple(key.split(".")): _Value(value, Origin("flag")) for key, value in (flags or {}).items()})
     if problems:
         raise ConfigError(problems)
-    return _merge(layers, notices)
+    merged = _merge(layers, notices)
+    return Loaded(merged.settings, merged.origins, merged.rules, merged.notices, tuple(consent.pending))
 
 
 def origins(loaded: Loaded) -> list[tuple[str, str, str]]:
@@ -169,7 +176,12 @@ def _shown(value: object) -> str:
 
 
 def _file(
-    layer: Literal["user", "project", "local"], path: Path, notices: list[str], *, required: bool
+    layer: Literal["user", "project", "local"],
+    path: Path,
+    notices: list[str],
+    consent: Consent,
+    *,
+    required: bool,
 ) -> dict[Path_, _Value]:
     read = read_toml(path, required=required)
     if read is None:
@@ -181,10 +193,10 @@ def _file(
         origin = Origin(layer, str(path), line_of(lines, key))
         if not _known(key):
             notices.append(f"{origin}: {_unknown(key)}")
-        elif layer != "user" and _loosens(key):
+        elif layer != "user" and consent.refuses(key, value, str(origin)):
             notices.append(
                 f"{origin}: {'.'.join(key)} is ignored here: files of a project can only tighten. "
-                "Set it in your own settings."
+                "Set it in your own settings, or see `swecli permissions accept`."
             )
         else:
             found[key] = _Value(value, origin)
@@ -233,10 +245,6 @@ def _known(key: Path_) -> bool:
     if key[0] == "providers":
         return len(key) <= 2 or key[2] in _fields(key[0])
     return len(key) == 1 or key[1] in _fields(key[0])
-
-
-def _loosens(key: Path_) -> bool:
-    return key[0] == "providers" or key in (("approval", "mode"), ("approval", "allow"))
 
 
 def _unknown(key: Path_) -> str:

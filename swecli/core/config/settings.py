@@ -45,6 +45,8 @@ class ApprovalSettings(Section):
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    require_trust: bool = False
+    """Whether one-shot runs start only in trusted workspaces."""
 
 
 class ToolSettings(Section):

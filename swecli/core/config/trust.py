@@ -1,21 +1,25 @@
 """Whether the user trusts a workspace: kept by real path in one file of the data directory.
 
-The question itself belongs to a front-end. Trust never spreads to folders below unless the user said so.
+The question itself belongs to a front-end. Trust never spreads to folders below unless the user said so. What a
+project's settings say about programs, addresses, modes and allow rules needs consent for each item, which is kept by a
+hash of what the item said: changed, it is asked about again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-TrustState = Literal["unknown", "declined", "trusted"]
+TrustState = Literal["unknown", "declined", "session", "trusted"]
+"""``session`` holds for one run of the program and is never stored."""
 
 FILE_NAME = "trust.json"
 _VERSION = 1
@@ -27,6 +31,13 @@ class TrustReading:
 
     state: TrustState
     notice: str = ""
+    accepted: frozenset[str] = frozenset()
+    """Hashes of single settings of the project that the user consented to."""
+
+    @property
+    def trusts(self) -> bool:
+        """Whether files of the project count as settings and instructions."""
+        return self.state in ("trusted", "session")
 
 
 def trust_key(directory: Path) -> Path:
@@ -54,22 +65,53 @@ def read_trust(data: Path, directory: Path) -> TrustReading:
         return TrustReading("unknown", f"{data / FILE_NAME} can't be read ({error.strerror}): nothing is trusted.")
     key = trust_key(directory)
     entry = entries.get(str(key))
-    if entry is not None:
-        return TrustReading(_state(entry))
+    if entry is not None and _state(entry) != "unknown":
+        return TrustReading(_state(entry), accepted=_accepted(entry))
+    accepted = frozenset[str]() if entry is None else _accepted(entry)
     for parent in key.parents:
         above = entries.get(str(parent))
         if above is not None and above.get("below") is True and _state(above) == "trusted":
-            return TrustReading("trusted")
-    return TrustReading("unknown")
+            return TrustReading("trusted", accepted=accepted)
+    return TrustReading("unknown", accepted=accepted)
 
 
 def write_trust(data: Path, directory: Path, state: TrustState, *, below: bool = False) -> str:
-    """Remember a decision; ``unknown`` forgets it. ``below`` extends trust to every folder inside. Returns a
-    notice when a damaged store was put aside, else an empty text.
+    """Remember a decision; ``unknown`` forgets it and every accepted item. ``below`` extends trust to every folder
+    inside. Returns a notice when a damaged store was put aside, else an empty text.
 
     Raises:
         OSError: the data directory can't be written; nothing was changed.
     """
+
+    def decided(entry: Mapping[str, Any]) -> dict[str, Any] | None:
+        if state == "unknown":
+            return None
+        kept = sorted(_accepted(entry)) if state != "declined" else []
+        return {"state": state, "below": below, "since": int(time.time()), "accepted": kept}
+
+    return _change(data, directory, decided)
+
+
+def accept_items(data: Path, directory: Path, digests: Collection[str]) -> str:
+    """Remember consent to single settings of the project, by ``item_digest``. Returns a notice as ``write_trust``.
+
+    Raises:
+        OSError: the data directory can't be written; nothing was changed.
+    """
+
+    def extended(entry: Mapping[str, Any]) -> dict[str, Any]:
+        return {**entry, "accepted": sorted({*_accepted(entry), *digests})}
+
+    return _change(data, directory, extended)
+
+
+def item_digest(key: Sequence[str], value: object) -> str:
+    """What consent to one setting is bound to: the SHA-256 of its key and of everything that it says."""
+    shown = json.dumps([list(key), value], sort_keys=True, default=str)
+    return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _change(data: Path, directory: Path, change: Callable[[Mapping[str, Any]], dict[str, Any] | None]) -> str:
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     notice = ""
     with _locked(data):
@@ -78,16 +120,20 @@ def write_trust(data: Path, directory: Path, state: TrustState, *, below: bool =
         except _DamagedError as error:
             entries, notice = {}, str(error)
         key = str(trust_key(directory))
-        if state == "unknown":
-            entries.pop(key, None)
-        else:
-            entries[key] = {"state": state, "below": below, "since": int(time.time())}
+        changed = change(entries.pop(key, {}))
+        if changed is not None:
+            entries[key] = changed
         _write(data, entries)
     return notice
 
 
 class _DamagedError(Exception):
     """The store was not understood and has been put aside; the text says where."""
+
+
+def _accepted(entry: Mapping[str, Any]) -> frozenset[str]:
+    items = entry.get("accepted")
+    return frozenset(str(item) for item in cast("list[object]", items)) if isinstance(items, list) else frozenset()
 
 
 def _state(entry: Mapping[str, Any]) -> TrustState:

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Literal
 
+from swecli.core.config.covered import INSTRUCTION_FILES
 from swecli.core.context_management.file_head import FileHead, read_head
 from swecli.core.context_management.prompts import read_prompt
 from swecli.core.context_management.tokens import CountsTokens, PieceEstimator
 
-INSTRUCTION_NAMES = ("OPENCLI.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md")
+INSTRUCTION_NAMES = INSTRUCTION_FILES
 """In each directory the first of these that is there and not empty counts."""
 
 MAX_BYTES = 48 * 1024
@@ -38,6 +40,8 @@ class InstructionFile:
     digest: str
     tokens: int
     whole: bool = True
+    quoted: bool = False
+    """Whether it is information of a folder that the user did not say they trust, and no instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +57,16 @@ class Instructions:
 
     def render(self) -> str:
         """The section for the system prompt; empty without files. Equal files give equal bytes."""
-        if not self.files:
-            return ""
-        parts = [read_prompt("instructions")]
-        for file in self.files:
-            note = "" if file.whole else f"\n{_CUT_NOTE}"
-            parts.append(f'<instructions path="{file.name}">\n{file.text.strip()}{note}\n</instructions>')
+        parts: list[str] = []
+        for prompt, tag, quoted in (
+            ("instructions", "instructions", False),
+            ("instructions_untrusted", "quoted", True),
+        ):
+            files = [file for file in self.files if file.quoted == quoted]
+            parts += [read_prompt(prompt)] if files else []
+            for file in files:
+                note = "" if file.whole else f"\n{_CUT_NOTE}"
+                parts.append(f'<{tag} path="{file.name}">\n{file.text.strip()}{note}\n</{tag}>')
         return "\n\n".join(parts)
 
     @property
@@ -68,12 +76,17 @@ class Instructions:
 
 
 def load_instructions(
-    cwd: Path, *, user_directory: Path | None = None, counter: CountsTokens | None = None
+    cwd: Path,
+    *,
+    user_directory: Path | None = None,
+    counter: CountsTokens | None = None,
+    project: Literal["trusted", "quoted", "none"] = "trusted",
 ) -> Instructions:
     """Collect the user's own file and one file for each directory from the project's root down to ``cwd``.
 
-    A file with the same content as an earlier one is left out. Links that lead out of the project, special
-    files and unreadable ones are skipped with a notice.
+    ``project`` says whether files of the project are instructions, information, or not read at all. A file with the
+    same content as an earlier one is left out. Links that lead out of the project, special files and unreadable ones
+    are skipped with a notice.
     """
     counter = counter or PieceEstimator()
     root = project_root(cwd)
@@ -81,7 +94,7 @@ def load_instructions(
     notices: list[str] = []
     seen: set[str] = set()
     for directory, within in _directories(cwd, root, user_directory):
-        found = _first(directory, within, notices)
+        found = None if project == "none" and within is not None else _first(directory, within, notices)
         if found is None:
             continue
         path, head = found
@@ -90,7 +103,8 @@ def load_instructions(
         seen.add(head.digest)
         name = str(path) if within is None else path.relative_to(root).as_posix()
         tokens = counter.count(head.text)
-        files.append(InstructionFile(path, name, head.text, head.digest, tokens, head.whole))
+        quoted = project == "quoted" and within is not None
+        files.append(InstructionFile(path, name, head.text, head.digest, tokens, head.whole, quoted))
         notices.extend(_cost(name, head, tokens))
     return Instructions(tuple(files), tuple(notices))
 
