@@ -98,6 +98,7 @@ async def one_stream(session: SessionPort) -> dict[str, object]:
 def main() -> int:
     from swecli.app import open_session
     from swecli.tui.launch import run
+    from swecli.tui.options import Options
 
     scenario, result = sys.argv[1], Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as name:
@@ -117,7 +118,7 @@ def main() -> int:
             tasks.append(asyncio.create_task(work(session)))
             return session
 
-        return run(opened)
+        return run(Options(opened))
 
 
 if __name__ == "__main__":

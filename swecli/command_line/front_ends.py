@@ -43,11 +43,13 @@ async def _headless(options: LaunchOptions) -> int:
 
 def run_interactive(options: LaunchOptions) -> int:
     """The interface in the terminal."""
+    from swecli.command_line.interface_settings import preferences, remember
     from swecli.tui.launch import run
+    from swecli.tui.options import Options
 
     # /clear begins anew: without the first message, and not where another session was continued.
     fresh = replace(options, prompt="", resume=None, continue_newest=False)
-    return run(
+    screen = Options(
         lambda: open_for_screen(options),
         first_prompt=options.prompt or None,
         new_session=lambda: open_for_screen(fresh),
@@ -57,9 +59,12 @@ def run_interactive(options: LaunchOptions) -> int:
         models=lambda: models(options),
         providers=lambda: providers(options),
         store_key=lambda provider, key: store_key(options, provider, key),
+        preferences=lambda: preferences(options),
+        remember=remember,
         state=state_folder(options),
         resume_hint=resume_hint(options),
     )
+    return run(screen)
 
 
 async def open_for_screen(options: LaunchOptions) -> SessionPort:

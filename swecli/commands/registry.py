@@ -21,6 +21,7 @@ from swecli.commands.model import MODEL
 from swecli.commands.quit import QUIT
 from swecli.commands.recall import RECALL
 from swecli.commands.status import STATUS
+from swecli.commands.theme import THEME
 from swecli.commands.todos import TODOS
 from swecli.commands.usage import USAGE
 
@@ -36,6 +37,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     LOGOUT,
     MODE,
     TODOS,
+    THEME,
     USAGE,
     STATUS,
     CLEAR,

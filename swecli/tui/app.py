@@ -12,15 +12,19 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
 
-from swecli.tui import theme
+from swecli.tui.appearance import Appearance, textual_colours
 from swecli.tui.bars import ActivityLine, StatusBar
 from swecli.tui.dock.panel import Clock
 from swecli.tui.driver import Driver
 from swecli.tui.endings import Endings
 from swecli.tui.link import OpenSession, SessionNotOpened
 from swecli.tui.options import Options
+from swecli.tui.preferences import Preferences
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.slot import Slot
+from swecli.tui.themes.depth import depth
+from swecli.tui.themes.library import background_is_dark
+from swecli.tui.themes.look import VARIABLES
 from swecli.tui.todos import TodoPanel
 
 if TYPE_CHECKING:
@@ -53,10 +57,9 @@ class SwecliApp(Endings, inherit_bindings=True):
         wall: Callable[[], float] = time.time,
         opened: Callable[[], None] = lambda: None,
     ) -> None:
-        colourless = os.environ.get("NO_COLOR")
-        super().__init__(driver_class=Driver)
-        if colourless is not None:  # Textual takes it out, but child processes need it
-            os.environ["NO_COLOR"] = colourless
+        found = depth(os.environ)
+        with textual_colours(found):
+            super().__init__(driver_class=Driver, ansi_color=True if found in ("none", "16") else None)
         self._options = options
         self._opened = opened
         self._redraw: Timer | None = None
@@ -66,9 +69,10 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.prompt = Prompt(options.state, options.files, self.activity.flash)
         self.slot = Slot(self.prompt, clock=clock)
         self.status = StatusBar()
-        for known in (theme.DARK, theme.LIGHT):
-            self.register_theme(known)
-        self.theme = theme.preferred(os.environ)
+        self.appearance = Appearance(self, found, dark=background_is_dark(os.environ))
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return VARIABLES
 
     def compose(self) -> ComposeResult:
         yield Vertical(id="place")
@@ -116,12 +120,24 @@ class SwecliApp(Endings, inherit_bindings=True):
     async def _play(self, open_session: OpenSession, first: Submit | None) -> None:
         commands = await asyncio.to_thread(self._options.commands)
         self.talk.commands = self.prompt.suggestions.commands = commands
+        self._adopt(await asyncio.to_thread(self._options.preferences))
         self.prompt.adopt_draft()
         try:
             await self.stage.play(open_session, first)
         except SessionNotOpened as error:
             self.failure = error
             self.exit(return_code=error.code)
+
+    def _adopt(self, preferences: Preferences) -> None:
+        """Take over what the user has set."""
+        from swecli.core.protocol.blocks import TextBlock
+        from swecli.tui.themes.files import known, read_folders
+
+        custom, notices = read_folders(preferences.theme_folders)
+        notices.append(self.appearance.adopt(preferences.theme, (*known(), *custom)))
+        told = tuple(TextBlock(notice, "warning") for notice in notices if notice)
+        if told:
+            self.transcript.show(told)
 
     def on_resize(self) -> None:
         """Several changes may have come as one, to the size that was there before: the terminal has lost its
@@ -143,9 +159,9 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.activity.focus_changed()
 
     def _use_palette(self) -> None:
-        from swecli.tui.transcript import palette
+        from swecli.tui.transcript.palette import palette_for
 
-        self.transcript.set_palette(palette.DARK if self.current_theme.dark else palette.LIGHT)
+        self.transcript.set_palette(palette_for(self.current_theme))
 
     def _write(self, sequence: str) -> None:
         if self._driver is not None:

@@ -41,7 +41,7 @@ class ActivityLine(LineWidget):
 
     DEFAULT_CSS = """
     ActivityLine { height: 1; padding: 0 1; color: $foreground; }
-    ActivityLine > .activity--stop { color: $foreground-muted; }
+    ActivityLine > .activity--stop { color: $foreground-muted; text-style: $muted-style; }
     ActivityLine > .activity--flash { color: $warning; }
     ActivityLine > .activity--unseen { color: $accent; text-style: bold; background: $panel; }
     """
@@ -126,7 +126,7 @@ class StatusBar(LineWidget):
 
     DEFAULT_CSS = """
     StatusBar { height: 1; padding: 0 1; background: $panel; color: $foreground; }
-    StatusBar > .status--dim { color: $foreground-muted; }
+    StatusBar > .status--dim { color: $foreground-muted; text-style: $muted-style; }
     StatusBar > .status--mode { color: $accent; text-style: bold; }
     StatusBar > .status--ok { color: $success; }
     StatusBar > .status--warn { color: $warning; }

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from swecli.tui.themes.depth import colour_system, depth
+
 RESET = (
     "\x1b[?2026l"  # end a synchronised frame that was cut
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l"  # mouse reports
@@ -155,6 +157,7 @@ def textual_settings(environ: Mapping[str, str] | None = None) -> Iterator[None]
     wanted = {
         "TEXTUAL_ANIMATIONS": "none",
         "TEXTUAL_SMOOTH_SCROLL": "0",
+        "TEXTUAL_COLOR_SYSTEM": colour_system(depth(environ)),
         "TEXTUAL_THEME": None,
         "TEXTUAL_PRESS": None,
         "TEXTUAL_SCREENSHOT": None,

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Sequence
 
 from swecli.core.protocol.blocks import DisplayBlock
+from swecli.safe_text import safe_line
 from swecli.tui.keys import KeyActions
 from swecli.tui.link import CLOSE_TIME, OpenSession
 from swecli.tui.options import Options
+from swecli.tui.themes.library import AUTO
 
 
 class Desk:
@@ -56,6 +58,42 @@ class Desk:
         choices = [Choice(ref, ref, offered.get(ref, ""), ref == present) for ref in known]
         title = "Model: provider/name (type one that is not listed)"
         self._app.slot.show(Picker(title, choices, self._app.talk.set_model, free=True))
+
+    def pick_theme(self, name: str) -> None:
+        """Choose a theme by its name, or from a list that shows each one while it is pointed at."""
+        appearance = self._app.appearance
+        if name:
+            if appearance.library.resolve(name, appearance.dark) is None:
+                self.flash(appearance.library.unknown(name).replace("the default is used", "nothing was changed"))
+            else:
+                self._set_theme(name)
+            return
+        from swecli.tui.dock.picker import Choice, Picker
+
+        wanted = appearance.wanted
+        choices = [Choice(AUTO, AUTO, "follows the terminal", wanted == AUTO)]
+        for theme in appearance.library.names:
+            scheme = appearance.library.scheme(theme)
+            detail = "16 colours of the terminal" if scheme is None else "dark" if scheme.dark else "light"
+            choices.append(Choice(theme, theme, detail, theme == wanted))
+        picker = Picker("Theme", choices, self._set_theme, look=appearance.preview, leave=appearance.apply)
+        self._app.slot.show(picker)
+
+    def _set_theme(self, name: str) -> None:
+        self._app.appearance.want(name)
+        self._app.run_worker(self._keep("ui.theme", name, f"Theme {name}"))
+
+    async def _keep(self, key: str, value: str, told: str) -> None:
+        """Write a setting, and say where it went."""
+        if self._options.remember is None:
+            self.flash(f"{told}, for this session")
+            return
+        try:
+            place = await asyncio.to_thread(self._options.remember, key, value)
+        except ValueError as error:
+            self.flash(f"{told}, for this session only: {safe_line(str(error))}")
+        else:
+            self.flash(f"{told}, stored in {safe_line(place)}")
 
     def log_in(self, provider: str) -> None:
         """Ask for a key, and before that for the provider where none was named."""

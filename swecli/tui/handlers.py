@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from textual import events, on
 
-from swecli.tui import theme
 from swecli.tui.dock.panel import DockPanel
 from swecli.tui.driver import BackgroundReported
 from swecli.tui.keys import KeyActions
@@ -71,7 +70,7 @@ class Handlers(KeyActions, inherit_bindings=True):
 
     @on(BackgroundReported)
     def _background_known(self, message: BackgroundReported) -> None:
-        self.theme = (theme.DARK if message.dark else theme.LIGHT).name
+        self.appearance.background_known(message.dark)
 
     def on_key(self, event: events.Key) -> None:
         """A character that nobody took is meant for the prompt."""

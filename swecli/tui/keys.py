@@ -11,6 +11,7 @@ from swecli.tui import bindings, ladder
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Submit
+    from swecli.tui.appearance import Appearance
     from swecli.tui.bars import ActivityLine, StatusBar
     from swecli.tui.copying import Copier
     from swecli.tui.dock.panel import Clock
@@ -37,6 +38,7 @@ class KeyActions(App[int], inherit_bindings=False):
     talk: Talk
     copier: Copier
     clock: Clock
+    appearance: Appearance
     furnished = False
     """Whether the parts are there that are loaded after the first frame."""
     armed: float | None = None

@@ -7,15 +7,13 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.tui import boot, signals
 
 if TYPE_CHECKING:
-    from swecli.commands.base import SlashCommand
-    from swecli.tui.link import OpenSession
+    from swecli.tui.options import Options
 
 LAST_LINES = 12
 """Lines of the last answer that stay on the normal screen."""
@@ -24,22 +22,8 @@ UNUSABLE = 2
 """Exit code where there is no terminal to draw on."""
 
 
-def run(
-    open_session: OpenSession,
-    *,
-    first_prompt: str | None = None,
-    new_session: OpenSession | None = None,
-    commands: Callable[[], Sequence[SlashCommand]] = lambda: (),
-    files: Callable[[], Sequence[str]] = lambda: (),
-    branch: Callable[[], str] = lambda: "",
-    models: Callable[[], Sequence[str]] = lambda: (),
-    providers: Callable[[], Sequence[tuple[str, str]]] = lambda: (),
-    store_key: Callable[[str, str], tuple[str, str]] | None = None,
-    state: Path | None = None,
-    resume_hint: str = "swecli -c",
-) -> int:
-    """Run the interface until the user leaves or a signal ends it. Returns the exit code. The arguments are
-    described in ``Options``.
+def run(options: Options) -> int:
+    """Run the interface until the user leaves or a signal ends it. Returns the exit code.
 
     The terminal is restored on every way out. Afterwards the end of the last answer and the command that
     continues the session are on the normal screen.
@@ -55,21 +39,7 @@ def run(
         with boot.textual_settings():
             from swecli.tui.app import SwecliApp
             from swecli.tui.driver import prepare
-            from swecli.tui.options import Options
         prepare(terminal.attributes, terminal.typed)
-        options = Options(
-            open_session,
-            new_session,
-            first_prompt,
-            commands,
-            files,
-            branch,
-            models,
-            providers,
-            store_key,
-            state,
-            resume_hint,
-        )
         app = SwecliApp(options, opened=settle)
         with signals.handled(app.end_soon, app.cancel_soon, terminal.restore):
             app.run()
@@ -78,7 +48,7 @@ def run(
         gc.enable()
     code = app.return_code or 0
     if app.defect is not None:
-        sys.stderr.write(f"swecli: {defect_report(app.defect, state, resume_hint)}\n")
+        sys.stderr.write(f"swecli: {defect_report(app.defect, options.state, options.resume_hint)}\n")
     elif app.failure is not None:
         sys.stderr.write(f"swecli: {app.failure}\n")
     elif app.furnished and app.stage.spoke:

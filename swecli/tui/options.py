@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swecli.tui.preferences import Preferences
+
 if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
     from swecli.tui.link import OpenSession
@@ -31,6 +33,11 @@ class Options:
     """Providers that /login offers: name, and a word on each."""
     store_key: Callable[[str, str], tuple[str, str]] | None = None
     """Stores a key for a provider. Returns a sentence for the user and the provider's usual model, or nothing."""
+    preferences: Callable[[], Preferences] = Preferences
+    """Reads what the user has set for the interface."""
+    remember: Callable[[str, str], str] | None = None
+    """Writes a setting (a dotted key and its value) to the user's file. Returns where it was written; a ValueError
+    says in a sentence why it was not."""
     state: Path | None = None
     """Folder for prompt history and drafts of this workspace."""
     resume_hint: str = "swecli -c"

@@ -27,8 +27,8 @@ class Rows(Widget, can_focus=False):
 
     DEFAULT_CSS = """
     Rows { height: auto; color: $foreground; }
-    Rows > .rows--detail { color: $foreground-muted; }
-    Rows > .rows--selected { color: $accent; text-style: bold; background: $panel; }
+    Rows > .rows--detail { color: $foreground-muted; text-style: $muted-style; }
+    Rows > .rows--selected { color: $accent; text-style: $chosen-style; background: $panel; }
     """
     COMPONENT_CLASSES = {"rows--detail", "rows--selected"}
 

@@ -33,7 +33,7 @@ class TodoPanel(Widget, can_focus=False):
 
     DEFAULT_CSS = """
     TodoPanel { height: auto; border-top: solid $border-blurred; padding: 0 1; display: none; }
-    TodoPanel > .todo--done { color: $foreground-muted; }
+    TodoPanel > .todo--done { color: $foreground-muted; text-style: $muted-style; }
     TodoPanel > .todo--now { color: $accent; text-style: bold; }
     """
     COMPONENT_CLASSES = {"todo--done", "todo--now"}

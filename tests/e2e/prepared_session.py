@@ -9,6 +9,7 @@ from pathlib import Path
 
 from swecli.core.engine.view import SessionPort
 from swecli.tui.launch import run
+from swecli.tui.options import Options
 
 
 async def open_session() -> SessionPort:
@@ -26,4 +27,4 @@ async def open_session() -> SessionPort:
 
 
 if __name__ == "__main__":
-    sys.exit(run(open_session, state=Path(os.environ["SWECLI_HOME"]) / "prompt"))
+    sys.exit(run(Options(open_session, state=Path(os.environ["SWECLI_HOME"]) / "prompt")))

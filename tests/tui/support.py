@@ -53,7 +53,7 @@ def _command(
 ) -> SlashCommand:
     async def run(port: SessionPort, text: str) -> CommandResult:
         if screen is not None:
-            return CommandResult(screen=screen)
+            return CommandResult(screen=screen, argument=text)
         return CommandResult.text(f"{name} got [{text}]")
 
     return SlashCommand(name, f"What {name} does", run, arguments=arguments, while_busy=busy, **more)
@@ -65,6 +65,7 @@ COMMANDS = (
     _command("model", "pick_model", arguments="[provider/name]"),
     _command("mode", "pick_mode", arguments="[mode]"),
     _command("context", aliases=("tokens",)),
+    _command("theme", "pick_theme", arguments="[name]"),
     _command("clear", "clear", busy=False, aliases=("new", "reset")),
     _command("quit", "quit", aliases=("exit", "q")),
 )

@@ -32,7 +32,7 @@ class ApprovalPanel(DockPanel):
     DEFAULT_CSS = """
     ApprovalPanel { border-top: solid $warning; }
     ApprovalPanel .dock--title { color: $warning; }
-    ApprovalPanel #rule { height: auto; color: $foreground-muted; }
+    ApprovalPanel #rule { height: auto; color: $foreground-muted; text-style: $muted-style; }
     ApprovalPanel #word { display: none; }
     """
 

@@ -10,6 +10,7 @@ from textual.strip import Strip
 
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.tui.dock.render import render
+from swecli.tui.transcript.palette import Palette, palette_for
 
 
 class BlockView(ScrollView, can_focus=False):
@@ -22,7 +23,7 @@ class BlockView(ScrollView, can_focus=False):
     def __init__(self, blocks: Sequence[DisplayBlock]) -> None:
         super().__init__()
         self._blocks = tuple(blocks)
-        self._key: tuple[int, bool] | None = None
+        self._key: tuple[int, Palette] | None = None
         self._lines: list[Strip] = []
 
     @property
@@ -32,9 +33,9 @@ class BlockView(ScrollView, can_focus=False):
 
     def lines(self, width: int) -> list[Strip]:
         """The lines at this width."""
-        key = (width, self.app.current_theme.dark)
+        key = (width, palette_for(self.app.current_theme))
         if key != self._key:
-            self._lines = render(self._blocks, max(1, width), dark=key[1])
+            self._lines = render(self._blocks, max(1, width), key[1])
             self._key = key
         return self._lines
 

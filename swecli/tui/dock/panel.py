@@ -59,10 +59,12 @@ class DockPanel(Vertical, can_focus=True):
     DockPanel { height: auto; border-top: solid $accent; padding: 0 1; }
     DockPanel.-tight { padding: 0; }
     DockPanel .dock--title { height: auto; text-style: bold; }
-    DockPanel .dock--note { height: auto; color: $foreground-muted; }
+    DockPanel .dock--note { height: auto; color: $foreground-muted; text-style: $muted-style; }
     DockPanel .dock--keys { height: auto; }
     DockPanel Input { height: 1; border: none; padding: 0; background: $panel; }
-    DockPanel Input:focus { border: none; }
+    DockPanel Input:focus { border: none; background-tint: transparent; }
+    DockPanel Input > .input--placeholder { color: $foreground-muted; text-style: $muted-style; }
+    DockPanel Input > .input--selection { text-style: $selection-style; }
     """
 
     @dataclass

@@ -27,13 +27,22 @@ class Choice:
 
 class Picker(DockPanel):
     """Calls ``pick`` with the chosen value. ``free`` lets the user pick what they typed even when it is not in
-    the list."""
+    the list. ``look`` is called with each value that is pointed at, ``leave`` when nothing is picked."""
 
     def __init__(
-        self, title: str, choices: Sequence[Choice], pick: Callable[[str], None], *, free: bool = False
+        self,
+        title: str,
+        choices: Sequence[Choice],
+        pick: Callable[[str], None],
+        *,
+        free: bool = False,
+        look: Callable[[str], None] | None = None,
+        leave: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self._pick = pick
+        self._look = look
+        self._leave = leave
         self._title = title
         self._choices = list(choices)
         self._shown = list(choices)
@@ -57,6 +66,7 @@ class Picker(DockPanel):
             event.stop()
             event.prevent_default()
             self._rows.move(step)
+            self._point()
 
     @on(Input.Changed)
     def _narrow(self, event: Input.Changed) -> None:
@@ -65,6 +75,16 @@ class Picker(DockPanel):
         ranked = [(rank, choice) for choice in self._choices if (rank := score(query, choice.label)) is not None]
         self._shown = [choice for _, choice in sorted(ranked, key=lambda entry: entry[0])] if query else self._choices
         self._show(0)
+        self._point()
+
+    def escape(self) -> None:
+        if self._leave is not None:
+            self._leave()
+        super().escape()
+
+    def _point(self) -> None:
+        if self._look is not None and self._shown:
+            self._look(self._shown[self._rows.selected].value)
 
     @on(Input.Submitted)
     def _chosen(self, event: Input.Submitted) -> None:

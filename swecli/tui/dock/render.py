@@ -10,13 +10,12 @@ from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.safe_text import SafeText, sanitise
 from swecli.tui.transcript.diff import render_diff
 from swecli.tui.transcript.display import render_display
-from swecli.tui.transcript.palette import DARK, LIGHT, Palette
+from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import NO_STYLE, Row, plain_rows, segment
 
 
-def render(blocks: Sequence[DisplayBlock], width: int, *, dark: bool) -> list[Strip]:
+def render(blocks: Sequence[DisplayBlock], width: int, palette: Palette) -> list[Strip]:
     """All blocks, one below the other, in lines of at most ``width`` cells."""
-    palette = DARK if dark else LIGHT
     rows = [row for block in blocks for row in _rows(block, width, palette)]
     return [Strip(row.segments()).adjust_cell_length(width, row.fill or NO_STYLE) for row in rows]
 

@@ -27,7 +27,8 @@ class PromptEditor(TextArea):
     }
     PromptEditor:focus { border: none; }
     PromptEditor .text-area--cursor-line { background: transparent; }
-    PromptEditor .text-area--placeholder { color: $foreground-muted; }
+    PromptEditor .text-area--placeholder { color: $foreground-muted; text-style: $muted-style; }
+    PromptEditor .text-area--selection { text-style: $selection-style; }
     """
 
     BINDINGS = [Binding("ctrl+underscore", "undo", show=False)]

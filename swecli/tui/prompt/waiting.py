@@ -18,7 +18,7 @@ SHOWN = 3
 class Waiting(Static):
     """The newest few, one line each."""
 
-    DEFAULT_CSS = "Waiting { height: auto; color: $foreground-muted; display: none; }"
+    DEFAULT_CSS = "Waiting { height: auto; color: $foreground-muted; text-style: $muted-style; display: none; }"
 
     def __init__(self) -> None:
         super().__init__("", id="queue", markup=False)

@@ -115,8 +115,7 @@ class PageView(ScrollView):
             if span is not None:
                 length = painter.margin + len(row.text)
                 end = length if span[1] < 0 else min(span[1], length)
-                style = self.screen.get_component_rich_style("screen--selection")
-                marks.append(Mark(span[0], end, style))
+                marks.append(Mark(span[0], end, self.page.palette.selection))
         cursor = self.page.palette.cursor if self.has_cursor(number) else None
         if marks or cursor is not None:
             return painter.paint_marked(row, marks, cursor)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
 from rich.style import Style
+from textual.theme import Theme
+
+from swecli.tui.themes import scheme as schemes
+from swecli.tui.themes.scheme import Scheme
+from swecli.tui.themes.tones import tones_of
 
 
 def style(definition: str) -> Style:
@@ -64,113 +70,129 @@ class Palette:
     line_number: Style
     hunk: Style
     cursor: Style
+    selection: Style
     match: Style
     match_current: Style
     tokens: CodeColours
-    code_background: Style = field(default_factory=Style)
     dark: bool = True
 
 
-def _palette(name: str, *, dark: bool, colours: dict[str, str]) -> Palette:
-    def c(key: str, prefix: str = "") -> Style:
-        return style(f"{prefix} {colours[key]}".strip())
+def palette_of(scheme: Scheme) -> Palette:
+    """The palette of a scheme; its text can be read on everything it is drawn on."""
+    return _palette(scheme)
 
+
+def palette_for(theme: Theme) -> Palette:
+    """The palette that belongs to a theme of the application."""
+    scheme = getattr(theme, "scheme", None)
+    return _palette(scheme) if isinstance(scheme, Scheme) else TERMINAL
+
+
+@lru_cache(maxsize=64)
+def _palette(scheme: Scheme) -> Palette:
+    tones = tones_of(scheme)
+
+    def on(text: str, ground: str, prefix: str = "") -> Style:
+        return style(f"{prefix} {text} on {ground}".strip())
+
+    muted, accent = tones.muted, tones.accent
     return Palette(
-        name=name,
-        dark=dark,
+        name=scheme.name,
+        dark=scheme.dark,
         text=Style(),
-        dim=c("dim"),
+        dim=style(muted),
         strong=style("bold"),
-        accent=c("accent"),
-        success=c("green"),
-        warning=c("yellow"),
-        error=c("red"),
+        accent=style(accent),
+        success=style(tones.success),
+        warning=style(tones.warning),
+        error=style(tones.error),
         user=style("bold"),
-        user_mark=c("accent", "bold"),
-        reasoning=c("dim", "italic"),
+        user_mark=style(f"bold {accent}"),
+        reasoning=style(f"italic {muted}"),
         verb=style("bold"),
         target=Style(),
-        rule=c("faint"),
-        heading=c("accent", "bold"),
+        rule=style(tones.rule),
+        heading=style(f"bold {accent}"),
         heading_small=style("bold"),
         emphasis=style("italic"),
         bold=style("bold"),
         strike=style("strike"),
-        inline_code=c("code"),
-        link=c("link", "underline"),
-        quote=c("dim", "italic"),
+        inline_code=style(tones.code),
+        link=style(f"underline {tones.link}"),
+        quote=style(f"italic {muted}"),
         code=Style(),
         table_head=style("bold"),
-        added=c("added"),
-        removed=c("removed"),
-        added_word=c("added_word", "bold"),
-        removed_word=c("removed_word", "bold"),
-        line_number=c("faint"),
-        hunk=c("accent"),
-        cursor=c("accent", "bold"),
-        match=c("match"),
-        match_current=c("match_current", "bold"),
+        added=on(tones.on_added, tones.added),
+        removed=on(tones.on_removed, tones.removed),
+        added_word=on(tones.on_added_word, tones.added_word, "bold"),
+        removed_word=on(tones.on_removed_word, tones.removed_word, "bold"),
+        line_number=style(muted),
+        hunk=style(accent),
+        cursor=style(f"bold {accent}"),
+        selection=on(tones.on_selection, tones.selection),
+        match=on(tones.on_match, tones.match),
+        match_current=on(tones.on_match, tones.match_current, "bold underline"),
         tokens=CodeColours(
-            keyword=c("keyword"),
-            name=c("type"),
-            function=c("function"),
-            string=c("string"),
-            number=c("number"),
-            comment=c("dim", "italic"),
+            keyword=style(tones.keyword),
+            name=style(tones.type),
+            function=style(tones.function),
+            string=style(tones.string),
+            number=style(tones.number),
+            comment=style(f"italic {muted}"),
             operator=Style(),
-            error=c("red"),
+            error=style(tones.error),
         ),
     )
 
 
-DARK = _palette(
-    "dark",
-    dark=True,
-    colours={
-        "dim": "#8b919e",
-        "faint": "#636b78",
-        "accent": "#7aa2f7",
-        "green": "#8fc66b",
-        "yellow": "#e0af68",
-        "red": "#f7768e",
-        "code": "#c9a4f0",
-        "link": "#7dcfff",
-        "added": "#b9e3a5 on #1d2f21",
-        "removed": "#f2b0b8 on #381f25",
-        "added_word": "#dcf5cf on #2f5a36",
-        "removed_word": "#ffd9de on #6b2a36",
-        "match": "#1a1b26 on #e0af68",
-        "match_current": "#1a1b26 on #ff9e64",
-        "keyword": "#bb9af7",
-        "type": "#7dcfff",
-        "function": "#7aa2f7",
-        "string": "#9ece6a",
-        "number": "#ff9e64",
-    },
+TERMINAL = Palette(
+    name="terminal",
+    text=Style(),
+    dim=style("dim"),
+    strong=style("bold"),
+    accent=style("cyan"),
+    success=style("green"),
+    warning=style("yellow"),
+    error=style("red"),
+    user=style("bold"),
+    user_mark=style("bold cyan"),
+    reasoning=style("italic dim"),
+    verb=style("bold"),
+    target=Style(),
+    rule=style("dim"),
+    heading=style("bold cyan"),
+    heading_small=style("bold"),
+    emphasis=style("italic"),
+    bold=style("bold"),
+    strike=style("strike"),
+    inline_code=style("magenta"),
+    link=style("underline cyan"),
+    quote=style("italic dim"),
+    code=Style(),
+    table_head=style("bold"),
+    added=style("green"),
+    removed=style("red"),
+    added_word=style("bold underline green"),
+    removed_word=style("bold underline red"),
+    line_number=style("dim"),
+    hunk=style("cyan"),
+    cursor=style("bold cyan"),
+    selection=style("reverse"),
+    match=style("reverse"),
+    match_current=style("bold reverse underline"),
+    tokens=CodeColours(
+        keyword=style("magenta"),
+        name=style("cyan"),
+        function=style("blue"),
+        string=style("green"),
+        number=style("yellow"),
+        comment=style("italic dim"),
+        operator=Style(),
+        error=style("red"),
+    ),
 )
+"""The terminal's own 16 colours on its own background, for terminals that have no more; nothing is told by
+colour alone."""
 
-LIGHT = _palette(
-    "light",
-    dark=False,
-    colours={
-        "dim": "#5f6672",
-        "faint": "#8a919c",
-        "accent": "#2457c5",
-        "green": "#2f7d32",
-        "yellow": "#8a5a00",
-        "red": "#b3261e",
-        "code": "#6f3fb0",
-        "link": "#0b6a8f",
-        "added": "#12491a on #e2f5e1",
-        "removed": "#6e1414 on #fde7e7",
-        "added_word": "#0b3a12 on #b5e3b5",
-        "removed_word": "#560d0d on #f7bcbc",
-        "match": "#1a1b26 on #ffd58a",
-        "match_current": "#1a1b26 on #ffab5e",
-        "keyword": "#7b35b5",
-        "type": "#0b6a8f",
-        "function": "#2457c5",
-        "string": "#3f7017",
-        "number": "#a8480b",
-    },
-)
+DARK = palette_of(schemes.DARK)
+LIGHT = palette_of(schemes.LIGHT)

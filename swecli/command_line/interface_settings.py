@@ -1,0 +1,47 @@
+"""The settings as the interface takes them, and the way back into the user's file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from swecli.assembly.startup import read_startup
+from swecli.core.config.change import set_value
+from swecli.core.config.paths import project_folder, user_paths
+from swecli.core.config.read_toml import ConfigError
+from swecli.launch import LaunchOptions, StartError
+from swecli.tui.preferences import Preferences
+
+
+def preferences(options: LaunchOptions) -> Preferences:
+    """What the user has set for the interface. Where the settings can't be read, the defaults: opening the session
+    says why."""
+    try:
+        startup = read_startup(options.cwd, dict(os.environ), {})
+    except StartError:
+        return Preferences()
+    folders = [startup.paths.config / "themes"]
+    if startup.trust.state == "trusted":
+        folders.append(project_folder(options.cwd) / "themes")
+    ui = startup.loaded.settings.ui
+    return Preferences(theme=ui.theme, theme_folders=tuple(folders))
+
+
+def user_file() -> Path:
+    """The user's settings file."""
+    named = os.environ.get("SWECLI_CONFIG", "")
+    return Path(named).expanduser().absolute() if named else user_paths(os.environ).config / "config.toml"
+
+
+def remember(key: str, value: str) -> str:
+    """Write a setting into the user's file. Returns the file's name.
+
+    Raises:
+        ValueError: it was not written; one sentence.
+    """
+    path = user_file()
+    try:
+        set_value(path, key, value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return str(path)

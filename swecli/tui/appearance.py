@@ -1,0 +1,81 @@
+"""Which theme is shown: the one that is wanted, by its light or dark side, or one that is being tried."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from textual.app import App
+
+from swecli.tui.themes.depth import Depth
+from swecli.tui.themes.library import AUTO, Library
+from swecli.tui.themes.scheme import Scheme
+
+
+class Appearance:
+    """Sets the theme of the application."""
+
+    def __init__(self, app: App[Any], depth: Depth, *, dark: bool) -> None:
+        self._app = app
+        self._dark = dark
+        self.library = Library(depth)
+        self.wanted = AUTO
+        """The name that the user asked for."""
+        self.apply()
+
+    @property
+    def dark(self) -> bool:
+        """Whether the terminal's background is dark, as far as it is known."""
+        return self._dark
+
+    def background_known(self, dark: bool) -> None:
+        """The terminal has told its background."""
+        self._dark = dark
+        self.apply()
+
+    def adopt(self, wanted: str, schemes: Iterable[Scheme]) -> str:
+        """Take over themes and the wanted name. Returns a sentence when there is no such theme, else nothing."""
+        self.library.add(schemes)
+        known = self.library.resolve(wanted, self._dark) is not None
+        self.wanted = wanted if known else AUTO
+        self.apply()
+        return "" if known else self.library.unknown(wanted)
+
+    def want(self, name: str) -> None:
+        """Show another theme from now on."""
+        self.wanted = name
+        self.apply()
+
+    def apply(self) -> None:
+        """Show what is wanted."""
+        self.preview(self.wanted)
+
+    def preview(self, name: str) -> None:
+        """Show a theme without wanting it."""
+        found = self.library.resolve(name, self._dark)
+        if found is None:
+            return
+        theme = self.library.theme(found)
+        if self._app.get_theme(found) is not theme:
+            self._app.register_theme(theme)
+        self._app.theme = found
+
+
+@contextlib.contextmanager
+def textual_colours(depth: Depth) -> Iterator[None]:
+    """The environment as Textual shall see it while an application is made. Textual takes NO_COLOR out of it and
+    counts it even when it is empty; child processes need it as it was."""
+    before = os.environ.get("NO_COLOR")
+    if depth == "none":
+        os.environ["NO_COLOR"] = "1"
+    else:
+        os.environ.pop("NO_COLOR", None)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("NO_COLOR", None)
+        else:
+            os.environ["NO_COLOR"] = before

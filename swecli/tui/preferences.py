@@ -1,0 +1,16 @@
+"""What the user has set for the interface, as plain values. The composition root reads them from the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Everything has the value that it has without any settings."""
+
+    theme: str = "auto"
+    """A theme's name, the name of a pair of themes, or "auto"."""
+    theme_folders: tuple[Path, ...] = ()
+    """Folders with theme files; of two themes with the same name the one of the earlier folder counts."""

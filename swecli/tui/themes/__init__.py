@@ -1,0 +1,1 @@
+"""Themes: schemes of colours, and what the screen makes of them."""

@@ -1,0 +1,74 @@
+"""Themes of the user and of the project: one TOML file each, named after the theme."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from swecli.core.config.lines import key_lines, line_of
+from swecli.core.config.read_toml import ConfigError, ConfigProblem, read_toml
+from swecli.tui.themes.scheme import Scheme, SchemeError, scheme_of
+
+MOST = 200
+"""Files of one folder that are looked at."""
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+@cache
+def known() -> tuple[Scheme, ...]:
+    """The well-known themes that come with the program."""
+    text = (Path(__file__).parent / "known.toml").read_text("utf-8")
+    return tuple(scheme_of(name, colours) for name, colours in tomllib.loads(text).items())
+
+
+def read_folder(folder: Path) -> tuple[list[Scheme], list[str]]:
+    """The themes of a folder, and a sentence with file and line for each that can't be used."""
+    schemes: list[Scheme] = []
+    notices: list[str] = []
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".toml")[:MOST]
+    except (FileNotFoundError, NotADirectoryError):
+        return [], []
+    except OSError as error:
+        return [], [f"{folder}: themes can't be read: {error.strerror or error}"]
+    for path in paths:
+        try:
+            schemes.append(read_file(path))
+        except ConfigError as error:
+            notices.append(f"{error}. This theme is left out.")
+    return schemes, notices
+
+
+def read_folders(folders: Sequence[Path]) -> tuple[list[Scheme], list[str]]:
+    """The themes of several folders; of two with the same name the first counts."""
+    schemes: dict[str, Scheme] = {}
+    notices: list[str] = []
+    for folder in folders:
+        found, complaints = read_folder(folder)
+        notices += complaints
+        for scheme in found:
+            schemes.setdefault(scheme.name, scheme)
+    return list(schemes.values()), notices
+
+
+def read_file(path: Path) -> Scheme:
+    """The theme of a file.
+
+    Raises:
+        ConfigError: it can't be used; the message has file and line.
+    """
+    if not _NAME.fullmatch(path.stem):
+        raise ConfigError([ConfigProblem(str(path), None, "the name of a theme is one word")])
+    read = read_toml(path, required=False)
+    if read is None:
+        raise ConfigError([ConfigProblem(str(path), None, "is gone")])
+    data, text = read
+    try:
+        return scheme_of(path.stem, data)
+    except SchemeError as error:
+        line = line_of(key_lines(text), (error.key,))
+        raise ConfigError([ConfigProblem(str(path), line, str(error))]) from None

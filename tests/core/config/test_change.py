@@ -1,0 +1,44 @@
+"""Changing one value of a settings file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swecli.core.config.change import set_value
+from swecli.core.config.read_toml import ConfigError
+
+
+def test_comments_order_and_mode_stay(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('# mine\n[ui]\ntheme = "auto" # as the terminal\n\n[agent]\nmax_steps = 3\n')
+    path.chmod(0o600)
+    set_value(path, "ui.theme", "nord")
+    assert path.read_text() == '# mine\n[ui]\ntheme = "nord" # as the terminal\n\n[agent]\nmax_steps = 3\n'
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_file_and_section_are_made(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "config.toml"
+    set_value(path, "ui.theme", "nord")
+    assert path.read_text() == '[ui]\ntheme = "nord"\n'
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real.toml").write_text("")
+    link = tmp_path / "config.toml"
+    link.symlink_to("real.toml")
+    set_value(link, "ui.theme", "nord")
+    assert link.is_symlink()
+    assert "nord" in (tmp_path / "real.toml").read_text()
+
+
+@pytest.mark.parametrize("text", ["[ui\n", "ui = 3\n"])
+def test_a_file_that_can_not_take_it_is_left_as_it_is(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError):
+        set_value(path, "ui.theme", "nord")
+    assert path.read_text() == text
+    assert list(tmp_path.iterdir()) == [path]

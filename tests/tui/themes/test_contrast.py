@@ -1,0 +1,80 @@
+"""Every text on every ground that it meets can be read, in all themes, known or made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swecli.tui.themes.colours import AA, contrast, legible, mix, normal, of_256
+from swecli.tui.themes.files import known
+from swecli.tui.themes.look import theme_of
+from swecli.tui.themes.scheme import COLOURS, DARK, LIGHT, Scheme
+from swecli.tui.themes.tones import tones_of
+from swecli.tui.transcript.palette import palette_of
+
+SCHEMES = (DARK, LIGHT, *known())
+COLOUR = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+def test_shipped_themes_reach_aa(scheme: Scheme) -> None:
+    pairs = {name: contrast(text, ground) for name, text, ground in tones_of(scheme).pairs()}
+    assert len(pairs) > 25
+    assert {name: ratio for name, ratio in pairs.items() if ratio < AA} == {}
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(COLOUR, min_size=len(COLOURS), max_size=len(COLOURS)))
+def test_a_theme_of_any_colours_reaches_aa(colours: list[str]) -> None:
+    scheme = Scheme("any", *colours)
+    assert [name for name, text, ground in tones_of(scheme).pairs() if contrast(text, ground) < AA] == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+def test_what_256_colours_leave_of_a_theme_reaches_aa(scheme: Scheme) -> None:
+    pairs = tones_of(replace(scheme, coarse=True)).pairs()
+    assert [name for name, text, ground in pairs if contrast(of_256(text), of_256(ground)) < AA] == []
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+def test_palette_and_style_sheets_use_these_tones_and_no_other_colour(scheme: Scheme) -> None:
+    tones = tones_of(scheme)
+    allowed = {getattr(tones, name) for name in tones.__slots__}
+    palette = palette_of(scheme)
+    styles = [getattr(palette, name) for name in palette.__slots__]
+    styles += [getattr(palette.tokens, name) for name in palette.tokens.__slots__]
+    used = {
+        colour.get_truecolor().hex
+        for style in styles
+        if hasattr(style, "bgcolor")
+        for colour in (style.color, style.bgcolor)
+        if colour is not None
+    }
+    assert used
+    assert used <= allowed
+    theme = theme_of(scheme)
+    sheet = {theme.primary, theme.warning, theme.error, theme.success, theme.foreground, theme.background, theme.panel}
+    assert sheet | {value for value in theme.variables.values() if value.startswith("#")} <= allowed
+
+
+def test_contrast_is_that_of_the_standard() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+    assert contrast("#123456", "#123456") == 1.0
+
+
+def test_a_colour_that_can_be_read_stays_and_another_moves_no_further_than_needed() -> None:
+    assert legible("#ffffff", ("#000000",)) == "#ffffff"
+    moved = legible("#333344", ("#000000",))
+    assert AA <= contrast(moved, "#000000") < AA + 1.0
+
+
+def test_colours_are_read_in_both_spellings_and_nothing_else() -> None:
+    assert (normal("#AbC"), normal("#A1B2C3")) == ("#aabbcc", "#a1b2c3")
+    for wrong in ("", "red", "#12", "#12345g", "rgb(1,2,3)", "#1234567"):
+        with pytest.raises(ValueError, match="is no colour"):
+            normal(wrong)
+    assert mix("#000000", "#ffffff", 0.5) == "#808080"
