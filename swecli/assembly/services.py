@@ -10,12 +10,12 @@ from datetime import date
 from pathlib import Path
 
 from swecli import __version__
+from swecli.assembly.context import compaction_options, context_limits
 from swecli.assembly.startup import Startup
-from swecli.core.config.settings import AgentSettings
-from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.calibration import FamilyRatios
 from swecli.core.context_management.context_manager import ContextManager, PromptTexts
 from swecli.core.context_management.environment import environment_note
+from swecli.core.context_management.gate import BLOCK_ADVICE, MANUAL_ADVICE
 from swecli.core.context_management.hybrid_counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.learned_ratios import LearnedRatios
@@ -67,11 +67,16 @@ def build_services(
         workspace=Workspace(options.cwd, roots, environment),
         tools=registry,
         context=ContextManager(
-            registry.schemas(), texts, context_limits(settings.agent), token_monitor(options, startup)
+            registry.schemas(),
+            texts,
+            context_limits(settings),
+            token_monitor(options, startup),
+            BLOCK_ADVICE if settings.context.auto_compact else MANUAL_ADVICE,
         ),
         make_client=make_client,
         decide=decide,
         policy=build_policy(options, startup, environment),
+        compaction=compaction_options(settings.context),
         blobs=blobs,
         offload_threshold=settings.agent.result_offload_threshold,
         limits=TurnLimits(settings.agent.max_steps, options.max_tokens, options.max_price),
@@ -87,18 +92,6 @@ def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:
     """Counts exactly as soon as it can; a run that stores nothing keeps nothing of what it learns either."""
     ratios = LearnedRatios(startup.paths.data / TOKEN_RATIOS) if options.store else FamilyRatios()
     return TokenMonitor(HybridCounter(), ratios)
-
-
-def context_limits(agent: AgentSettings) -> Limits:
-    """The context limits of the settings."""
-    return Limits(
-        agent.warn,
-        agent.compact_trigger,
-        agent.hard_block,
-        agent.context_budget,
-        agent.max_output_tokens,
-        agent.target_tokens,
-    )
 
 
 def build_policy(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Policy:

@@ -18,6 +18,9 @@ async def _run(port: SessionPort, arguments: str) -> CommandResult:
         case "redo":
             port.send(RedoCompaction())
             return CommandResult()
+        case "free":
+            port.send(Compact(without_model=True))
+            return CommandResult()
         case "plan" | "preview" | "dry-run":
             return _plan(port)
         case _:
@@ -64,5 +67,5 @@ COMPACT = SlashCommand(
     "Make room in the context; undo, redo and plan go with it",
     _run,
     aliases=("compress", "summarize"),
-    arguments="[focus | plan | undo | redo]",
+    arguments="[focus | free | plan | undo | redo]",
 )

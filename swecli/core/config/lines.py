@@ -13,9 +13,10 @@ _TOKEN = re.compile(r"""\"{3}|'{3}|"(?:\\.|[^"\\])*"|'[^']*'|#.*|[\[\]{}]""")
 
 
 def key_lines(text: str) -> dict[tuple[str, ...], int]:
-    """Line (from 1) of every key and table of valid TOML text, by its path. Keys inside inline tables have
-    the line of their table's key or none."""
+    """Line (from 1) of every key and table of valid TOML text, by its path; the tables of a list have their number
+    (from 0) in it. Keys inside inline tables have the line of their table's key or none."""
     lines: dict[tuple[str, ...], int] = {}
+    lists: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     depth, quote = 0, ""
     for number, line in enumerate(text.split("\n"), 1):
@@ -24,6 +25,10 @@ def key_lines(text: str) -> dict[tuple[str, ...], int]:
             if header:
                 table = _parts(header["name"])
                 lines.setdefault(table, number)
+                if line.lstrip().startswith("[["):
+                    lists[table] = lists.get(table, -1) + 1
+                    table = (*table, str(lists[table]))
+                    lines[table] = number
                 continue
             key = _KEY.match(line)
             if key:

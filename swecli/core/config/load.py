@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from swecli.core.config.contradictions import contradictions
 from swecli.core.config.consent import Consent, PendingItem, without_links
 from swecli.core.config.lines import key_lines, line_of
 from swecli.core.config.model_names import unknown_references
@@ -22,6 +23,7 @@ from swecli.core.config.model_settings import DialectSettings, ProviderSettings
 from swecli.core.config.paths import Paths, project_folder
 from swecli.core.config.read_toml import ConfigError, ConfigProblem, read_toml
 from swecli.core.config.settings import Settings
+from swecli.core.config.synonyms import canonical, other_names
 
 Scope = Literal["user", "project", "flag"]
 RuleList = Literal["allow", "ask", "deny"]
@@ -74,8 +76,11 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
+    """``parts`` are the origins of what is inside a list of tables, by the whole path."""
+
     value: Any
     origin: Origin
+    parts: Mapping[Path_, Origin] = field(default_factory=dict[Path_, Origin])
 
 
 def load(
@@ -124,7 +129,8 @@ def load(
             if environment.get(name)
         }
     )
-    layers.append({tuple(key.split(".")): _Value(value, Origin("flag")) for key, value in (flags or {}).items()})
+    given = {canonical(tuple(key.split("."))): value for key, value in (flags or {}).items()}
+    layers.append({key: _Value(value, Origin("flag")) for key, value in given.items()})
     if problems:
         raise ConfigError(problems)
     merged = _merge(layers, notices)
@@ -189,8 +195,9 @@ def _file(
     data, text = read
     lines = key_lines(text)
     found: dict[Path_, _Value] = {}
-    for key, value in _leaves(data, path, lines):
-        origin = Origin(layer, str(path), line_of(lines, key))
+    problems: list[ConfigProblem] = []
+    for written, value in _leaves(data, path, lines):
+        origin, key = Origin(layer, str(path), line_of(lines, written)), canonical(written)
         if not _known(key):
             notices.append(f"{origin}: {_unknown(key)}")
         elif layer != "user" and consent.refuses(key, value, str(origin)):
@@ -198,8 +205,18 @@ def _file(
                 f"{origin}: {'.'.join(key)} is ignored here: files of a project can only tighten. "
                 "Set it in your own settings, or see `swecli permissions accept`."
             )
+        elif key in found:
+            same = f"{'.'.join(written)} is {'.'.join(key)}, which line {found[key].origin.line} sets already"
+            problems.append(ConfigProblem(str(path), origin.line, f"{same}: give one of them"))
         else:
-            found[key] = _Value(value, origin)
+            inside = {
+                (*key, *part[len(written) :]): Origin(layer, str(path), line)
+                for part, line in lines.items()
+                if part[: len(written)] == written and len(part) > len(written)
+            }
+            found[key] = _Value(value, origin, inside if isinstance(value, list) else {})
+    if problems:
+        raise ConfigError(problems)
     return found
 
 
@@ -251,7 +268,7 @@ def _unknown(key: Path_) -> str:
     name = ".".join(key)
     if key[-1].lower() in _SECRET_SHAPED:
         return f"{name} is not a setting. Keys are never kept in settings: name the variable with api_key_env."
-    choices = list(Settings.model_fields) if len(key) == 1 else list(_fields(key[0]))
+    choices = list(Settings.model_fields) if len(key) == 1 else [*_fields(key[0]), *other_names(key[0])]
     near = get_close_matches(key[-1], choices, 1)
     hint = f" Did you mean {near[0]}?" if near else f" Known here: {', '.join(choices)}."
     return f"{name} is not a setting and was ignored.{hint}"
@@ -278,7 +295,9 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
                 tree.setdefault("providers", {}).setdefault(key[1], {})
                 continue
             _put(tree, key, value)
-            origin_of[key] = found.origin
+            for old in [path for path in origin_of if path[: len(key)] == key]:
+                del origin_of[old]
+            origin_of.update({key: found.origin, **found.parts})
     if problems:
         raise ConfigError(problems)
     try:
@@ -288,6 +307,11 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
     for key, message in unknown_references(settings):
         origin = origin_of.get(key, Origin("default"))
         problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {message}"))
+    for keys, message in contradictions(settings):
+        key = next((one for one in keys if one in origin_of), keys[0])
+        origin = next((found for path, found in origin_of.items() if path[: len(key)] == key), Origin("default"))
+        named = message if key == keys[0] else f"(with {'.'.join(keys[0])}) {message}"
+        problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {named}"))
     if problems:
         raise ConfigError(problems)
     return Loaded(settings, origin_of, tuple(rules), tuple(notices))
@@ -317,7 +341,9 @@ def _problems(error: ValidationError, origin_of: Mapping[Path_, Origin]) -> list
             # The check of a whole section: every key of it that was set may be the cause.
             origin = next((found for path, found in origin_of.items() if path[:1] == key[:1]), Origin("default"))
         message = detail["msg"].removeprefix("Value error, ")
+        if detail["type"] == "extra_forbidden":
+            message = "must not be here: there is no such key"
         message = message.removeprefix("Input should be ") if message.startswith("Input should be ") else message
-        text = message if " " in message and message.startswith(("must", "warn")) else f"must be {message}"
+        text = message if " " in message and message.startswith("must") else f"must be {message}"
         problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {text}"))
     return problems

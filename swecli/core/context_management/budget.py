@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from swecli.core.llm.types import ModelInfo
+from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
 from swecli.core.protocol.events import Budget, ContextLevel
-
-ASSUMED_WINDOW = 32_768
-"""Window of a model about which nothing is known, in tokens."""
 
 RESERVE_SHARE = 0.20
 """At most this share of the window is kept free for the answer."""
@@ -82,14 +79,21 @@ class Window:
 
 def window_of(info: ModelInfo, limits: Limits) -> Window:
     """Window, reserve for the answer, and where the size of the window is known from."""
-    if limits.context_budget is not None:
+    known = info.window if info.window is not None and info.window > 0 else None
+    if limits.context_budget is not None and not budget_too_large(info, limits):
         total, source = limits.context_budget, "settings"
-    elif info.window is not None and info.window > 0:
-        total, source = info.window, info.window_source
+    elif known is not None:
+        total, source = known, info.window_source
     else:
         total, source = ASSUMED_WINDOW, "assumed"
     longest = [size for size in (info.max_output, limits.max_output_tokens) if size is not None and size > 0]
     return Window(total, min(*longest, int(total * RESERVE_SHARE), total), source)
+
+
+def budget_too_large(info: ModelInfo, limits: Limits) -> bool:
+    """Whether the budget of the settings is above a window that is really known, which then counts instead."""
+    known = info.window if info.window is not None and info.window > 0 and info.window_source != "assumed" else None
+    return limits.context_budget is not None and known is not None and limits.context_budget > known
 
 
 def level_of(upper: int, effective: int, limits: Limits) -> ContextLevel:

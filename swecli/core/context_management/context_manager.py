@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from swecli.core.context_management.budget import Limits, window_of
 from swecli.core.context_management.cache_watch import CacheMiss, CacheWatch, WatchedRequest
 from swecli.core.context_management.components import PROJECT_INSTRUCTIONS
-from swecli.core.context_management.gate import decide
+from swecli.core.context_management.gate import BLOCK_ADVICE, decide
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.message_size import texts_of
 from swecli.core.context_management.monitor import TokenMonitor
@@ -73,11 +73,14 @@ class ContextManager:
         texts: PromptTexts | None = None,
         limits: Limits | None = None,
         monitor: TokenMonitor | None = None,
+        advice: Sequence[str] = BLOCK_ADVICE,
     ) -> None:
+        """``advice`` is what the user can do about a full context, as clauses."""
         self._tools = tuple(tools)
         self._texts = texts or PromptTexts()
         self.limits = limits or Limits()
         self.monitor = monitor or TokenMonitor()
+        self._advice = tuple(advice)
         self._prompts: dict[tuple[str, str], Prompt] = {}
         self._warned = False
         self._settled = 0
@@ -114,7 +117,7 @@ class ContextManager:
         if budget.level != "ok":
             request, budget = self._measured(messages, info, mode, todos, effort, session, budget, notes)
         self._newest = budget
-        decision = decide(budget)
+        decision = decide(budget, self._advice)
         warning = ""
         if budget.level == "ok":
             self._warned = False

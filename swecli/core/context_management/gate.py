@@ -10,6 +10,12 @@ from swecli.core.protocol.events import Budget, Component, ContextLevel
 NAMED_COMPONENTS = 3
 
 BLOCK_ADVICE = ("/clear starts with an empty context", "/model switches to one with a larger window")
+MANUAL_ADVICE = (
+    "/compact free makes room without a model",
+    "/compact has a summary written",
+    *BLOCK_ADVICE,
+)
+"""Where nothing is compacted unless the user says so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,9 @@ class Compactions:
         """What a compaction would do now."""
         state = self._recorder.state
         facts = SessionFacts(state.mode, state.todos)
-        return plan_compaction(self._recorder.ledger, self._services.context, client.info, facts)
+        return plan_compaction(
+            self._recorder.ledger, self._services.context, client.info, facts, self._services.compaction
+        )
 
     def measure(self, client: ModelClient) -> None:
         """Publish the size of the context as it is now, for the meter and everything else that shows it."""
@@ -59,6 +61,7 @@ class Compactions:
         focus: str,
         *,
         forced: bool,
+        without_model: bool = False,
     ) -> CompactResult | None:
         """One transaction. None when nothing changed; an event says why."""
         recorder, ledger = self._recorder, self._recorder.ledger
@@ -75,6 +78,7 @@ class Compactions:
             summary_client=self._summary_client(),
             focus=focus,
             forced=forced,
+            without_model=without_model,
             attachments=await asyncio.to_thread(
                 attachments,
                 ledger,

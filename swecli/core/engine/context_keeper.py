@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+from swecli.core.context_management.budget import budget_too_large
 from swecli.core.context_management.compaction.breaker import Breaker
 from swecli.core.context_management.compaction.clearing import clear
 from swecli.core.context_management.compaction.options import CompactResult, Trigger
-from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
+from swecli.core.context_management.compaction.sizes import EntrySizes
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import project
 from swecli.core.engine.compactions import Compactions
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.llm.types import ModelClient
-from swecli.core.protocol.events import Notice
+from swecli.core.ports import Asker
+from swecli.core.protocol.commands import Compact
+from swecli.core.protocol.events import Notice, Option, Question
+
+FREE = "Make room without a model"
+SUMMARISE = "Compact with a summary"
+LEAVE = "Leave it as it is"
 
 
 class ContextKeeper:
     """The policy of compaction: thresholds, the model's wish, the breaker, clearing when it pays."""
 
-    def __init__(self, services: Services, recorder: Recorder, compactions: Compactions) -> None:
+    def __init__(self, services: Services, recorder: Recorder, compactions: Compactions, asker: Asker) -> None:
         self._services = services
         self._recorder = recorder
         self._compactions = compactions
+        self._asker = asker
         self._breaker = Breaker()
         self._told = False
         self._cleared_at = 0
         self._wanted = False
+        self._budget_told: set[str] = set()
 
     def request_compaction(self) -> str:
         """The model asks for room: done before its next request, when every call has its result."""
+        if not self._services.compaction.auto:
+            return "The user has turned automatic compaction off, so the conversation stays as it is."
         self._wanted = True
         budget = self._recorder.state.budget
         size = f" ({budget.used:,} of {budget.effective:,} tokens are in use)" if budget else ""
@@ -36,41 +47,68 @@ class ContextKeeper:
 
     async def before_request(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """Compact if the context is nearly full, or clear old results if that pays. True when the view changed."""
+        self._tell_of_budget(client)
         if self._wanted:
             self._wanted = False
             return await self._compactions.run(prepared, client, "model", "", forced=False) is not None
         if prepared.budget.level in ("compact", "block"):
-            return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
+            if self._services.compaction.auto:
+                return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
+            if prepared.blocked:
+                return await self._offer(prepared, client, prepared.reason)
+            self._tell_once("The context is nearly full, and automatic compaction is off; /compact makes room.")
+            return False
         self._told = False
         return self._clear_if_it_pays(prepared, client)
 
     async def after_overflow(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """The provider refused the request as too long, whatever we measured. True when the view changed."""
+        if not self._services.compaction.auto:
+            return await self._offer(prepared, client, "The provider says that the request is too long for the model.")
         return await self._automatic(prepared, client, "overflow", forced=True)
 
     def measure(self, client: ModelClient) -> None:
         """Publish the size of the context after a step."""
         self._compactions.measure(client)
 
-    async def compact(self, client: ModelClient, focus: str, trigger: Trigger = "manual") -> CompactResult | None:
+    async def compact(
+        self, client: ModelClient, focus: str, trigger: Trigger = "manual", *, without_model: bool = False
+    ) -> CompactResult | None:
         """Compact because the user or the model asked for it; None when nothing changed (an event says why)."""
         self._breaker.reset()
         state = self._recorder.state
         prepared = self._services.context.prepare(
             project(self._recorder.ledger), info=client.info, session=self._recorder.session, effort=state.effort
         )
-        return await self._compactions.run(prepared, client, trigger, focus, forced=False)
+        return await self._compactions.run(prepared, client, trigger, focus, forced=False, without_model=without_model)
 
-    async def compact_now(self, client: ModelClient, focus: str) -> None:
+    async def compact_now(self, client: ModelClient, wish: Compact) -> None:
         """The same as work of the session."""
-        await self.compact(client, focus)
+        await self.compact(client, wish.focus, without_model=wish.without_model)
+
+    async def _offer(self, prepared: PreparedRequest, client: ModelClient, reason: str) -> bool:
+        """Nothing is compacted unless the user says so, and no request fits: let the user choose. True when the view
+        changed."""
+        question = Question(
+            f"{reason} Automatic compaction is off.",
+            (
+                Option(FREE, "old results and messages leave the context, and can be recalled"),
+                Option(SUMMARISE, "the model is asked to write it"),
+                Option(LEAVE, "no request is sent; nothing changes"),
+            ),
+            header="Context",
+        )
+        answers = await self._asker.ask("", (question,))
+        chosen = answers[0][0] if answers and answers[0] else LEAVE
+        if chosen not in (FREE, SUMMARISE):
+            return False
+        free = chosen == FREE
+        result = await self._compactions.run(prepared, client, "manual", "", forced=True, without_model=free)
+        return result is not None
 
     async def _automatic(
         self, prepared: PreparedRequest, client: ModelClient, trigger: Trigger, *, forced: bool
     ) -> bool:
-        if not self._services.compaction.auto:
-            self._tell_once("Automatic compaction is off; /compact makes room.")
-            return False
         stopped = self._breaker.open(self._recorder.state.steps)
         if stopped is not None:
             self._tell_once(
@@ -86,7 +124,9 @@ class ContextKeeper:
 
     def _clear_if_it_pays(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """One batch of clearing, when what it frees is worth the cache that it rewrites."""
-        allowances = Allowances.of(prepared.budget.effective)
+        if not self._services.compaction.auto:
+            return False
+        allowances = self._services.compaction.allowances(prepared.budget.effective)
         if prepared.budget.used - self._cleared_at < allowances.protected + allowances.worthwhile:
             return False
         ledger = self._recorder.ledger
@@ -99,6 +139,17 @@ class ContextKeeper:
         after = self._compactions.clear(prepared, client, cleared.view)
         self._cleared_at = after - allowances.protected
         return True
+
+    def _tell_of_budget(self, client: ModelClient) -> None:
+        """Say once for each model that the budget of the settings is more than there is."""
+        limits, info = self._services.context.limits, client.info
+        if info.ref not in self._budget_told and budget_too_large(info, limits):
+            self._budget_told.add(info.ref)
+            text = (
+                f"context_budget {limits.context_budget:,} is above the window of {info.ref}, {info.window:,} tokens "
+                f"({info.window_source}): the window counts."
+            )
+            self._recorder.emit(Notice(text, "warning", "context"))
 
     def _tell_once(self, text: str) -> None:
         if not self._told:

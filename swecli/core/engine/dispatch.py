@@ -131,7 +131,7 @@ class Dispatcher:
         if client is None:
             self.notice("No model is connected, so nothing can be measured or summarised.", "warning")
         else:
-            self._when_idle(lambda _: self.work.begin(self._keeper.compact_now(client, command.focus)))
+            self._when_idle(lambda _: self.work.begin(self._keeper.compact_now(client, command)))
 
     def _when_idle(self, action: Callable[[ModelClient | None], object]) -> None:
         if self.work.busy:

@@ -40,7 +40,7 @@ class Session:
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, self._recorder, self._model)
         self._compactions = Compactions(services, self._recorder, self._connection)
-        self._keeper = ContextKeeper(services, self._recorder, self._compactions)
+        self._keeper = ContextKeeper(services, self._recorder, self._compactions, requests)
         self._models = ModelChoice(services, self._recorder, self._connection, self._compactions)
         calls = ToolCalls(services, self._recorder, requests, self._results, self._keeper)
         self._scheduler = Scheduler(calls)

@@ -19,7 +19,7 @@ from swecli.core.llm.endpoint_replies import (
     read_props,
 )
 from swecli.core.llm.fetch import SECONDS, Fetcher
-from swecli.core.llm.windows import ASSUMED_WINDOW
+from swecli.core.llm.types import ASSUMED_WINDOW
 
 _TELL_NO_WINDOW = ("api.openai.com", "api.deepseek.com", "api.cerebras.ai", "api.x.ai")
 """Hosts whose lists of models have names only: asking for a window is a wasted request."""

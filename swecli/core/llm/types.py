@@ -186,6 +186,10 @@ StreamEvent = (
 )
 
 
+ASSUMED_WINDOW = 32_000
+"""Tokens; the context window of a model that nothing is known of."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """What is known of a model. None = unknown; ``window_source`` says where the window is known from."""

@@ -10,10 +10,7 @@ from typing import Literal
 from swecli.core.llm.catalog import CatalogModel, load_catalog
 from swecli.core.llm.endpoint_replies import EndpointModel
 from swecli.core.llm.learned_windows import LearnedWindow
-from swecli.core.llm.types import ModelInfo
-
-ASSUMED_WINDOW = 32_000
-"""Tokens; taken for a model that nothing is known of."""
+from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
 
 LOCAL_PROVIDERS = ("ollama", "lmstudio", "llamacpp", "vllm", "sglang")
 """Programs that serve a model with the window that their user gave it, so that no catalogue can know it."""

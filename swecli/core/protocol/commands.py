@@ -103,7 +103,11 @@ class SetEffort:
 
 @value
 class Compact:
+    """Make room now. ``focus`` is what a summary should pay attention to; ``without_model`` takes only steps that ask
+    no model."""
+
     focus: str = ""
+    without_model: bool = False
     type: Literal["compact"] = field(default="compact", kw_only=True)
 
 

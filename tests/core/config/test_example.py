@@ -28,7 +28,8 @@ def keys(text: str) -> set[str]:
 
 
 def uncommented() -> str:
-    return re.sub(r'^# (?=\[|[a-z_]+ = |"[^"]+" = )', "", TEXT, flags=re.MULTILINE)
+    text = TEXT.replace("retention = []\n", "")
+    return re.sub(r'^# (?=\[|[a-z_]+ = |"[^"]+" = )', "", text, flags=re.MULTILINE)
 
 
 def read(text: str) -> dict[str, Any]:
@@ -36,6 +37,7 @@ def read(text: str) -> dict[str, Any]:
     for rules in ("allow", "ask", "deny"):
         data["approval"][rules] = tuple(data["approval"][rules])
     data["model"]["fallback"] = tuple(data["model"]["fallback"])
+    data["context"]["retention"] = tuple(data["context"]["retention"])
     return data
 
 

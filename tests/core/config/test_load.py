@@ -66,7 +66,7 @@ def test_the_layers_win_in_order_and_each_value_knows_its_origin(place: Place) -
     assert loaded.settings.model.name == "a/flag"
     rows = {key: (value, origin) for key, value, origin in origins(loaded)}
     assert rows["model.name"] == ("a/flag", "flag")
-    assert rows["agent.warn"] == ("0.5", f"{place.user}:2")
+    assert rows["context.warn"] == ("0.5", f"{place.user}:2")
     assert rows["agent.hard_block"] == ("0.98", "default")
 
 
@@ -130,7 +130,7 @@ def test_an_unknown_key_is_a_notice_with_its_line(place: Place, text: str, line:
         ('[agent]\nwarn = "0.8"\n', 2, "valid number"),
         ("[agent]\nmax_steps = true\n", 2, "valid integer"),
         ("[agent]\nwarn = nan\n", 2, "finite"),
-        ("[agent]\nwarn = 0.99\n", 2, "must rise"),
+        ("[agent]\nwarn = 0.99\n", 2, "must not be above agent.compact_trigger"),
         ('[approval]\nmode = "yolo"\n', 2, "'plan'"),
         ('[approval]\ndeny = ["a", 3]\n', 2, "list of texts"),
         ('[approval]\ndeny = "a"\n', 2, "list of texts"),

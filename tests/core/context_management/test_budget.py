@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swecli.core.context_management.budget import (
-    ASSUMED_WINDOW,
     Limits,
+    budget_too_large,
     clamp_output,
     edge,
     level_of,
@@ -17,7 +17,7 @@ from swecli.core.context_management.budget import (
     tokens_of,
     window_of,
 )
-from swecli.core.llm.types import ModelInfo
+from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
 from swecli.core.protocol.events import Budget, Component
 
 
@@ -41,6 +41,8 @@ def budget(upper: int, effective: int = 10_000, used: int | None = None) -> Budg
         (model(0, 0), Limits(), ASSUMED_WINDOW, ASSUMED_WINDOW // 5, "assumed"),
         (model(), Limits(context_budget=10_000), 10_000, 2_000, "settings"),
         (model(1, 1), Limits(), 1, 0, "catalogue"),
+        (model(8_192), Limits(context_budget=100_000), 8_192, 1_638, "catalogue"),
+        (model(None, None), Limits(context_budget=100_000), 100_000, 20_000, "settings"),
     ],
 )
 def test_reserve_is_the_smallest_of_what_is_known(
@@ -49,6 +51,13 @@ def test_reserve_is_the_smallest_of_what_is_known(
     window = window_of(info, limits)
     assert (window.total, window.reserve, window.effective) == (total, reserve, total - reserve)
     assert window.source == source
+
+
+def test_a_budget_above_a_guessed_window_counts_and_above_a_known_one_does_not() -> None:
+    limits = Limits(context_budget=100_000)
+    assert not budget_too_large(ModelInfo("fake", "m", 32_000, None, "assumed"), limits)
+    assert budget_too_large(ModelInfo("fake", "m", 32_000, None, "endpoint"), limits)
+    assert window_of(ModelInfo("fake", "m", 32_000, None, "assumed"), limits).total == 100_000
 
 
 @pytest.mark.parametrize("effective", [9_500, 10_000, 12_345, 160_000, 7])

@@ -193,17 +193,6 @@ async def test_an_overflow_that_we_did_not_see_coming_is_compacted_and_tried_onc
         assert b.session.view.messages[-1].text == "Now it fits."
 
 
-async def test_with_automatic_compaction_off_no_model_is_called_for_it(tmp_path: Path) -> None:
-    steps = script(*(f"[[step]]\ncall = [{call('read_file', f'f{number}')}]" for number in range(40)))
-    async with bench(steps, tmp_path, compaction=CompactionOptions(auto=False)) as b:
-        fill(b, 40)
-        end = await b.say("Read everything. " + "word " * 12_000)
-        assert end.outcome == "blocked"
-        assert all(body.strategy == "clearing" for body in b.bodies(CompactionStarted))
-        assert all("Write the summary" not in request.messages[-1].text for request in b.model.requests)
-        assert any("/compact" in body.text for body in b.bodies(Notice))
-
-
 async def test_what_can_not_shrink_ends_in_a_clear_stop(tmp_path: Path) -> None:
     steps = script('[[step]]\ntext = "hi"\n' * 9, window=8_000)
     async with bench(steps, tmp_path) as b:

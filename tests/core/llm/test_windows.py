@@ -17,7 +17,8 @@ from swecli.core.llm.endpoint_replies import EndpointModel
 from swecli.core.llm.errors import classify
 from swecli.core.llm.learned_windows import LearnedWindow, LearnedWindows, host_key
 from swecli.core.llm.model_table import look_up_model
-from swecli.core.llm.windows import ASSUMED_WINDOW, choose_window, model_info
+from swecli.core.llm.types import ASSUMED_WINDOW
+from swecli.core.llm.windows import choose_window, model_info
 
 DAY = date(2026, 11, 21)
 ASKED = EndpointModel("m", 5000, 9000, 700, images=True, where="/props")

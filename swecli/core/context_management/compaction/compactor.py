@@ -51,6 +51,8 @@ class Job:
     focus: str = ""
     forced: bool = False
     """No request fits any more: a hook can't cancel it."""
+    without_model: bool = False
+    """Only steps that ask no model."""
     when: str = ""
     summary_client: ModelClient | None = None
     """Writes the summary in place of ``client``."""
@@ -106,7 +108,7 @@ class Compactor:
             return decision
         focus, own_summary = decision
         attempt = _Attempt(
-            ledger, job, EntrySizes(self._context.monitor, info), Allowances.of(before.effective), before
+            ledger, job, EntrySizes(self._context.monitor, info), self.options.allowances(before.effective), before
         )
         summarizer = Summarizer(job.client, self.options.summarization, sleep, job.summary_client)
         summary: Summary | None = None
@@ -114,7 +116,7 @@ class Compactor:
         if view is None and own_summary is not None:
             attempt.strategies.append("hook")
             summary = Summary(own_summary)
-        elif view is None and _summarisable(ledger) and self.options.strategy in ("chain", "summarization"):
+        elif view is None and not job.without_model and self._wants_summary(ledger):
             summary = await summarizer.summarize(job.request, focus, self._summary_tokens(attempt), before.effective)
             attempt.notes.extend(summary.notes)
             if summary.text:
@@ -149,7 +151,7 @@ class Compactor:
         if options.strategy == "importance":
             view, dropped = important(ledger, ledger.view, options.importance)
             return self._taken(attempt, view, "importance") if dropped else None
-        if options.strategy == "chain" and job.trigger in ("auto", "overflow"):
+        if options.strategy == "chain" and (job.trigger in ("auto", "overflow") or job.without_model):
             cleared = clear(ledger, ledger.view, attempt.sizes, attempt.allowances.protected)
             if cleared.cleared:
                 return self._taken(attempt, cleared.view, "clearing")
@@ -157,10 +159,11 @@ class Compactor:
 
     def _packaged(self, attempt: _Attempt, summary: str) -> tuple[ViewEntry, ...] | None:
         """Summary or record in front of ever shorter tails, until one is small enough."""
-        tail = tail_allowance(attempt.allowances, attempt.before.used)
+        tail = tail_allowance(self.options, attempt.allowances, attempt.before.used)
         for share in (1.0, 0.5, 0.25, 0.0):
             allowance = max(1, int(tail * share))
-            start = tail_start(attempt.ledger, attempt.ledger.view, attempt.sizes, allowance)
+            recent = max(1, int(self.options.recent_messages * share))
+            start = tail_start(attempt.ledger, attempt.ledger.view, attempt.sizes, allowance, recent)
             if start:
                 name = "record" if not summary and share == 1.0 else "truncation" if share < 1.0 else ""
                 view = self._packaged_from(attempt, start, summary, name)
@@ -217,10 +220,11 @@ class Compactor:
     def _measure(self, ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo) -> Budget:
         return self._context.measure(project(ledger, view), info)
 
+    def _wants_summary(self, ledger: Ledger) -> bool:
+        return self.options.strategy in ("chain", "summarization") and _summarisable(ledger)
+
     def _summary_tokens(self, attempt: _Attempt) -> int:
-        options = self.options.summarization
-        most = min(attempt.allowances.summary, attempt.before.reserve) if attempt.before.reserve else 500
-        return min(most, options.max_summary_tokens) if options else most
+        return min(attempt.allowances.summary, attempt.before.reserve or 500)
 
     def _hopeless(self, attempt: _Attempt) -> str:
         largest = max(attempt.before.components, key=lambda part: part.tokens, default=None)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from swecli.core.config.context_settings import RetentionSettings
+from swecli.core.context_management.compaction.sizes import Allowances
 from swecli.core.llm.types import ModelClient
 
 StrategyName = Literal["chain", "truncation", "importance", "summarization"]
@@ -70,15 +72,39 @@ PreCompact = Callable[[CompactContext], Awaitable[CompactDecision]]
 
 @dataclass(frozen=True, slots=True)
 class CompactionOptions:
-    """``summary_tokens`` caps the summary; None = by the size of the window."""
+    """What is chosen. Sizes are tokens; None = by the size of the window."""
 
     strategy: StrategyName = "chain"
     auto: bool = True
-    """False: no model is ever called to compact unless the user asks."""
+    """False: no model is asked to compact and nothing is cleared unless the user says so; only what ``retention`` says
+    still happens."""
+    keep_recent: int = 10
+    """Newest messages that stay word for word as far as they have room, where a summary or record takes the place of
+    the others."""
+    keep_recent_tokens: int | None = None
+    max_summary_tokens: int | None = None
+    retention: tuple[RetentionSettings, ...] = ()
+    """Rules about what goes first and what stays."""
     truncation: TruncationStrategy = field(default_factory=TruncationStrategy)
     importance: ImportanceStrategy = field(default_factory=ImportanceStrategy)
     summarization: SummarizationStrategy | None = None
     on_pre_compact: PreCompact | None = None
+
+    @property
+    def recent_messages(self) -> int:
+        """Messages that stay word for word beside a summary."""
+        chosen = self.summarization if self.strategy == "summarization" else None
+        return chosen.keep_recent if chosen is not None else self.keep_recent
+
+    def allowances(self, effective: int) -> Allowances:
+        """How much of each thing survives in an effective window of so many tokens."""
+        usual = Allowances.of(effective)
+        caps = (usual.summary, self.max_summary_tokens, self.summarization and self.summarization.max_summary_tokens)
+        return replace(
+            usual,
+            tail=usual.tail if self.keep_recent_tokens is None else min(self.keep_recent_tokens, effective),
+            summary=min(cap for cap in caps if cap is not None),
+        )
 
 
 @dataclass(frozen=True, slots=True)

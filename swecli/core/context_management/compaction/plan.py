@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.compaction.package import build_package
 from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
@@ -37,11 +38,15 @@ class CompactionPlan:
         return self.replaced_messages > 0 and self.tokens_after < self.tokens_before
 
 
-def plan_compaction(ledger: Ledger, context: ContextManager, info: ModelInfo, facts: SessionFacts) -> CompactionPlan:
+def plan_compaction(
+    ledger: Ledger, context: ContextManager, info: ModelInfo, facts: SessionFacts, options: CompactionOptions
+) -> CompactionPlan:
     """The plan of a compaction by summary at this moment."""
     before = context.measure(project(ledger), info)
-    sizes, allowances = EntrySizes(context.monitor, info), Allowances.of(before.effective)
-    start = tail_start(ledger, ledger.view, sizes, tail_allowance(allowances, before.used))
+    sizes, allowances = EntrySizes(context.monitor, info), options.allowances(before.effective)
+    start = tail_start(
+        ledger, ledger.view, sizes, tail_allowance(options, allowances, before.used), options.recent_messages
+    )
     old, tail = ledger.view[:start], ledger.view[start:]
     after = before.used
     if old:
@@ -60,6 +65,8 @@ def plan_compaction(ledger: Ledger, context: ContextManager, info: ModelInfo, fa
     )
 
 
-def tail_allowance(allowances: Allowances, used: int) -> int:
+def tail_allowance(options: CompactionOptions, allowances: Allowances, used: int) -> int:
     """Tokens of the newest messages that stay word for word."""
+    if options.keep_recent_tokens is not None:
+        return max(1, allowances.tail)
     return max(1, min(allowances.tail, int(used * TAIL_SHARE)))

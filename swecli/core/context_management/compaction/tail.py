@@ -26,16 +26,18 @@ def message_starts(ledger: Ledger, view: Sequence[ViewEntry]) -> list[int]:
     return starts
 
 
-def tail_start(ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, allowance: int) -> int:
+def tail_start(
+    ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, allowance: int, recent: int = LEAST_MESSAGES
+) -> int:
     """Index of the view where the verbatim tail begins: the most whole messages that fit ``allowance`` tokens,
-    at least one, and ten if these take no more than twice as much."""
+    at least one, and ``recent`` if these take no more than twice as much."""
     starts = message_starts(ledger, view)
     chosen = len(view)
     tokens = kept = 0
     end = len(view)
     for start in reversed(starts):
         size = sum(sizes.viewed(entry, ledger) for entry in view[start:end])
-        limit = allowance if kept >= LEAST_MESSAGES else 2 * allowance
+        limit = allowance if kept >= recent else 2 * allowance
         if kept > 0 and tokens + size > limit:
             break
         tokens, kept, chosen, end = tokens + size, kept + 1, start, start

@@ -1,0 +1,80 @@
+"""The settings of the context: when room is made, how, and what is kept."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from swecli.core.config.section import Count, Section, Share, Tokens
+
+Strategy = Literal["chain", "truncation", "importance", "summarization"]
+Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Pattern = Annotated[str, Field(min_length=1)]
+
+ACTIONS = ("keep_turns", "keep_last", "until_file_changes", "head_tail", "offload_over", "never_drop")
+
+
+class RetentionSettings(Section):
+    """One rule about results in the context: what it is about (patterns with ``*`` and ``?``, all of them must match),
+    and exactly one thing to do. The first rule that matches a result decides about it."""
+
+    tool: Pattern = "*"
+    """Name of the tool."""
+    kind: Literal["result", "arguments"] = "result"
+    """``arguments``: what the model wrote into finished calls that write files."""
+    path: Pattern = "*"
+    """The path or command that the call was about."""
+    keep_turns: Count | None = None
+    """Goes when its turn is so many turns ago."""
+    keep_last: Count | None = None
+    """Only the newest so many of them stay."""
+    until_file_changes: bool = False
+    """Goes when the file that it shows has been changed since."""
+    head_tail: Count | None = None
+    """What is longer than so many tokens keeps its beginning and end, half of them each."""
+    offload_over: Count | None = None
+    """What is longer than so many tokens leaves a reference."""
+    never_drop: bool = False
+    """Stays word for word when others are cleared."""
+
+    def __str__(self) -> str:
+        """The rule as people read it; also its name where something went by it."""
+        about = [text for text in (self.tool, self.path) if text != "*"]
+        about += [self.kind] if self.kind != "result" else []
+        name = next((name for name in ACTIONS if getattr(self, name)), "")
+        value = getattr(self, name, None)
+        return f"{' '.join(about) or 'everything'}: {name}{'' if value is True else f' {value}'}"
+
+    @model_validator(mode="after")
+    def _one_action(self) -> RetentionSettings:
+        given = [name for name in ACTIONS if getattr(self, name)]
+        if len(given) != 1:
+            found = f"not {' and '.join(given)}" if given else "none is there"
+            raise ValueError(f"must have exactly one of {', '.join(ACTIONS)}: {found}")
+        return self
+
+
+class ContextSettings(Section):
+    """How the context is kept within its window. Thresholds of the gate itself are in the section agent."""
+
+    auto_compact: bool = True
+    """False: no model is asked to compact and nothing is cleared unless the user says so."""
+    strategy: Strategy = "chain"
+    warn: Share = 0.80
+    """Share of the effective window from which on user and model are told."""
+    target_tokens: Tokens | None = None
+    """Tokens of a request from which on it is compacted in any case; unset: only the share counts."""
+    keep_recent: Count = 10
+    """Newest messages that stay word for word, as far as they have room."""
+    keep_recent_tokens: Count | None = None
+    """Tokens of the newest messages that stay word for word; unset: by the size of the window."""
+    max_summary_tokens: Count | None = None
+    """The longest summary; unset: by the size of the window."""
+    user_message_score: Score = 1.0
+    assistant_message_score: Score = 0.6
+    tool_use_score: Score = 1.0
+    min_score_threshold: Score = 0.3
+    """Strategy importance: older messages that score less are left out."""
+    retention: tuple[RetentionSettings, ...] = ()
+    """Rules about what goes first and what stays, in order."""
