@@ -69,6 +69,14 @@ class ReadSet:
                 return touch
         return None
 
+    def attached(self, path: str, first: int, last: int, sha256: str, items: Collection[str]) -> Touch | None:
+        """Where these lines of these bytes were shown as a part of more, in one of these items."""
+        for touch in reversed(self._touches.get(path, ())):
+            inside = touch.is_read and touch.first <= first and last <= touch.last
+            if inside and touch.sha256 == sha256 and touch.item in items:
+                return touch
+        return None
+
     def visible(self, live: Collection[str], present: Collection[str]) -> Iterator[tuple[str, Touch]]:
         """Files of which the model still has text before it, newest first, with their newest touch."""
         for path in reversed(list(self._touches)):
@@ -85,10 +93,17 @@ class OfItem(Protocol):
 
 
 def live_items(view: Iterable[ViewEntry], entries: Mapping[str, OfItem]) -> set[str]:
-    """Items of which the model has something before it word for word."""
-    return {entries[entry.id].item for entry in view if entry.kind == "live" and entry.id in entries}
+    """Items of which the model has something before it word for word; what took the place of others is one."""
+    known = {entries[entry.id].item for entry in view if entry.kind == "live" and entry.id in entries}
+    return known | summary_items(view)
 
 
 def present_items(view: Iterable[ViewEntry], entries: Mapping[str, OfItem]) -> set[str]:
     """Items that the model knows of: in the view, as a stub, or behind a summary."""
-    return {entries[one].item for entry in view for one in (entry.id, *entry.sources) if one in entries}
+    known = {entries[one].item for entry in view for one in (entry.id, *entry.sources) if one in entries}
+    return known | summary_items(view)
+
+
+def summary_items(view: Iterable[ViewEntry]) -> set[str]:
+    """Items of compactions whose text is in the view: files may be attached to it."""
+    return {entry.id for entry in view if entry.kind == "summary"}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
 from swecli.core.context_management.compaction.options import CompactResult, Trigger
+from swecli.core.context_management.compaction.package import Attachment
 from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
 from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
@@ -23,6 +25,7 @@ from swecli.core.protocol.events import (
     CompactionStarted,
     CompactionUndone,
     ContextMeasured,
+    FileRead,
     ItemCompleted,
     ItemStarted,
     ItemStatus,
@@ -95,7 +98,7 @@ class Compactions:
         if not isinstance(outcome, Compacted):
             self._end(item, "rejected" if outcome.cancelled else "error", outcome.reason)
             return None
-        self.commit(item, outcome, client)
+        self.commit(item, outcome, client, job.attachments)
         return outcome.result
 
     def clear(self, prepared: PreparedRequest, client: ModelClient, view: tuple[ViewEntry, ...]) -> int:
@@ -139,8 +142,8 @@ class Compactions:
             self._notice(f"The model for summaries can't be used, the one at hand writes it: {error}")
             return None
 
-    def commit(self, item: str, outcome: Compacted, client: ModelClient) -> None:
-        """Record an accepted view."""
+    def commit(self, item: str, outcome: Compacted, client: ModelClient, attached: Sequence[Attachment] = ()) -> None:
+        """Record an accepted view. ``attached`` are the files whose text its summary brings: they count as read."""
         result = outcome.result
         usage = outcome.summary.total_usage if outcome.summary else None
         for note in outcome.notes:
@@ -161,6 +164,9 @@ class Compactions:
                 else None,
             )
         )
+        if any(entry.id == item for entry in outcome.view):
+            for file in attached:
+                self._recorder.emit(FileRead(file.file, file.sha256, 1, file.lines, item))
         detail = f"{result.before_tokens:,} -> {result.after_tokens:,} tokens ({', '.join(result.strategies_run)})"
         self._recorder.emit(ItemCompleted(item, "ok", detail=detail))
         self.measure(client)

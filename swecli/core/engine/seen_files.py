@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from swecli.core.context_management.ledger import RESULT, Ledger
-from swecli.core.context_management.read_set import live_items, present_items
+from swecli.core.context_management.read_set import live_items, present_items, summary_items
 from swecli.core.engine.recorder import Recorder
 from swecli.core.protocol.events import FileRead
 from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.tools.base import SeenFile, ToolOutcome
 
-UNCHANGED = ": unchanged since you read it; the text is above, in the earlier result of this call"
+UNCHANGED = ": unchanged since you read it; the text is above,"
 
 
 def is_pointer(result: str) -> bool:
@@ -42,10 +42,15 @@ class SeenFiles:
         (seen,) = outcome.seen
         live = live_items(ledger.view, ledger.entries)
         touch = ledger.files.same_reading(seen.path, seen.first, seen.last, seen.sha256, live)
+        place = f"in the earlier result of this call (id {touch.item}{RESULT})" if touch else ""
         if touch is None or _visible_text(ledger, touch.item) != outcome.text:
+            summaries = summary_items(ledger.view)
+            touch = ledger.files.attached(seen.path, seen.first, seen.last, seen.sha256, summaries)
+            place = "in the file block of the compacted part"
+        if touch is None:
             return outcome
         lines = f"lines {seen.first}-{seen.last}" if seen.last > seen.first else f"line {seen.first}"
-        text = f"[{display_name(seen.path, self._cwd)}, {lines}{UNCHANGED} (id {touch.item}{RESULT}).]"
+        text = f"[{display_name(seen.path, self._cwd)}, {lines}{UNCHANGED} {place}.]"
         return replace(outcome, text=text, detail="unchanged", seen=()) if len(text) < len(outcome.text) else outcome
 
     def record(self, item: str, seen: Sequence[SeenFile]) -> None:

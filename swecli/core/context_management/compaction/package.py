@@ -18,10 +18,18 @@ OPENING = (
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file of the working set as it is on disk now."""
+    """A file of the working set as it is on disk now: ``path`` as the model wrote it, ``file`` with all links followed,
+    ``sha256`` of its bytes."""
 
     path: str
     text: str
+    file: str = ""
+    sha256: str = ""
+
+    @property
+    def lines(self) -> int:
+        """Lines of the file, the last one counted although it may have no end."""
+        return self.text.count("\n") + (not self.text.endswith("\n"))
 
 
 @dataclass(frozen=True, slots=True)

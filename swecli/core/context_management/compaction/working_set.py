@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 from swecli.core.context_management.compaction.package import Attachment
@@ -32,18 +33,21 @@ def attachments(ledger: Ledger, cwd: Path, sizes: EntrySizes, allowance: int) ->
         edited = "edited" in file.operations or "written" in file.operations
         if len(chosen) == MOST_FILES or not (edited or reads.get(file.path, 0) > 1):
             continue
-        text = _text(cwd / file.path)
-        size = sizes.text(text) if text else 0
-        if text and size <= left:
-            chosen.append(Attachment(file.path, text))
+        attached = _attached(file.path, cwd)
+        size = sizes.text(attached.text) if attached else 0
+        if attached and size <= left:
+            chosen.append(attached)
             left -= size
     return tuple(chosen)
 
 
-def _text(path: Path) -> str:
-    """The file's text; empty where it is gone, special, too large or no text."""
+def _attached(path: str, cwd: Path) -> Attachment | None:
+    """The file as it is now; None where it is gone, empty, special, too large or no text."""
     try:
-        data, _ = read_bytes(path, MOST_BYTES)
-    except (OSError, NotRegularError, TooLargeError, ValueError):
-        return ""
-    return "" if b"\0" in data[:4096] else decode(data).text
+        place = (cwd / Path(path).expanduser()).resolve()
+        data, _ = read_bytes(place, MOST_BYTES)
+    except (OSError, NotRegularError, TooLargeError, ValueError, RuntimeError):
+        return None
+    if not data or b"\0" in data[:4096]:
+        return None
+    return Attachment(path, decode(data).text, str(place), sha256(data).hexdigest())
