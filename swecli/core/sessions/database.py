@@ -13,6 +13,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from swecli.core.sessions.migrations import APPLICATION_ID, MIGRATIONS, Migration
@@ -26,6 +27,18 @@ CHECK_SECONDS = 2.0
 _HEADER = b"SQLite format 3\x00"
 _SUFFIXES = ("", "-wal", "-shm")
 _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a database is for, in the words of the sentences about its troubles."""
+
+    name: str = "session database"
+    unusable: str = "This session is kept in memory only and is lost when swecli ends"
+    damaged: str = "earlier sessions of this folder are not listed"
+
+
+SESSIONS = Purpose()
 
 
 class Database:
@@ -92,7 +105,11 @@ class Database:
 
 
 def open_database(
-    path: Path, *, migrations: Sequence[Migration] = MIGRATIONS, check_seconds: float = CHECK_SECONDS
+    path: Path,
+    *,
+    migrations: Sequence[Migration] = MIGRATIONS,
+    check_seconds: float = CHECK_SECONDS,
+    purpose: Purpose = SESSIONS,
 ) -> Database:
     """Open the database at ``path``, creating folder and file as needed (readable by the user only).
 
@@ -103,21 +120,21 @@ def open_database(
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         damage = _damage_of(path, check_seconds)
         if damage:
-            problems.append(_quarantine(path, damage))
+            problems.append(_quarantine(path, damage, purpose))
         database = _open_file(path, migrations, problems)
     except (OSError, sqlite3.Error, _Unusable) as error:
         problems.append(
-            f"The session database {path} can't be used ({_reason(error)}). This session is kept in memory only "
-            "and is lost when swecli ends; make the folder writable or free some space, then start again."
+            f"The {purpose.name} {path} can't be used ({_reason(error)}). {purpose.unusable}; "
+            "make the folder writable or free some space, then start again."
         )
         database = _open_memory(migrations)
     database.problems = tuple(problems)
     return database
 
 
-def open_in_memory() -> Database:
+def open_in_memory(migrations: Sequence[Migration] = MIGRATIONS) -> Database:
     """A database that ends with the process, for a run that shall leave nothing behind."""
-    return _open_memory(MIGRATIONS)
+    return _open_memory(migrations)
 
 
 class _Unusable(Exception):
@@ -164,7 +181,7 @@ def _check(path: Path, seconds: float) -> str:
         connection.close()
 
 
-def _quarantine(path: Path, damage: str) -> str:
+def _quarantine(path: Path, damage: str, purpose: Purpose) -> str:
     """Move the file and what belongs to it aside, together; returns the sentence for the user."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     target = _beside(path, f".corrupt-{stamp}")
@@ -176,8 +193,8 @@ def _quarantine(path: Path, damage: str) -> str:
         with contextlib.suppress(FileNotFoundError):
             _beside(path, suffix).rename(_beside(target, suffix))
     return (
-        f"The session database was damaged ({damage}). It was kept as {target} and a new one was started; "
-        "earlier sessions of this folder are not listed."
+        f"The {purpose.name} was damaged ({damage}). It was kept as {target} and a new one was started; "
+        f"{purpose.damaged}."
     )
 
 

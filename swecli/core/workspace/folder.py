@@ -88,6 +88,18 @@ class Folder:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._name(name), dir_fd=self._descriptor)
 
+    def make_folder(self, name: str) -> None:
+        """Make a directory that must not exist, for the user alone until its mode is set."""
+        os.mkdir(self._name(name), 0o700, dir_fd=self._descriptor)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove an empty directory."""
+        os.rmdir(self._name(name), dir_fd=self._descriptor)
+
+    def make_link(self, name: str, target: str) -> None:
+        """Make a symbolic link where nothing is."""
+        os.symlink(target, self._name(name), dir_fd=self._descriptor)
+
     def names(self, limit: int) -> list[str]:
         """Up to ``limit`` entries; none where the directory can't be listed."""
         found: list[str] = []

@@ -1,0 +1,243 @@
+"""Checkpoints around what a session does to files: recorded off the event loop, and never in the way of the work.
+
+Where recording fails, the work goes on and the user is told that it can't be taken back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from swecli.core.checkpoints.history import UNFINISHED, FileHistory, Running
+from swecli.core.checkpoints.journal import Origin
+from swecli.core.checkpoints.outside import named_outside
+from swecli.core.checkpoints.plan import Listed
+from swecli.core.checkpoints.report import Recent, Restored
+from swecli.core.checkpoints.targets import Target
+from swecli.core.permissions.types import Effects
+
+T = TypeVar("T")
+PATIENCE = 5.0
+"""Seconds that a command waits for the first copy of the workspace."""
+LISTED = 200
+"""Operations that are listed."""
+_NAMED = 4
+_USUAL = frozenset(
+    ("a folder of generated files", "an ignored folder", "git's own data is never touched", "swecli's own data")
+)
+"""Reasons that go without saying."""
+_FAILURES = (sqlite3.Error, OSError)
+
+
+class Checkpoints:
+    """The file history of one session. ``open_history`` is called in a thread when it is first needed."""
+
+    def __init__(
+        self,
+        open_history: Callable[[], FileHistory],
+        cwd: str,
+        roots: Sequence[str],
+        home: str,
+        *,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._open_history = open_history
+        self._cwd = cwd
+        self._roots = tuple(roots)
+        self._home = home
+        self._patience = patience
+        self._opening: asyncio.Task[FileHistory] | None = None
+        self._copying: asyncio.Task[None] | None = None
+        self._trees = asyncio.Lock()
+        self._told = False
+        self.failure = ""
+        """Why nothing is recorded any more."""
+        self.tell: Callable[[str], None] = lambda text: None
+        """Takes a sentence for the user."""
+
+    def start(self) -> None:
+        """Begin to copy the workspace in the background. Further calls do nothing."""
+        if self._copying is None and not self.failure:
+            self._copying = asyncio.create_task(self._copy())
+
+    async def _copy(self) -> None:
+        try:
+            history = await self._history()
+            async with self._trees:
+                await _finished(history.first_copy)
+        except _FAILURES as error:
+            self._failed(error)
+
+    async def _history(self) -> FileHistory:
+        if self._opening is None:
+            self._opening = asyncio.create_task(asyncio.to_thread(self._opened))
+        return await asyncio.shield(self._opening)
+
+    def _opened(self) -> FileHistory:
+        history = self._open_history()
+        history.open()
+        return history
+
+    @asynccontextmanager
+    async def around(self, session: str, turn: int, item: str, title: str, effects: Effects) -> AsyncGenerator[None]:
+        """Record what a call changes while the block runs, however it ends."""
+        if self.failure or not (effects.writes or effects.command is not None):
+            yield
+            return
+        kind = "command" if effects.command is not None else "edit"
+        running = await self._begin(Origin(session, turn, item, kind, title), effects)
+        try:
+            yield
+        finally:
+            if running is not None:
+                await self._end(running)
+
+    async def _begin(self, origin: Origin, effects: Effects) -> Running | None:
+        try:
+            history = await self._history()
+            if effects.command is None:
+                return await _begun(history, lambda: history.begin(origin, effects.writes, watch=False))
+            paths, _ = await asyncio.to_thread(named_outside, effects.command, self._cwd, self._roots, self._home)
+            paths = [*effects.writes, *paths]
+            if not await self._copied():
+                return await _begun(history, lambda: history.begin(origin, paths, watch=False, note=UNFINISHED))
+            async with self._trees:
+                self._tell_once(history.not_covered)
+                return await _begun(history, lambda: history.begin(origin, paths, watch=True))
+        except _FAILURES as error:
+            self._failed(error)
+            return None
+
+    async def _copied(self) -> bool:
+        self.start()
+        if self._copying is None or self.failure:
+            return False
+        if not self._copying.done():
+            await asyncio.wait((self._copying,), timeout=self._patience)
+        if not self._copying.done():
+            self.tell(
+                "This workspace is large: its first copy is not complete yet, so /undo does not cover the command "
+                "that runs now. Edits are covered."
+            )
+            return False
+        return not self.failure
+
+    def _tell_once(self, listed: Sequence[Listed]) -> None:
+        """Say before the first command what it is not covered for, unless it is only the usual."""
+        unusual = [one for one in listed if one.why not in _USUAL]
+        if self._told or not unusual:
+            return
+        self._told = True
+        named = ", ".join(f"{self._shown(one.path)} ({one.why})" for one in unusual[:_NAMED])
+        more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
+        self.tell(f"If a command changes these, /undo can't take it back: {named}{more}.")
+
+    def warning(self, effects: Effects) -> str:
+        """What a command names that is not covered, as a sentence; empty where there is nothing."""
+        if effects.command is None or self._opening is None or not self._opening.done() or self._opening.cancelled():
+            return ""
+        if self._opening.exception() is not None:
+            return ""
+        listed = self._opening.result().not_covered
+        words = effects.command.split()
+        found = [
+            f"{self._shown(one.path)} ({one.why})"
+            for one in listed
+            if any(word.strip("'\"").rstrip("/").removeprefix("./") == self._shown(one.path) for word in words)
+        ]
+        _, folders = named_outside(effects.command, self._cwd, self._roots, self._home)
+        found += [f"{folder} (a folder outside of the workspace)" for folder in folders]
+        return f"/undo would not cover: {', '.join(found[:_NAMED])}" if found else ""
+
+    async def _end(self, running: Running) -> None:
+        history = await self._history()
+        try:
+            if running.watched:
+                async with self._trees:
+                    await _finished(lambda: history.end(running))
+            else:
+                await _finished(lambda: history.end(running))
+        except _FAILURES as error:
+            self._failed(error)
+
+    async def undo(self, target: Target) -> Restored:
+        """Take changes back."""
+        return await self._restore("undo", lambda history: history.undo(target))
+
+    async def redo(self) -> Restored:
+        """Take the newest undo back."""
+        return await self._restore("redo", lambda history: history.redo())
+
+    async def _restore(self, direction: str, work: Callable[[FileHistory], Restored]) -> Restored:
+        shown = "redo" if direction == "redo" else "undo"
+        if self.failure:
+            return Restored(shown, reason=self.failure)
+        try:
+            history = await self._history()
+            async with self._trees:
+                return await _finished(lambda: work(history))
+        except _FAILURES as error:
+            return Restored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
+
+    async def recent(self) -> Recent:
+        """What can be taken back, and what is not covered."""
+        if self.failure:
+            return Recent(reason=self.failure)
+        try:
+            history = await self._history()
+            await self._copied()
+            return await _finished(lambda: history.recent(LISTED))
+        except _FAILURES as error:
+            return Recent(reason=f"The checkpoint store can't be read ({error}).")
+
+    async def close(self) -> None:
+        """End what runs in the background and close the store."""
+        if self._opening is None:
+            return
+        try:
+            history = await self._history()
+        except _FAILURES:
+            return
+        history.stop()
+        if self._copying is not None:
+            await asyncio.gather(self._copying, return_exceptions=True)
+        async with self._trees:
+            await asyncio.to_thread(history.close)
+
+    def _failed(self, error: Exception) -> None:
+        if not self.failure:
+            self.failure = (
+                f"Changes of files can't be recorded any more ({error}), so /undo does not work. "
+                "Everything else goes on; free some space or check the state folder, then start swecli again."
+            )
+            self.tell(self.failure)
+
+    def _shown(self, path: str) -> str:
+        return os.path.relpath(path, self._cwd) if path.startswith(self._cwd + os.sep) else path
+
+
+async def _finished(work: Callable[[], T]) -> T:
+    """``work`` in a thread. Once begun it ends, even when the caller is cancelled meanwhile: then the cancellation
+    goes on after it."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        raise
+
+
+async def _begun(history: FileHistory, work: Callable[[], Running]) -> Running:
+    """``work`` in a thread; when the caller is cancelled meanwhile, what it began is ended: nothing was run."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        if task.exception() is None:
+            await asyncio.to_thread(history.end, task.result())
+        raise

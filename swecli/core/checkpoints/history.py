@@ -1,0 +1,270 @@
+"""The record of a session's changes, and the ways back. Every method waits for the disk: not for the event loop."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from swecli.core.checkpoints import journal
+from swecli.core.checkpoints.blobs import Blobs, Rows, stored
+from swecli.core.checkpoints.image import Image, capture
+from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
+from swecli.core.checkpoints.plan import Listed, Plan, plan
+from swecli.core.checkpoints.report import Recent, Restored, outcome
+from swecli.core.checkpoints.restore import present, restore
+from swecli.core.checkpoints.shadow import Shadow, Sizes
+from swecli.core.checkpoints.targets import Target, chosen, nothing
+
+_EDITED = 16_000_000
+"""Bytes of a file that is stored when a tool edits it: more than any tool edits."""
+UNFINISHED = "the first copy of the workspace was not complete when it ran"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """``file`` is bytes of the largest file that is copied for commands, ``total`` bytes of all that is stored
+    (compressed), ``days`` how long a session's changes are kept, ``entries`` the most files of one tree."""
+
+    file: int = 2_000_000
+    total: int = 500_000_000
+    days: int = 30
+    entries: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An operation that has begun: its id, what named paths were, and whether the trees are watched."""
+
+    id: int
+    kind: OperationKind
+    before: tuple[tuple[str, Image], ...]
+    watched: bool = False
+
+
+class FileHistory:
+    """Over one store. Commands and looks at the trees are made one at a time; edits may come from other threads."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        session: str,
+        roots: Sequence[str],
+        options: Options,
+        own: tuple[str, ...] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._rows = rows
+        self._session = session
+        self._clock = clock
+        self._stop = threading.Event()
+        self._blobs = Blobs(options.total)
+        self._options = options
+        self._shadow = Shadow(rows, self._blobs, roots, Sizes(options.file, options.entries), own, self._stop.is_set)
+        self._running: set[int] = set()
+
+    def open(self) -> None:
+        """Take over what earlier processes left: the copy of the trees, and operations that were cut off."""
+        self._shadow.load()
+        with self._rows.read() as connection:
+            broken = journal.broken(connection, frozenset(self._running))
+        commands = [one for one in broken if one.kind == "command"]
+        found = self._shadow.look() if commands else []
+        with self._rows.write() as connection:
+            for one in broken:
+                if one.kind in ("undo", "redo"):
+                    self._close_restore(connection, one.id, one.kind == "redo", one.changes)
+                else:
+                    seen = found if commands and one is commands[-1] else []
+                    changes = [Change(one.id, each.path, each.before, each.after) for each in seen]
+                    self._close(connection, one.id, one.kind, one.changes, changes, "unsure")
+
+    def first_copy(self) -> None:
+        """Bring the copy of the trees up to date, and forget what is too old or too much."""
+        self._make_room()
+        self._shadow.look(again=True)
+
+    @property
+    def not_covered(self) -> tuple[Listed, ...]:
+        """What of the trees is not covered for commands, as of the last look."""
+        return tuple(Listed(path, why) for path, why in sorted(self._shadow.left_out.items()))
+
+    def stop(self) -> None:
+        """End a look that is under way."""
+        self._stop.set()
+
+    def close(self) -> None:
+        """Close the store."""
+        self._rows.close()
+
+    # --- recording -------------------------------------------------------------------------------------------
+
+    def begin(self, origin: Origin, paths: Iterable[str], *, watch: bool, note: str = "") -> Running:
+        """Record what ``paths`` are, and with ``watch`` what the trees are, before an operation changes them."""
+        if watch:
+            self._shadow.look(again=True)
+        with self._rows.write() as connection:
+            operation = journal.begin(connection, origin, self._clock(), note)
+            self._running.add(operation)
+            before = tuple((path, self._captured(connection, path, origin.kind)) for path in _with_new_folders(paths))
+            journal.record(connection, (Change(operation, path, image, image) for path, image in before))
+        return Running(operation, origin.kind, before, watch)
+
+    def end(self, running: Running) -> tuple[Change, ...]:
+        """Record what the operation changed; returns that."""
+        found = self._shadow.look() if running.watched else []
+        with self._rows.write() as connection:
+            changes = [Change(running.id, one.path, one.before, one.after) for one in found]
+            placeholders = tuple(Change(running.id, path, image, image) for path, image in running.before)
+            self._running.discard(running.id)
+            return self._close(connection, running.id, running.kind, placeholders, changes, "done")
+
+    def _captured(self, connection: sqlite3.Connection, path: str, kind: OperationKind) -> Image:
+        edited = kind == "edit"
+        limit = _EDITED if edited else self._options.file
+        image = capture(path, lambda data, digest: self._blobs.keep(connection, data, digest, always=edited), limit)
+        return replace(image, twin=path) if image.twin else image
+
+    def _close(
+        self,
+        connection: sqlite3.Connection,
+        operation: int,
+        kind: OperationKind,
+        named: Iterable[Change],
+        found: Iterable[Change],
+        state: Literal["done", "unsure"],
+    ) -> tuple[Change, ...]:
+        """``named`` are changes whose outcome is looked up now; ``found`` are changes as they are."""
+        changes = {change.path: change for change in found}
+        same: list[Change] = []
+        for change in named:
+            if change.path in changes:
+                continue
+            after = self._captured(connection, change.path, kind)
+            if after.same(change.before):
+                same.append(change)
+            else:
+                changes[change.path] = replace(change, after=after)
+        journal.forget(connection, same)
+        journal.record(connection, changes.values())
+        journal.end(connection, operation, state)
+        return tuple(changes.values())
+
+    # --- ways back -------------------------------------------------------------------------------------------
+
+    def undo(self, target: Target) -> Restored:
+        """Take changes back, as far as nobody changed the paths since."""
+        with self._rows.read() as connection:
+            operations = chosen(journal.operations(connection, self._session, ("edit", "command")), target)
+        skipped: list[Listed] = []
+        groups = [[one] for one in operations] if target.scope == "last" else [operations] if operations else []
+        for group in groups:
+            made = self._plan(group, sure=target.scope == "call")
+            if made.steps or made.conflicts or (target.scope != "last" and made.not_covered):
+                made = replace(made, not_covered=(*skipped, *made.not_covered))
+                return self._carry_out("undo", tuple(group), made)
+            skipped += made.not_covered
+        reason = nothing(target) if not skipped else "What could be taken back is not covered."
+        return Restored("undo", not_covered=tuple(skipped), reason=reason)
+
+    def redo(self) -> Restored:
+        """Take the newest undo back."""
+        with self._rows.read() as connection:
+            undone = journal.operations(connection, self._session, ("undo",))
+        for one in undone:
+            made = self._plan([one], sure=True)
+            if made.steps or made.conflicts:
+                return self._carry_out("redo", (one,), made)
+        return Restored("redo", reason="Nothing was undone in this session that could be done again.")
+
+    def recent(self, limit: int) -> Recent:
+        """The newest operations that can be taken back."""
+        with self._rows.read() as connection:
+            found = journal.operations(connection, self._session, ("edit", "command"))
+        return Recent(tuple(found[:limit]), self.not_covered)
+
+    def _plan(self, group: Sequence[Operation], *, sure: bool) -> Plan:
+        unsure: dict[str, Listed] = {}
+        changes: list[Change] = []
+        for operation in group:
+            for change in operation.active:
+                if operation.state == "unsure" and not sure:
+                    item = operation.origin.item
+                    why = f"swecli was killed while {item} ran, so this may be your own; /undo {item} takes it back"
+                    unsure.setdefault(change.path, Listed(change.path, why))
+                elif change.path not in unsure:
+                    changes.append(change)
+        expected = {change.path: change.after for change in reversed(changes)}
+        made = plan(changes, present(expected))
+        return replace(made, conflicts=(*made.conflicts, *unsure.values()))
+
+    def _carry_out(self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan) -> Restored:
+        if not made.steps:
+            return outcome(direction, group, made, ())
+        origin = Origin(self._session, group[0].origin.turn, group[0].origin.item, direction, group[0].origin.title)
+        with self._rows.write() as connection:
+            operation = journal.begin(connection, origin, self._clock())
+            self._running.add(operation)
+            changes = {step.path: Change(operation, step.path, step.now, step.then) for step in made.steps}
+            journal.record(connection, changes.values())
+            for step in made.steps:
+                journal.revert(connection, operation, step.undoes)
+        failed = restore(made.steps, self._content)
+        with self._rows.write() as connection:
+            missed = {listed.path for listed in failed}
+            journal.forget(connection, (change for path, change in changes.items() if path in missed))
+            if direction == "redo":
+                for path in changes.keys() - missed:
+                    journal.revive(connection, group[0].id, path)
+            journal.end(connection, operation)
+            self._running.discard(operation)
+        return outcome(direction, group, made, failed)
+
+    def _close_restore(
+        self, connection: sqlite3.Connection, operation: int, redo: bool, changes: Sequence[Change]
+    ) -> None:
+        """End an undo or redo that was cut off: what reached its end counts, the rest was not done."""
+        now = present({change.path: change.after for change in changes})
+        missed = [change for change in changes if not now[change.path].same(change.after)]
+        if redo:
+            for change in changes:
+                if change not in missed:
+                    row = connection.execute(
+                        "SELECT reverted FROM reverts WHERE by = ? AND path = ?",
+                        (operation, os.fsencode(change.path)),
+                    ).fetchone()
+                    if row is not None:
+                        journal.revive(connection, int(row[0]), change.path)
+        journal.forget(connection, missed)
+        journal.end(connection, operation)
+
+    def _content(self, digest: str) -> bytes | None:
+        with self._rows.read() as connection:
+            return stored(connection, digest)
+
+    # --- keeping it small ------------------------------------------------------------------------------------
+
+    def _make_room(self) -> None:
+        with self._rows.write() as connection:
+            journal.prune(connection, self._clock() - self._options.days * 86_400)
+            self._blobs.sweep(connection)
+            while self._blobs.total(connection) > self._options.total * 9 // 10:
+                if not journal.forget_oldest(connection, self._session):
+                    return
+                self._blobs.sweep(connection)
+
+
+def _with_new_folders(paths: Iterable[str]) -> list[str]:
+    """The paths, and the folders above them that do not exist yet."""
+    found: dict[str, None] = {}
+    for path in paths:
+        folder = os.path.dirname(path)
+        while folder not in found and not os.path.lexists(folder):
+            found[folder] = None
+            folder = os.path.dirname(folder)
+        found[path] = None
+    return list(found)

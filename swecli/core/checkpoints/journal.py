@@ -1,0 +1,216 @@
+"""The record of what was changed: operations of a session, their changes, and which of them were taken back."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from swecli.core.checkpoints.image import Image, decoded
+
+OperationKind = Literal["edit", "command", "undo", "redo"]
+State = Literal["open", "done", "unsure"]
+"""``open`` while it runs; ``unsure`` where it was killed, so that its changes were found only afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What makes a change: ``item`` is the tool call's id, ``title`` a path or a command."""
+
+    session: str
+    turn: int
+    item: str
+    kind: OperationKind
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One path that an operation changed."""
+
+    operation: int
+    path: str
+    before: Image
+    after: Image
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A recorded operation. ``started`` is Unix seconds; ``active`` are its changes that were not taken back."""
+
+    id: int
+    origin: Origin
+    started: float
+    state: State
+    note: str
+    active: tuple[Change, ...]
+
+
+def begin(connection: sqlite3.Connection, origin: Origin, at: float, note: str = "") -> int:
+    """Record that an operation begins; returns its id."""
+    cursor = connection.execute(
+        "INSERT INTO operations(session, turn, item, kind, title, started, pid, state, note)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?)",
+        (origin.session, origin.turn, origin.item, origin.kind, _text(origin.title), at, os.getpid(), note),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def record(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
+    """Store changes; one of the same path replaces the earlier one."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO changes(operation, path, before, after, before_sha256, after_sha256)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (
+                change.operation,
+                os.fsencode(change.path),
+                change.before.encoded(),
+                change.after.encoded(),
+                digest_of(change.before),
+                digest_of(change.after),
+            )
+            for change in changes
+        ],
+    )
+
+
+def forget(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
+    """Remove changes that did not happen, and what they would have taken back."""
+    for change in changes:
+        key = (change.operation, os.fsencode(change.path))
+        connection.execute("DELETE FROM changes WHERE operation = ? AND path = ?", key)
+        connection.execute("DELETE FROM reverts WHERE by = ? AND path = ?", key)
+
+
+def end(connection: sqlite3.Connection, operation: int, state: State = "done") -> None:
+    """Record that an operation is over; one that changed nothing is forgotten."""
+    if connection.execute("SELECT 1 FROM changes WHERE operation = ? LIMIT 1", (operation,)).fetchone():
+        connection.execute("UPDATE operations SET state = ? WHERE id = ?", (state, operation))
+    else:
+        connection.execute("DELETE FROM operations WHERE id = ?", (operation,))
+
+
+def revert(connection: sqlite3.Connection, by: int, changes: Iterable[Change]) -> None:
+    """Mark changes as taken back by an operation. What an undo had taken back counts again when it is taken back."""
+    for change in changes:
+        path = os.fsencode(change.path)
+        connection.execute(
+            "INSERT OR REPLACE INTO reverts(reverted, path, by) VALUES (?, ?, ?)", (change.operation, path, by)
+        )
+
+
+def revive(connection: sqlite3.Connection, undo: int, path: str) -> None:
+    """The changes of a path that ``undo`` had taken back count again."""
+    connection.execute("DELETE FROM reverts WHERE by = ? AND path = ?", (undo, os.fsencode(path)))
+
+
+def operations(connection: sqlite3.Connection, session: str, kinds: Sequence[OperationKind]) -> list[Operation]:
+    """The session's operations of these kinds that have active changes, newest first; those that run are left out."""
+    marks = ",".join("?" * len(kinds))
+    rows = connection.execute(
+        f"""
+        SELECT o.id, o.turn, o.item, o.kind, o.title, o.started, o.state, o.note, c.path, c.before, c.after
+        FROM operations o JOIN changes c ON c.operation = o.id
+        WHERE o.session = ? AND o.kind IN ({marks}) AND o.state != 'open'
+        AND NOT EXISTS (SELECT 1 FROM reverts r WHERE r.reverted = o.id AND r.path = c.path)
+        ORDER BY o.id DESC, c.path
+        """,
+        (session, *kinds),
+    ).fetchall()
+    found: dict[int, tuple[tuple[object, ...], list[Change]]] = {}
+    for row in rows:
+        path = os.fsdecode(bytes(row[8]))
+        found.setdefault(row[0], (row, []))[1].append(Change(row[0], path, decoded(row[9]), decoded(row[10])))
+    return [_operation(session, row, changes) for row, changes in found.values()]
+
+
+def _operation(session: str, row: Sequence[object], changes: Sequence[Change]) -> Operation:
+    identifier, turn, item, kind, title, started, state, note = row[:8]
+    assert isinstance(identifier, int)
+    assert isinstance(turn, int)
+    assert isinstance(started, float)
+    reached: State = "unsure" if state == "unsure" else "done"
+    return Operation(
+        identifier,
+        Origin(session, turn, str(item), _kind(kind), str(title)),
+        started,
+        reached,
+        str(note),
+        tuple(changes),
+    )
+
+
+_KINDS: dict[object, OperationKind] = {"edit": "edit", "command": "command", "undo": "undo", "redo": "redo"}
+
+
+def _kind(stored: object) -> OperationKind:
+    return _KINDS.get(stored, "command")
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An operation that a process left open when it was killed, with the changes that were recorded until then."""
+
+    id: int
+    kind: OperationKind
+    changes: tuple[Change, ...]
+
+
+def broken(connection: sqlite3.Connection, running: frozenset[int]) -> list[Broken]:
+    """Operations whose process no longer runs; ``running`` are those of this process."""
+    rows = connection.execute("SELECT id, kind, pid FROM operations WHERE state = 'open' ORDER BY id").fetchall()
+    left: list[Broken] = []
+    for identifier, kind, pid in rows:
+        if identifier in running or (pid != os.getpid() and _runs(int(pid))):
+            continue
+        recorded = connection.execute(
+            "SELECT path, before, after FROM changes WHERE operation = ?", (identifier,)
+        ).fetchall()
+        changes = tuple(
+            Change(identifier, os.fsdecode(bytes(path)), decoded(before), decoded(after))
+            for path, before, after in recorded
+        )
+        left.append(Broken(identifier, _kind(kind), changes))
+    return left
+
+
+def prune(connection: sqlite3.Connection, older_than: float) -> None:
+    """Forget the operations of sessions in which nothing was changed since ``older_than`` (Unix seconds)."""
+    connection.execute(
+        "DELETE FROM operations WHERE session IN"
+        " (SELECT session FROM operations GROUP BY session HAVING max(started) < ?)",
+        (older_than,),
+    )
+
+
+def forget_oldest(connection: sqlite3.Connection, but: str) -> bool:
+    """Forget the session that was used longest ago, except ``but``. False where there is no other."""
+    row = connection.execute(
+        "SELECT session FROM operations WHERE session != ? GROUP BY session ORDER BY max(started) LIMIT 1", (but,)
+    ).fetchone()
+    if row is None:
+        return False
+    connection.execute("DELETE FROM operations WHERE session = ?", (row[0],))
+    return True
+
+
+def digest_of(image: Image) -> str | None:
+    """The hash under which the content is stored, if it is."""
+    return image.content if image.kind == "file" and image.kept else None
+
+
+def _text(value: str) -> str:
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
