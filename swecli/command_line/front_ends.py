@@ -43,24 +43,27 @@ async def _headless(options: LaunchOptions) -> int:
 
 def run_interactive(options: LaunchOptions) -> int:
     """The interface in the terminal."""
+    from swecli.assembly.workspace_trust import WorkspaceTrust
     from swecli.command_line.interface_settings import preferences, remember
     from swecli.tui.launch import run
     from swecli.tui.options import Options
 
+    trust = WorkspaceTrust(options)
     # /clear begins anew: without the first message, and not where another session was continued.
     fresh = replace(options, prompt="", resume=None, continue_newest=False)
     screen = Options(
-        lambda: open_for_screen(options),
+        lambda: open_for_screen(trust.applied(options)),
         first_prompt=options.prompt or None,
-        new_session=lambda: open_for_screen(fresh),
+        new_session=lambda: open_for_screen(trust.applied(fresh)),
         commands=_commands,
         files=lambda: mentions(options.cwd),
         branch=lambda: branch(options.cwd),
         models=lambda: models(options),
         providers=lambda: providers(options),
         store_key=lambda provider, key: store_key(options, provider, key),
-        preferences=lambda: preferences(options),
+        preferences=lambda: preferences(trust.applied(options)),
         remember=remember,
+        trust=trust,
         state=state_folder(options),
         resume_hint=resume_hint(options),
     )

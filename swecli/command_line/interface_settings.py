@@ -17,11 +17,11 @@ def preferences(options: LaunchOptions) -> Preferences:
     """What the user has set for the interface. Where the settings can't be read, the defaults: opening the session
     says why."""
     try:
-        startup = read_startup(options.cwd, dict(os.environ), {})
+        startup = read_startup(options.cwd, dict(os.environ), {}, trust=options.trust)
     except StartError:
         return Preferences()
     folders = [startup.paths.config / "themes"]
-    if startup.trust.state == "trusted":
+    if startup.trust.trusts:
         folders.append(project_folder(options.cwd) / "themes")
     ui = startup.loaded.settings.ui
     return Preferences(theme=ui.theme, theme_folders=tuple(folders))

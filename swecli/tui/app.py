@@ -120,6 +120,7 @@ class SwecliApp(Endings, inherit_bindings=True):
     async def _play(self, open_session: OpenSession, first: Submit | None) -> None:
         commands = await asyncio.to_thread(self._options.commands)
         self.talk.commands = self.prompt.suggestions.commands = commands
+        await self._ask_trust()
         self._adopt(await asyncio.to_thread(self._options.preferences))
         self.prompt.adopt_draft()
         try:
@@ -138,6 +139,16 @@ class SwecliApp(Endings, inherit_bindings=True):
         told = tuple(TextBlock(notice, "warning") for notice in notices if notice)
         if told:
             self.transcript.show(told)
+
+    async def _ask_trust(self) -> None:
+        if self._options.trust is None:
+            return
+        from swecli.core.protocol.blocks import TextBlock
+        from swecli.tui.trusting import ask_trust
+
+        notices = await ask_trust(self._options.trust, self.slot, self.clock)
+        if notices:
+            self.transcript.show(tuple(TextBlock(notice, "warning") for notice in notices))
 
     def on_resize(self) -> None:
         """Several changes may have come as one, to the size that was there before: the terminal has lost its

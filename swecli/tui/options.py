@@ -12,6 +12,7 @@ from swecli.tui.preferences import Preferences
 if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
     from swecli.tui.link import OpenSession
+    from swecli.tui.trust_gate import TrustGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class Options:
     remember: Callable[[str, str], str] | None = None
     """Writes a setting (a dotted key and its value) to the user's file. Returns where it was written; a ValueError
     says in a sentence why it was not."""
+    trust: TrustGate | None = None
+    """Asks whether the workspace is trusted, before anything of it is read."""
     state: Path | None = None
     """Folder for prompt history and drafts of this workspace."""
     resume_hint: str = "swecli -c"

@@ -1,0 +1,72 @@
+"""The question about trust for an interface, and what its answer does to this run.
+
+Made before the first frame, so what takes time to load is loaded by the methods.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from swecli.launch import LaunchOptions, StartError
+from swecli.tui.trust_gate import TrustChoice, TrustItem, TrustQuestion
+
+
+class WorkspaceTrust:
+    """Asks once at the start of a run; ``applied`` gives the options with the answer in them."""
+
+    def __init__(self, options: LaunchOptions) -> None:
+        self._options = options
+
+    @property
+    def _folder(self) -> Path:
+        return self._options.cwd
+
+    @property
+    def _data(self) -> Path:
+        from swecli.core.config.paths import user_paths
+
+        return user_paths(os.environ).data
+
+    def applied(self, options: LaunchOptions) -> LaunchOptions:
+        """``options`` under the trust that the user gave to this run."""
+        return replace(options, trust=self._options.trust)
+
+    def question(self) -> TrustQuestion | None:
+        from swecli.core.config.covered import covered_by_trust
+        from swecli.core.config.trust import read_trust, trust_key
+
+        if self._options.trust is not None or read_trust(self._data, self._folder).state != "unknown":
+            return None
+        names = covered_by_trust(self._folder)
+        return TrustQuestion(str(trust_key(self._folder)), names) if names else None
+
+    def answer(self, choice: TrustChoice) -> str:
+        from swecli.core.config.trust import write_trust
+
+        self._options = replace(self._options, trust="session" if choice in ("trust", "session") else "declined")
+        if choice in ("session", "later"):
+            return ""
+        try:
+            return write_trust(self._data, self._folder, "trusted" if choice == "trust" else "declined")
+        except OSError as error:
+            return f"Your answer could not be kept ({error}); it holds for this run."
+
+    def items(self) -> Sequence[TrustItem]:
+        from swecli.assembly.startup import read_startup
+
+        try:
+            startup = read_startup(self._folder, dict(os.environ), {}, trust=self._options.trust)
+        except StartError:  # opening the session will tell what is wrong with the settings
+            return ()
+        return [TrustItem(item.key, item.value, item.origin, item.digest) for item in startup.loaded.pending]
+
+    def accept(self, items: Sequence[TrustItem]) -> str:
+        from swecli.core.config.trust import accept_items
+
+        try:
+            return accept_items(self._data, self._folder, [item.digest for item in items])
+        except OSError as error:
+            return f"Your consent could not be kept ({error}), so these settings don't count."

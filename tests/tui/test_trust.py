@@ -1,0 +1,116 @@
+"""The question about trust stands before everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from swecli.core.engine.view import SessionPort
+from swecli.tui.dock.panel import GRACE, TYPING
+from swecli.tui.trust_gate import TrustChoice, TrustItem, TrustQuestion
+from tests.tui.support import Session, running
+
+ITEM = TrustItem("approval.allow", '["Bash(make *)"]', "/w/.swecli/config.toml:2", "d")
+
+
+class Gate:
+    """Remembers what was answered. ``names`` are what the folder holds."""
+
+    def __init__(self, names: tuple[str, ...] = (".swecli/config.toml",), items: Sequence[TrustItem] = ()) -> None:
+        self.names = names
+        self._items = items
+        self.told: list[object] = []
+
+    def question(self) -> TrustQuestion | None:
+        return TrustQuestion("/work", self.names) if self.names else None
+
+    def answer(self, choice: TrustChoice) -> str:
+        self.told.append(choice)
+        return "It could not be kept." if choice == "decline" else ""
+
+    def items(self) -> Sequence[TrustItem]:
+        self.told.append("items")
+        return self._items
+
+    def accept(self, items: Sequence[TrustItem]) -> str:
+        self.told.append(tuple(items))
+        return ""
+
+
+class Opening:
+    """Opens the session and notes what was answered before."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self.session = Session()
+        self.before: list[object] | None = None
+
+    async def __call__(self) -> SessionPort:
+        self.before = list(self.gate.told)
+        return self.session
+
+
+@pytest.mark.parametrize(
+    ("key", "choice"), [("y", "trust"), ("s", "session"), ("n", "decline"), ("escape", "later"), ("Y", "trust")]
+)
+async def test_nothing_is_opened_before_the_answer(key: str, choice: str) -> None:
+    gate = Gate()
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate) as it:
+        await it.shows("Do you trust /work?", ".swecli/config.toml", "None of them has been read")
+        assert opening.before is None
+        it.clock.now += GRACE
+        await it.press(key)
+        await it.until(lambda: opening.before is not None)
+        assert opening.before is not None
+        assert opening.before[0] == choice
+        await it.until(lambda: it.editor.has_focus)
+        if choice == "decline":
+            await it.shows("It could not be kept.")
+
+
+async def test_a_folder_with_nothing_to_read_is_not_asked_about() -> None:
+    gate = Gate(())
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate) as it:
+        await it.until(lambda: opening.before == [])
+        assert gate.told == []
+
+
+async def test_single_settings_are_asked_about_one_by_one() -> None:
+    other = TrustItem("providers.x.base_url", '"http://e"', "/w/.swecli/config.toml:4", "e")
+    gate = Gate(items=(ITEM, other))
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate) as it:
+        await it.shows("Do you trust")
+        it.clock.now += GRACE
+        await it.press("y")
+        await it.shows("The project sets approval.allow", "Bash(make *)")
+        it.clock.now += GRACE
+        await it.press("y")
+        await it.shows("The project sets providers.x.base_url")
+        it.clock.now += GRACE
+        await it.press("escape")
+        await it.until(lambda: opening.before is not None)
+    assert opening.before == ["trust", "items", (ITEM,)]
+
+
+async def test_keys_that_were_on_their_way_to_the_prompt_decide_nothing() -> None:
+    gate = Gate()
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate) as it:
+        await it.shows("Do you trust")
+        await it.press("y", "e", "s", "y")
+        assert gate.told == []
+        it.clock.now += GRACE + TYPING
+        await it.press("n")
+        await it.until(lambda: gate.told == ["decline"])
+
+
+async def test_names_are_shown_as_text_and_cut_to_the_screen() -> None:
+    names = ("[red]x[/red]", "a\x1b]52;c;eA==\x07b", *(f".swecli/{number}" for number in range(300)))
+    gate = Gate(names)
+    async with running(open_session=Opening(gate), trust=gate, size=(70, 18)) as it:
+        await it.shows("[red]x[/red]", "more", "yes")
+        assert "\x1b" not in it.screen()
