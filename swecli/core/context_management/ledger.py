@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from swecli.core.context_management.read_set import ReadSet, summary_items
+from swecli.core.context_management.read_set import ReadSet
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
     CompactionCompleted,
@@ -30,7 +30,10 @@ from swecli.core.protocol.events import (
     SessionStarted,
     ViewEntry,
 )
-from swecli.core.protocol.messages import Message, Part, ToolCallPart
+from swecli.core.protocol.messages import Part, ToolCallPart
+
+if TYPE_CHECKING:
+    from swecli.core.context_management.projection import Projected
 
 EntryKind = Literal["user", "text", "reasoning", "call", "result", "opaque"]
 RESULT = ".result"
@@ -95,8 +98,10 @@ class Ledger:
         self.environment: str = ""
         self.revision: int = 0
         """Changes with each change of the view."""
-        self.projected: tuple[int, tuple[Message, ...]] | None = None
-        """The messages of the view, with the revision that they were made of; kept for ``project``."""
+        self.rewrites: int = 0
+        """Changes when the view changes in another way than by growing at its end."""
+        self.projected: Projected | None = None
+        """The messages of the view; kept by ``project``, for itself."""
         self._undo: list[tuple[str, tuple[ViewEntry, ...]]] = []
         self._redo: list[tuple[str, tuple[ViewEntry, ...]]] = []
         self._response_of: dict[str, str] = {}
@@ -106,7 +111,7 @@ class Ledger:
         match event.body:
             case SessionStarted(environment=environment) if environment and not self.environment:
                 self.environment = environment
-                self.revision += 1
+                self._set_view(self.view)
             case ItemStarted(item=item, kind=kind, name=name):
                 self.open[item] = OpenItem(item, kind, name)
             case ItemCheckpointed(item=item, part=part, running=running) if item in self.open:
@@ -120,7 +125,7 @@ class Ledger:
                 self.changes.append(change)
                 if change.item in self.entries:
                     self.files.changed(change, event.ts)
-            case FileRead(item=item) as read if item in self.entries or item in summary_items(self.view):
+            case FileRead(item=item) as read if item in self.entries:
                 self.files.read(read, event.ts)
             case ItemsOffloaded(items=items):
                 self.stored.update((offloaded.item, offloaded.ref) for offloaded in items)
@@ -174,7 +179,8 @@ class Ledger:
         if entry.id in self.entries:
             return
         self.entries[entry.id] = entry
-        self._set_view((*self.view, ViewEntry("live", entry.id)))
+        self.view = (*self.view, ViewEntry("live", entry.id))
+        self.revision += 1
 
     def _rewind(self, item: str) -> None:
         """Take back an entry and all that came after it, for every view that an undo could bring back as well.
@@ -219,6 +225,7 @@ class Ledger:
     def _set_view(self, view: tuple[ViewEntry, ...]) -> None:
         self.view = view
         self.revision += 1
+        self.rewrites += 1
 
 
 def _exit_status(body: ItemCompleted) -> int | None:

@@ -7,7 +7,8 @@ there are no orphans and no empty messages; call ids are unique.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 
 from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.protocol.events import ViewEntry
@@ -36,51 +37,96 @@ GO_ON_NOTE = (
 CONTINUATION = "[The conversation continues.]"
 
 
+@dataclass(slots=True)
+class Settled:
+    """The beginning of a conversation that nothing said later can change, and what has to be known of it.
+
+    ``entries`` of the view are in it. ``answer`` is the newest answer in it, ``users`` how many user messages follow
+    that; ``told`` is whether the environment stands in it; ``ids`` are the call ids in it.
+    """
+
+    rewrites: int
+    entries: int = 0
+    messages: list[Message] = field(default_factory=lambda: [])
+    ids: set[str] = field(default_factory=lambda: set())
+    answer: Message | None = None
+    users: int = 0
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """The messages of one revision of a ledger's view, and what of them the next revision can take over."""
+
+    revision: int
+    messages: tuple[Message, ...]
+    settled: Settled
+
+
 def project(ledger: Ledger, view: Sequence[ViewEntry] | None = None) -> tuple[Message, ...]:
     """The conversation as the model is to see it: view entries grouped into messages, then repaired.
 
-    ``view`` takes the place of the ledger's own, to see what a change of it would give.
+    ``view`` takes the place of the ledger's own, to see what a change of it would give. The messages of the ledger's
+    own view are kept: as long as it only grows, a step costs what is new.
     """
     if view is not None:
-        return _project(ledger, view)
+        return _whole(ledger, view, Settled(0))
     known = ledger.projected
-    if known is None or known[0] != ledger.revision:
-        known = ledger.projected = (ledger.revision, _project(ledger, ledger.view))
-    return known[1]
+    if known is not None and known.revision == ledger.revision:
+        return known.messages
+    settled = known.settled if known is not None else Settled(ledger.rewrites)
+    if settled.rewrites != ledger.rewrites:
+        settled = Settled(ledger.rewrites)
+    messages = _whole(ledger, ledger.view, settled)
+    ledger.projected = Projected(ledger.revision, messages, settled)
+    return messages
 
 
-def _project(ledger: Ledger, view: Sequence[ViewEntry]) -> tuple[Message, ...]:
-    return repair(with_notes(with_environment(_group(ledger, view), ledger.environment)))
+def _whole(ledger: Ledger, view: Sequence[ViewEntry], settled: Settled) -> tuple[Message, ...]:
+    """All messages of a view that begins with what is settled; ``settled`` is moved on up to the newest answer, which
+    results may still follow."""
+    groups = list(_groups(ledger, view, settled.entries))
+    newest = next((at for at in range(len(groups) - 1, -1, -1) if groups[at][1].role == "assistant"), 0)
+    if newest:
+        ready = _Noted(settled, ledger.environment, [message for _, message in groups[:newest]])
+        settled.messages += _repaired(ready.messages, settled.ids)
+        settled.answer, settled.users, settled.told = ready.answer, ready.users, ready.told
+        settled.entries = groups[newest][0]
+    rest = _Noted(settled, ledger.environment, [message for _, message in groups[newest:]])
+    rest.close()
+    ids: set[str] = set()
+    return _begun([*settled.messages, *_repaired(rest.messages, ids, settled.ids)])
 
 
-def _group(ledger: Ledger, view: Sequence[ViewEntry]) -> list[Message]:
-    messages: list[Message] = []
+def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[tuple[int, Message]]:
+    """Messages of the view from ``first`` on, each with the index at which its entries begin."""
     calls: list[Part] = []
     results: list[Part] = []
     current = ""
+    start = first
 
-    def flush() -> None:
+    def flush() -> Iterator[tuple[int, Message]]:
         if calls:
-            messages.append(Message("assistant", tuple(calls), current, _response(ledger, current)))
+            yield start, Message("assistant", tuple(calls), current, _response(ledger, current))
         if results:
-            messages.append(Message("tool", tuple(results), f"{current}.results"))
+            yield start, Message("tool", tuple(results), f"{current}.results")
         calls.clear()
         results.clear()
 
-    for view_entry in view:
+    for index in range(first, len(view)):
+        view_entry = view[index]
         entry = ledger.entries.get(view_entry.id)
         owner = entry.message if entry else view_entry.id
         if owner != current:
-            flush()
-            current = owner
+            yield from flush()
+            current, start = owner, index
         if entry is None:
-            messages.append(Message("user", (TextPart(view_entry.text),), view_entry.id))
+            yield index, Message("user", (TextPart(view_entry.text),), view_entry.id)
         elif entry.kind == "user":
-            messages.append(Message("user", _parts(entry, view_entry), entry.id))
+            yield index, Message("user", _parts(entry, view_entry), entry.id)
         else:
             (results if entry.kind == "result" else calls).extend(_parts(entry, view_entry))
-    flush()
-    return messages
+    yield from flush()
 
 
 def _parts(entry: Entry, view_entry: ViewEntry) -> tuple[Part, ...]:
@@ -106,40 +152,48 @@ def _response(ledger: Ledger, message: str) -> Response | None:
     return Response(body.origin, body.stop, body.usage, body.response_id, body.complete)
 
 
-def with_environment(messages: Sequence[Message], environment: str) -> list[Message]:
-    """Put the session's environment note (date, directory, platform) in front of the first user message."""
-    result = list(messages)
-    if environment:
-        for index, message in enumerate(result):
-            if message.role == "user":
-                result[index] = replace(message, parts=(TextPart(environment), *message.parts))
-                break
-    return result
-
-
-def with_notes(messages: Sequence[Message]) -> list[Message]:
-    """Tell the model why its previous answer ended early: in the next message of the user, or in a message of its
+class _Noted:
+    """Messages with what the model has to be told besides: the environment (date, directory, platform) before the first
+    words of the user, and why its previous answer ended early, in the next message of the user or in a message of its
     own where the model itself is to go on."""
-    result: list[Message] = []
-    for message in messages:
-        before = _last_assistant(result)
-        if message.role != "tool" and before is not None and _untold(result, before):
+
+    def __init__(self, settled: Settled, environment: str, messages: Iterable[Message]) -> None:
+        self.messages: list[Message] = []
+        self.answer, self.users, self.told = settled.answer, settled.users, settled.told
+        for message in messages:
+            self._add(message, environment)
+
+    def _add(self, message: Message, environment: str) -> None:
+        if message.role == "user" and not self.told:
+            self.told = True
+            if environment:
+                message = replace(message, parts=(TextPart(environment), *message.parts))
+        untold = self._untold() if message.role != "tool" else None
+        if untold is not None:
             if message.role == "user":
-                note = INTERRUPTION_NOTE if _interrupted(before) else CUT_NOTE
+                note = INTERRUPTION_NOTE if _interrupted(untold) else CUT_NOTE
                 message = replace(message, parts=(TextPart(note), *message.parts))
-            elif not _interrupted(before):
-                result.append(_go_on(before))
-        result.append(message)
-    last = _last_assistant(result)
-    if last is not None and not _interrupted(last) and _untold(result, last):
-        result.append(_go_on(last))
-    return result
+            elif not _interrupted(untold):
+                self.messages.append(_go_on(untold))
+        self.messages.append(message)
+        if message.role == "assistant":
+            self.answer, self.users = message, 0
+        elif message.role == "user":
+            self.users += 1
 
+    def close(self) -> None:
+        """Nothing more follows: the model goes on with an answer that was cut."""
+        untold = self._untold()
+        if untold is not None and not _interrupted(untold):
+            self.messages.append(_go_on(untold))
 
-def _untold(messages: Sequence[Message], answer: Message) -> bool:
-    """Whether the newest answer ended early, shows something, and nobody has told the model yet."""
-    shown = any(isinstance(part, TextPart | ToolCallPart) and not _is_blank(part) for part in answer.parts)
-    return shown and _ended_early(answer) and _user_count_after(messages, answer) == 0
+    def _untold(self) -> Message | None:
+        """The newest answer if it ended early, shows something, and nobody has told the model yet."""
+        answer = self.answer
+        if answer is None or self.users or not _ended_early(answer):
+            return None
+        shown = any(isinstance(part, TextPart | ToolCallPart) and not _is_blank(part) for part in answer.parts)
+        return answer if shown else None
 
 
 def _interrupted(message: Message) -> bool:
@@ -156,19 +210,6 @@ def _ended_early(message: Message) -> bool:
     return response is not None and not response.complete and response.stop.detail is not None
 
 
-def _last_assistant(messages: Sequence[Message]) -> Message | None:
-    return next((message for message in reversed(messages) if message.role == "assistant"), None)
-
-
-def _user_count_after(messages: Sequence[Message], assistant: Message) -> int:
-    count = 0
-    for message in reversed(messages):
-        if message is assistant:
-            break
-        count += message.role == "user"
-    return count
-
-
 def repair(messages: Iterable[Message]) -> tuple[Message, ...]:
     """A valid history from any list of messages; valid histories come back unchanged.
 
@@ -176,10 +217,20 @@ def repair(messages: Iterable[Message]) -> tuple[Message, ...]:
     repeated call ids are renamed (with their results), empty messages are dropped, and the first message is
     the user's.
     """
+    return _begun(_repaired(list(messages), set()))
+
+
+def _begun(messages: list[Message]) -> tuple[Message, ...]:
+    """The messages, the user's first."""
+    if messages and messages[0].role != "user":
+        return (Message("user", (TextPart(CONTINUATION),), "continuation"), *messages)
+    return tuple(messages)
+
+
+def _repaired(messages: Sequence[Message], used: set[str], before: AbstractSet[str] = frozenset()) -> list[Message]:
+    """Valid messages. Call ids are added to ``used``; those in ``before`` are taken as well."""
     repaired: list[Message] = []
-    used: set[str] = set()
-    pending = list(messages)
-    for index, message in enumerate(pending):
+    for index, message in enumerate(messages):
         if message.role == "tool":
             continue  # results are placed by their call
         if message.role == "user":
@@ -189,10 +240,8 @@ def repair(messages: Iterable[Message]) -> tuple[Message, ...]:
             if parts:
                 repaired.append(_replaced(message, parts))
         else:
-            repaired.extend(_answered(message, list(_results_after(pending, index)), used))
-    if repaired and repaired[0].role != "user":
-        repaired.insert(0, Message("user", (TextPart(CONTINUATION),), "continuation"))
-    return tuple(repaired)
+            repaired.extend(_answered(message, list(_results_after(messages, index)), used, before))
+    return repaired
 
 
 def _replaced(message: Message, parts: tuple[Part, ...]) -> Message:
@@ -209,7 +258,9 @@ def _results_after(messages: Sequence[Message], index: int) -> Iterator[Message]
             yield message
 
 
-def _answered(message: Message, tool_messages: Sequence[Message], used: set[str]) -> Iterator[Message]:
+def _answered(
+    message: Message, tool_messages: Sequence[Message], used: set[str], before: AbstractSet[str]
+) -> Iterator[Message]:
     parts = tuple(
         part for part in message.parts if not isinstance(part, ToolResultPart | ImagePart) and not _is_nothing(part)
     )
@@ -225,7 +276,7 @@ def _answered(message: Message, tool_messages: Sequence[Message], used: set[str]
         if not isinstance(part, ToolCallPart):
             renamed.append(part)
             continue
-        new_id = _unique(part.call_id, used)
+        new_id = _unique(part.call_id, used, before)
         used.add(new_id)
         matches = available.get(part.call_id)
         result = matches.pop(0) if matches else ToolResultPart(new_id, part.name, MISSING_RESULT, True)
@@ -238,9 +289,9 @@ def _answered(message: Message, tool_messages: Sequence[Message], used: set[str]
         yield tool_messages[0] if same else Message("tool", tuple(results), tool_id)
 
 
-def _unique(call_id: str, used: set[str]) -> str:
+def _unique(call_id: str, used: AbstractSet[str], before: AbstractSet[str]) -> str:
     candidate, number = call_id or "call", 2
-    while candidate in used:
+    while candidate in used or candidate in before:
         candidate, number = f"{call_id or 'call'}_{number}", number + 1
     return candidate
 

@@ -202,3 +202,57 @@ def test_an_empty_text_that_the_provider_wants_back_stays() -> None:
     )
     assert history[1].parts == (TextPart("yes"), signed)
     assert [message.id for message in history] == ["u1", "m1", "u2"]
+
+
+TURNS = st.lists(
+    st.tuples(
+        st.sampled_from(["user", "answer", "cut", "interrupted", "result", "late", "clear", "undo", "start"]),
+        st.integers(0, 3),
+        st.booleans(),
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(TURNS)
+def test_step_by_step_the_messages_are_those_of_the_whole_view(turns: list[tuple[str, int, bool]]) -> None:
+    story = Story()
+    waiting: list[tuple[str, str]] = []
+    for number, (what, size, looked_at) in enumerate(turns):
+        if what == "user":
+            story.user(f"u{number}", "words" * size)
+        elif what in ("answer", "cut", "interrupted"):
+            calls = {f"t{number}_{n}": ToolCallPart(f"c{n}", "search", "{}") for n in range(size)}
+            detail = {"answer": None, "cut": "cut", "interrupted": INTERRUPTED}[what]
+            said: dict[str, Part] = {f"a{number}": TextPart("I look." if looked_at else " ")}
+            story.answer(f"m{number}", complete=detail is None, detail=detail, **{**said, **calls})
+            waiting += [(item, call.call_id) for item, call in calls.items()]
+        elif what in ("result", "late") and waiting:
+            story.result(*waiting.pop(-1 if what == "result" else 0), text=f"result {number}")
+        elif what == "clear":
+            view = story.ledger.view[size:]
+            story.tell(
+                CompactionCompleted(f"k{number}", (ViewEntry("summary", f"k{number}", "s"), *view), 0, 0, 0, 0, ())
+            )
+        elif what == "undo":
+            story.tell(CompactionUndone(f"k{number}"))
+        elif what == "start":
+            story.tell(SessionStarted("/p", "m", "default", "1", environment="Date: today"))
+        if looked_at:
+            assert project(story.ledger) == project(story.ledger, story.ledger.view)
+    messages = project(story.ledger)
+    assert messages == project(story.ledger, story.ledger.view)
+    check_valid(messages)
+
+
+def test_a_step_makes_no_new_messages_of_what_was_said_before() -> None:
+    story = Story().user("u1", "go")
+    for number in range(50):
+        call = ToolCallPart(f"c{number}", "search", "{}")
+        story.answer(f"m{number}", **{f"t{number}": call}).result(f"t{number}", call.call_id, "found")
+        project(story.ledger)
+    before = project(story.ledger)
+    story.answer("m99", a99=TextPart("done"))
+    after = project(story.ledger)
+    assert all(old is new for old, new in zip(before[:-2], after, strict=False))
