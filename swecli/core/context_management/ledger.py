@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from swecli.core.context_management.read_set import ReadSet
+from swecli.core.context_management.read_set import ReadSet, summary_items
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
     CompactionCompleted,
@@ -125,7 +125,7 @@ class Ledger:
                 self.changes.append(change)
                 if change.item in self.entries:
                     self.files.changed(change, event.ts)
-            case FileRead(item=item) as read if item in self.entries:
+            case FileRead(item=item) as read if item in self.entries or item in summary_items(self.view):
                 self.files.read(read, event.ts)
             case ItemsOffloaded(items=items):
                 self.stored.update((offloaded.item, offloaded.ref) for offloaded in items)
