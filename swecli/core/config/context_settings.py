@@ -52,6 +52,8 @@ class RetentionSettings(Section):
         if len(given) != 1:
             found = f"not {' and '.join(given)}" if given else "none is there"
             raise ValueError(f"must have exactly one of {', '.join(ACTIONS)}: {found}")
+        if self.kind == "arguments" and given[0] in ("until_file_changes", "head_tail"):
+            raise ValueError(f"must not have {given[0]}: it is about results, and this rule is about arguments")
         return self
 
 

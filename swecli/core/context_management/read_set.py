@@ -77,6 +77,15 @@ class ReadSet:
                 return touch
         return None
 
+    def outdated(self) -> frozenset[str]:
+        """Items that show a file as it is no longer: it was read or changed in another form since."""
+        return frozenset(
+            touch.item
+            for touches in self._touches.values()
+            for touch in touches
+            if touch.is_read and touch.sha256 != touches[-1].sha256
+        )
+
     def visible(self, live: Collection[str], present: Collection[str]) -> Iterator[tuple[str, Touch]]:
         """Files of which the model still has text before it, newest first, with their newest touch."""
         for path in reversed(list(self._touches)):

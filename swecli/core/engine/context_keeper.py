@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from swecli.core.context_management.budget import budget_too_large
+from swecli.core.context_management.cache_watch import TTL_SECONDS
 from swecli.core.context_management.compaction.breaker import Breaker
-from swecli.core.context_management.compaction.clearing import clear
 from swecli.core.context_management.compaction.options import CompactResult, Trigger
+from swecli.core.context_management.compaction.retention import retain, tidy
 from swecli.core.context_management.compaction.sizes import EntrySizes
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import project
@@ -21,6 +22,9 @@ FREE = "Make room without a model"
 SUMMARISE = "Compact with a summary"
 LEAVE = "Leave it as it is"
 
+COLD_LEAST = 5_000
+"""Tokens that a pass must free when the provider's cache is cold anyway."""
+
 
 class ContextKeeper:
     """The policy of compaction: thresholds, the model's wish, the breaker, clearing when it pays."""
@@ -33,6 +37,9 @@ class ContextKeeper:
         self._breaker = Breaker()
         self._told = False
         self._cleared_at = 0
+        self._tidied = 0
+        self._asked: tuple[str, float] | None = None
+        """Model and time of the newest request."""
         self._wanted = False
         self._budget_told: set[str] = set()
 
@@ -48,6 +55,8 @@ class ContextKeeper:
     async def before_request(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """Compact if the context is nearly full, or clear old results if that pays. True when the view changed."""
         self._tell_of_budget(client)
+        cold = self._is_cold(client)
+        self._asked = (client.info.ref, self._services.monotonic())
         if self._wanted:
             self._wanted = False
             return await self._compactions.run(prepared, client, "model", "", forced=False) is not None
@@ -59,7 +68,7 @@ class ContextKeeper:
             self._tell_once("The context is nearly full, and automatic compaction is off; /compact makes room.")
             return False
         self._told = False
-        return self._clear_if_it_pays(prepared, client)
+        return self._tidy_if_it_pays(prepared, client, cold)
 
     async def after_overflow(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """The provider refused the request as too long, whatever we measured. True when the view changed."""
@@ -122,21 +131,33 @@ class ContextKeeper:
         self._breaker.record(self._recorder.state.steps, result.before_tokens, result.after_tokens)
         return True
 
-    def _clear_if_it_pays(self, prepared: PreparedRequest, client: ModelClient) -> bool:
-        """One batch of clearing, when what it frees is worth the cache that it rewrites."""
-        if not self._services.compaction.auto:
+    def _is_cold(self, client: ModelClient) -> bool:
+        """Whether the provider has to read the whole prompt anew anyway: after a pause, a switch of the model, or in a
+        session that is continued."""
+        if self._asked is None:
+            return True
+        model, at = self._asked
+        return model != client.info.ref or self._services.monotonic() - at >= TTL_SECONDS
+
+    def _tidy_if_it_pays(self, prepared: PreparedRequest, client: ModelClient, cold: bool) -> bool:
+        """One batch of clearing and of the user's rules, when what it frees is worth the cache that it rewrites."""
+        options, ledger = self._services.compaction, self._recorder.ledger
+        allowances = options.allowances(prepared.budget.effective)
+        grown = prepared.budget.used - self._cleared_at >= allowances.protected + allowances.worthwhile
+        turn, self._tidied = self._tidied, self._recorder.state.turn  # rules are about earlier turns only
+        if not (grown or cold or (options.retention and turn != self._tidied)):
             return False
-        allowances = self._services.compaction.allowances(prepared.budget.effective)
-        if prepared.budget.used - self._cleared_at < allowances.protected + allowances.worthwhile:
+        sizes = EntrySizes(self._services.context.monitor, client.info)
+        if options.auto and (grown or cold):
+            found = tidy(ledger, ledger.view, sizes, options.retention, allowances.protected)
+        else:
+            found = retain(ledger, ledger.view, sizes, options.retention)
+        if grown:
+            self._cleared_at = prepared.budget.used - allowances.protected
+        least = min(COLD_LEAST, allowances.worthwhile)
+        if not (found.freed >= least if cold else found.pays(allowances.worthwhile)):
             return False
-        ledger = self._recorder.ledger
-        cleared = clear(
-            ledger, ledger.view, EntrySizes(self._services.context.monitor, client.info), allowances.protected
-        )
-        self._cleared_at = prepared.budget.used - allowances.protected
-        if not cleared.pays(allowances.worthwhile):
-            return False
-        after = self._compactions.clear(prepared, client, cleared.view)
+        after = self._compactions.clear(prepared, client, found.view)
         self._cleared_at = after - allowances.protected
         return True
 

@@ -348,6 +348,8 @@ class ViewEntry:
     """Replacement text of a stub or summary."""
     sources: tuple[str, ...] = ()
     """Ledger ids that a summary stands for."""
+    rule: str = ""
+    """The user's rule that took the item away; empty where none did."""
 
 
 @value

@@ -6,7 +6,7 @@ large batches. The newest part of the conversation is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from swecli.core.context_management.compaction.sizes import EntrySizes
@@ -38,8 +38,11 @@ class Clearing:
         return self.freed >= least and self.freed * 2 >= self.rewritten
 
 
-def clear(ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, protected: int) -> Clearing:
-    """Stub every old result and the old arguments of every finished call; duplicates of reads first of all."""
+def clear(
+    ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, protected: int, kept: Collection[str] = ()
+) -> Clearing:
+    """Stub every old result and the old arguments of every finished call; duplicates of reads first of all. ``kept``
+    are ids that stay."""
     tokens = [sizes.viewed(entry, ledger) for entry in view]
     duplicates = repeated_reads(ledger, view)
     failing = last_failures(ledger)
@@ -53,7 +56,7 @@ def clear(ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, protecte
         old = after - size >= protected
         after -= size
         text = None
-        if known is not None and entry.kind == "live":
+        if known is not None and entry.kind == "live" and entry.id not in kept:
             if entry.id in duplicates:
                 text = result_stub(known, size, f"the same as {duplicates[entry.id]}")
             elif old and size >= LEAST:

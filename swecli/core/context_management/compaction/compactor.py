@@ -11,10 +11,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from swecli.core.context_management.compaction.clearing import clear
 from swecli.core.context_management.compaction.options import CompactContext, CompactionOptions, CompactResult, Trigger
 from swecli.core.context_management.compaction.package import Attachment, build_package
 from swecli.core.context_management.compaction.plan import tail_allowance
+from swecli.core.context_management.compaction.retention import tidy
 from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.compaction.summarizer import Summarizer, Summary
@@ -152,7 +152,7 @@ class Compactor:
             view, dropped = important(ledger, ledger.view, options.importance)
             return self._taken(attempt, view, "importance") if dropped else None
         if options.strategy == "chain" and (job.trigger in ("auto", "overflow") or job.without_model):
-            cleared = clear(ledger, ledger.view, attempt.sizes, attempt.allowances.protected)
+            cleared = tidy(ledger, ledger.view, attempt.sizes, options.retention, attempt.allowances.protected)
             if cleared.cleared:
                 return self._taken(attempt, cleared.view, "clearing")
         return None
@@ -189,7 +189,7 @@ class Compactor:
             job.when,
         )
         view = replaced(ledger, ledger.view, start, job.summary_id, package.text)
-        cleared = clear(ledger, view, attempt.sizes, attempt.allowances.tail)
+        cleared = tidy(ledger, view, attempt.sizes, self.options.retention, attempt.allowances.tail)
         return self._taken(attempt, cleared.view if cleared.cleared else view, name)
 
     def _taken(self, attempt: _Attempt, view: tuple[ViewEntry, ...], name: str) -> tuple[ViewEntry, ...] | None:
