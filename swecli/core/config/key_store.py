@@ -160,7 +160,7 @@ class KeyStore:
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
             descriptor = os.open(self._path, flags)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return ""
         except OSError as error:
             raise KeyStoreError(f"{self._path} can't be read: {error.strerror}") from error

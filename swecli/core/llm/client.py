@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from swecli.core.llm.blind import NOTICE, has_images, refuses_images, without_images
 from swecli.core.llm.errors import ErrorContext, WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
@@ -67,6 +68,8 @@ class HttpModelClient:
         self._transport = Transport(config.base_url, config.timeouts)
         self._adjustments: list[Adjustment] = []
         self._no_tools = False
+        self._no_images = False
+        self._told_blind = False
         self._context = ErrorContext(
             provider=config.info.provider,
             model=config.info.name,
@@ -96,15 +99,25 @@ class HttpModelClient:
         """The request as it would be sent, without the key."""
         if self._tools_as_text:
             request = as_text(request)
+        if self._is_blind:
+            request = without_images(request)
         return adjust(self._build(request, self._config.target), self._adjustments)
 
     @property
     def _tools_as_text(self) -> bool:
         return self._no_tools or not self._config.info.tools or self._config.target.dialect.tool_calls == "text"
 
+    @property
+    def _is_blind(self) -> bool:
+        return self._no_images or self._config.info.images is False
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         """One attempt; see ``ModelClient.stream``. A request that is refused because of an optional parameter
-        is repeated once without it, one that is refused because of its tools with the tools as text."""
+        is repeated once without it, one that is refused because of its tools with the tools as text, one that is
+        refused because of its images with a sentence in place of each."""
+        if self._is_blind and not self._told_blind and has_images(request):
+            self._told_blind = True
+            yield StreamNotice(NOTICE)
         as_text_too = self._tools_as_text or self._config.target.dialect.tool_calls == "auto"
         calls = TextCallStream([tool.name for tool in request.tools]) if request.tools and as_text_too else None
         async with aclosing(self._attempts(request)) as events:
@@ -142,6 +155,9 @@ class HttpModelClient:
         if request.tools and not self._tools_as_text and refuses_tools(error):
             self._no_tools = True
             return "The model takes no tools; they are described to it in the prompt, and its calls are read as text."
+        if has_images(request) and not self._is_blind and refuses_images(error):
+            self._no_images = self._told_blind = True
+            return NOTICE
         adjustment = find_adjustment(error, wire)
         if adjustment is None:
             return ""

@@ -31,6 +31,8 @@ class Dialect:
     """Where reasoning goes back, if the answer did not show it."""
     echo_reasoning: Literal["must", "may", "never"] = "may"
     """``must``: every assistant message with calls carries the reasoning field, an empty one too."""
+    unsigned_thinking: bool = True
+    """Takes thinking blocks back that came without a signature."""
     effort: EffortStyle = "none"
     efforts: dict[str, str] = field(default_factory=lambda: {})
     """The host's words for our words for effort, where they differ."""

@@ -200,7 +200,8 @@ class ModelInfo:
     """Total context window in tokens."""
     max_output: int | None = None
     window_source: str = "assumed"
-    images: bool = False
+    images: bool | None = None
+    """Whether it can see; None where nobody says."""
     tools: bool = True
     """False where the model is known to take no tools but as text."""
 

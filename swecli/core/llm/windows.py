@@ -71,7 +71,7 @@ def model_info(
         window.tokens,
         next((size for size in outputs if size is not None), None),
         window.source,
-        next((flag for flag in images if flag is not None), False),
+        next((flag for flag in images if flag is not None), None),
         next((flag for flag in tools if flag is not None), True),
     )
 

@@ -211,9 +211,9 @@ class TestOllama:
                 {
                     "role": "assistant",
                     "content": "look",
-                    "tool_calls": [{"function": {"name": "read", "arguments": {"path": "a"}}}],
+                    "tool_calls": [{"id": "c1", "function": {"name": "read", "arguments": {"path": "a"}}}],
                 },
-                {"role": "tool", "content": "text\n\nnow", "tool_name": "read"},
+                {"role": "tool", "content": "text\n\nnow", "tool_name": "read", "tool_call_id": "c1"},
             ],
         }
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from swecli.core.llm.base_url import is_local, normalise
+from swecli.core.llm.catalog import load_catalog
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.model_table import look_up_model
 from swecli.core.llm.protocols.registry import PROTOCOLS, decoder_for, request_builder
@@ -100,6 +101,16 @@ def test_every_known_provider_resolves() -> None:
         request_builder(origin.protocol)
         assert not config.base_url.endswith("/")
         assert provider.local or config.base_url.startswith("https://")
+
+
+def test_usual_models_are_known_current_and_take_tools() -> None:
+    for name, provider in known_providers().items():
+        if not provider.default_model:
+            continue
+        found = load_catalog().lookup(name, provider.default_model)
+        assert found is not None, provider.default_model
+        assert not found.model.deprecated, provider.default_model
+        assert found.model.tools is not False
 
 
 class TestMistakes:

@@ -72,7 +72,7 @@ def test_all_that_is_known_of_a_model() -> None:
     mine = model_info("anthropic", "claude-haiku-4-5", asked=ASKED, setting=1234)
     assert (mine.window, mine.window_source, mine.ref) == (1234, "user", "anthropic/claude-haiku-4-5")
     nobody = look_up_model("my-proxy", "our-model")
-    assert (nobody.window, nobody.max_output, nobody.window_source, nobody.images) == (32_000, None, "assumed", False)
+    assert (nobody.window, nobody.max_output, nobody.window_source, nobody.images) == (32_000, None, "assumed", None)
     silent = model_info("anthropic", "claude-haiku-4-5", asked=EndpointModel("claude-haiku-4-5"))
     assert (silent.window, silent.images) == (200_000, True)
 

@@ -153,9 +153,12 @@ class AnthropicDecoder(Decoder):
             block.draft = self.answer.add(ReasoningDraft())
         if isinstance(block.draft, ReasoningDraft):
             self.answer.reasoning(text, block.draft)
+            if block.draft.data is None:
+                block.draft.data = {"type": "thinking"}
+                if "signature" in block.start:
+                    block.draft.data["signature"] = ""
             if signature:
-                known = as_text((block.draft.data or {}).get("signature"))
-                block.draft.data = {"type": "thinking", "signature": known + signature}
+                block.draft.data["signature"] = as_text(block.draft.data.get("signature")) + signature
                 self.answer.changes += 1
 
     def _block_stop(self, index: int) -> None:

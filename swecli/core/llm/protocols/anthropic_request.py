@@ -3,7 +3,7 @@ this protocol accepts."""
 
 from __future__ import annotations
 
-from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text
+from swecli.core.llm.json_values import JsonObject, as_list, as_object
 from swecli.core.llm.protocols.arguments import arguments_object, rewrite_id
 from swecli.core.llm.protocols.base import Target, WireRequest, plain
 from swecli.core.llm.types import ModelRequest
@@ -91,10 +91,13 @@ def _messages(request: ModelRequest, target: Target) -> tuple[list[JsonObject], 
 
 
 def _blocks(message: Message, target: Target) -> list[JsonObject]:
-    return [block for part in message.parts if (block := _block(part, target)) is not None]
+    """A message that broke off has no signatures yet, so its thinking is not sent."""
+    whole = message.response is None or message.response.complete
+    unsigned = whole and target.dialect.unsigned_thinking
+    return [block for part in message.parts if (block := _block(part, target, unsigned)) is not None]
 
 
-def _block(part: object, target: Target) -> JsonObject | None:
+def _block(part: object, target: Target, unsigned: bool) -> JsonObject | None:
     """None for what must not or can't be sent: empty text, reasoning of another model or without signature."""
     if isinstance(part, TextPart):
         citations = (target.echo(part.opaque) or {}).get("citations")
@@ -102,7 +105,7 @@ def _block(part: object, target: Target) -> JsonObject | None:
             return None
         return {**_text(part.text), "citations": citations} if citations else _text(part.text)
     if isinstance(part, ReasoningPart):
-        return _thinking(part, target)
+        return _thinking(part, target, unsigned)
     if isinstance(part, ToolCallPart):
         return {
             "type": "tool_use",
@@ -120,14 +123,15 @@ def _block(part: object, target: Target) -> JsonObject | None:
     return None
 
 
-def _thinking(part: ReasoningPart, target: Target) -> JsonObject | None:
+def _thinking(part: ReasoningPart, target: Target, unsigned: bool) -> JsonObject | None:
     data = target.echo(part.opaque)
     if data is None:
         return None
     if data.get("type") == "redacted_thinking":
         return dict(data)
-    signature = as_text(data.get("signature"))
-    return {"type": "thinking", "thinking": part.text, "signature": signature} if signature else None
+    if not data.get("signature") and not unsigned:
+        return None
+    return {"type": "thinking", "thinking": part.text, **{key: data[key] for key in ("signature",) if key in data}}
 
 
 def _tool_result(part: ToolResultPart, target: Target) -> JsonObject:

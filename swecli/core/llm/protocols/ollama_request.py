@@ -60,7 +60,7 @@ def _messages(request: ModelRequest, target: Target) -> list[JsonObject]:
 def _results(message: Message) -> list[JsonObject]:
     return [
         _with_images(
-            {"role": "tool", "tool_name": result.name, "content": result.text},
+            {"role": "tool", "tool_name": result.name, "tool_call_id": result.call_id, "content": result.text},
             [image.data for image in result.images],
         )
         for result in message.tool_results
@@ -69,7 +69,8 @@ def _results(message: Message) -> list[JsonObject]:
 
 def _assistant(message: Message, target: Target) -> JsonObject | None:
     calls: list[object] = [
-        {"function": {"name": call.name, "arguments": arguments_object(call.arguments)}} for call in message.tool_calls
+        {"id": call.call_id, "function": {"name": call.name, "arguments": arguments_object(call.arguments)}}
+        for call in message.tool_calls
     ]
     if not message.text and not calls:
         return None

@@ -9,7 +9,7 @@ from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, 
 from swecli.core.llm.protocols.answer import WireStop
 from swecli.core.llm.protocols.arguments import is_whole
 from swecli.core.llm.protocols.base import Decoder
-from swecli.core.llm.protocols.drafts import CallDraft, ReasoningDraft
+from swecli.core.llm.protocols.drafts import CallDraft, ReasoningDraft, TextDraft
 from swecli.core.protocol.usage import Usage
 
 NAME = "openai-chat"
@@ -73,6 +73,8 @@ class ChatDecoder(Decoder):
             delta = as_object(choice.get("message"))
         self._reasoning(delta)
         self._content(delta.get("content"))
+        if extra := as_object(delta.get("extra_content")):
+            self._signed_text(extra)
         if refusal := as_text(delta.get("refusal")):
             self.answer.refusal(refusal)
         tracker = self._calls = self._calls or _CallTracker(self)
@@ -82,6 +84,12 @@ class ChatDecoder(Decoder):
             tracker.feed({"index": 0, "function": legacy})
         if reason := as_text(choice.get("finish_reason")):
             self.answer.stop(reason, _STOPS.get(reason, "unknown"))
+
+    def _signed_text(self, extra: JsonObject) -> None:
+        """Gemini's signature of the text so far, which goes back with the message."""
+        last = self.answer.last
+        draft = last if isinstance(last, TextDraft) else self.answer.add(TextDraft())
+        draft.data = {"extra_content": extra}
 
     def _content(self, content: object) -> None:
         """A string, or Mistral's list of text and thinking."""
