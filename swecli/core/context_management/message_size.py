@@ -51,6 +51,7 @@ class SizeCache:
         self._messages: dict[str, list[MessageSize]] = {}
         self._schemas: dict[str, tuple[ToolSchema, int]] = {}
         self._texts: dict[str, int] = {}
+        self._newest: tuple[tuple[Message, ...], tuple[MessageSize, ...]] = ((), ())
 
     def message(self, message: Message) -> MessageSize:
         """The estimate of one message: the same object as long as its parts are the same."""
@@ -66,17 +67,18 @@ class SizeCache:
         return size
 
     def messages(self, messages: Sequence[Message]) -> tuple[MessageSize, ...]:
-        """The estimates of a whole conversation."""
-        known = self._messages
-        found: list[MessageSize] = []
-        for message in messages:
-            # In line, since it is done for every message of a long session at every step.
-            variants = known.get(message.id)
-            if variants and variants[0].parts == message.parts and variants[0].role == message.role:
-                found.append(variants[0])
-            else:
-                found.append(self.message(message))
-        return tuple(found)
+        """The estimates of a whole conversation. What it has in common with the one before, from its beginning, is
+        taken over, for every step of a session measures all that was said before."""
+        before, sizes = self._newest
+        same = min(len(before), len(messages))
+        # The newest message of all may be another object while it grows; what stands before it is the same.
+        while same and before[same - 1] is not messages[same - 1]:
+            same -= 1
+        if tuple(messages[:same]) != before[:same]:
+            same = 0
+        found = (*sizes[:same], *(self.message(message) for message in messages[same:]))
+        self._newest = (tuple(messages), found)
+        return found
 
     def schema(self, schema: ToolSchema) -> int:
         """Tokens of one tool description."""
