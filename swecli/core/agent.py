@@ -27,6 +27,7 @@ from swecli.core.context_management.compaction.options import (
     CompactionOptions,
     CompactResult,
     ImportanceStrategy,
+    PostCompact,
     PreCompact,
     StrategyName,
     SummarizationStrategy,
@@ -106,6 +107,7 @@ class ContextConfig:
     summarization_options: SummarizationStrategy | None = None
     token_counter: CountsTokens | None = None
     on_pre_compact: PreCompact | None = None
+    on_post_compact: PostCompact | None = None
     auto: bool = True
     """False: nothing is compacted unless it is asked for."""
 
@@ -126,6 +128,7 @@ class ContextConfig:
             importance=self.importance_options or ImportanceStrategy(),
             summarization=self.summarization_options,
             on_pre_compact=self.on_pre_compact,
+            on_post_compact=self.on_post_compact,
         )
 
 

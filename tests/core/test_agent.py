@@ -13,6 +13,7 @@ from swecli.core.agent import (
     Client,
     CompactContext,
     CompactDecision,
+    CompactResult,
     ContextConfig,
     ImportanceStrategy,
     SummarizationStrategy,
@@ -81,11 +82,20 @@ async def test_the_hook_is_told_before_each_compaction_and_may_allow_it(tmp_path
         seen.append(ctx)
         return CompactDecision(cancel=False)
 
-    context = ContextConfig(max_context_tokens=16_000, strategy="truncation", on_pre_compact=on_compact)
+    done: list[CompactResult] = []
+
+    async def after(result: CompactResult) -> None:
+        done.append(result)
+
+    context = ContextConfig(
+        max_context_tokens=16_000, strategy="truncation", on_pre_compact=on_compact, on_post_compact=after
+    )
     async with Client(AgentOptions(model_client=model(TALK), cwd=tmp_path, context=context)) as client:
         await talk(client, 60)
         assert len(client.history) < 120
+        assert len(done) == client.state.compaction_count
     assert seen
+    assert all(result.after_tokens < result.before_tokens for result in done)
     assert {ctx.trigger for ctx in seen} == {"auto"}
     assert all(ctx.current_tokens > ctx.target_tokens for ctx in seen)
     assert all(ctx.message_count > 10 for ctx in seen)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
+from swecli.core.context_management.compaction.hooks import tell_after
 from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.context_manager import ContextManager
@@ -17,7 +18,8 @@ from swecli.core.protocol.messages import Message
 
 @dataclass(frozen=True, slots=True)
 class CompactedHistory:
-    """``messages`` is the history to go on with; ``result`` is None when it is the old one, ``reason`` says why."""
+    """``messages`` is the history to go on with; ``result`` is None when it is the old one. ``reason`` says why, or
+    what went wrong beside it."""
 
     messages: tuple[Message, ...]
     result: CompactResult | None
@@ -36,7 +38,9 @@ async def compact_history(
     prepared = context.prepare(project(ledger), info=client.info)
     count = sum(message.id.startswith("compacted") for message in history)
     job = Job("manual", f"compacted-{count + 1}", prepared.request, client, SessionFacts(), focus)
-    outcome = await Compactor(context, options).compact(ledger, job)
+    compactor = Compactor(context, options)
+    outcome = await compactor.compact(ledger, job)
     if not isinstance(outcome, Compacted):
         return CompactedHistory(tuple(history), None, outcome.reason)
-    return CompactedHistory(project(ledger, outcome.view), outcome.result)
+    trouble = await tell_after(compactor.options, outcome.result)
+    return CompactedHistory(project(ledger, outcome.view), outcome.result, trouble)

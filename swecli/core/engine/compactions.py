@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
+from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job, NotCompacted
+from swecli.core.context_management.compaction.hooks import tell_after
 from swecli.core.context_management.compaction.options import CompactResult, Trigger
 from swecli.core.context_management.compaction.package import Attachment
 from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
@@ -14,6 +15,7 @@ from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.compaction.working_set import attachments
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import project
+from swecli.core.engine.compaction_hooks import with_session_hooks
 from swecli.core.engine.connection import Connection
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import ModelUnavailable, Services
@@ -41,7 +43,7 @@ class Compactions:
         self._services = services
         self._recorder = recorder
         self._connection = connection
-        self._compactor = Compactor(services.context, services.compaction)
+        self._compactor = Compactor(services.context, with_session_hooks(services.compaction, services.hooks))
 
     def plan(self, client: ModelClient) -> CompactionPlan:
         """What a compaction would do now."""
@@ -65,8 +67,8 @@ class Compactions:
         *,
         forced: bool,
         without_model: bool = False,
-    ) -> CompactResult | None:
-        """One transaction. None when nothing changed; an event says why."""
+    ) -> CompactResult | NotCompacted:
+        """One transaction. Where nothing changed, an event says why."""
         recorder, ledger = self._recorder, self._recorder.ledger
         item = recorder.new_item("k")
         recorder.emit(ItemStarted(item, "compaction"))
@@ -96,9 +98,11 @@ class Compactions:
             self._end(item, "interrupted", "interrupted; nothing was changed")
             raise
         if not isinstance(outcome, Compacted):
+            self._note(outcome.notes)
             self._end(item, "rejected" if outcome.cancelled else "error", outcome.reason)
-            return None
+            return outcome
         self.commit(item, outcome, client, job.attachments)
+        self._note(filter(None, [await tell_after(self._compactor.options, outcome.result)]))
         return outcome.result
 
     def clear(self, prepared: PreparedRequest, client: ModelClient, view: tuple[ViewEntry, ...]) -> int:
@@ -146,8 +150,7 @@ class Compactions:
         """Record an accepted view. ``attached`` are the files whose text its summary brings: they count as read."""
         result = outcome.result
         usage = outcome.summary.total_usage if outcome.summary else None
-        for note in outcome.notes:
-            self._notice(f"Compaction: {note}.")
+        self._note(outcome.notes)
         self._recorder.emit(
             CompactionCompleted(
                 item,
@@ -174,6 +177,10 @@ class Compactions:
     def _end(self, item: str, status: ItemStatus, reason: str) -> None:
         self._recorder.emit(CompactionFailed(item, reason))
         self._recorder.emit(ItemCompleted(item, status, detail=reason))
+
+    def _note(self, notes: Iterable[str]) -> None:
+        for note in notes:
+            self._notice(f"Compaction: {note}.")
 
     def _notice(self, text: str) -> None:
         self._recorder.emit(Notice(text, "info", "context"))

@@ -40,6 +40,8 @@ class ContextKeeper:
         self._tidied = 0
         self._asked: tuple[str, float] | None = None
         """Model and time of the newest request."""
+        self._declined = -1
+        """The turn in which a hook cancelled: it is not asked again in it as long as requests fit."""
         self._wanted = False
         self._budget_told: set[str] = set()
 
@@ -59,7 +61,8 @@ class ContextKeeper:
         self._asked = (client.info.ref, self._services.monotonic())
         if self._wanted:
             self._wanted = False
-            return await self._compactions.run(prepared, client, "model", "", forced=False) is not None
+            result = await self._compactions.run(prepared, client, "model", "", forced=False)
+            return isinstance(result, CompactResult)
         if prepared.budget.level in ("compact", "block"):
             if self._services.compaction.auto:
                 return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
@@ -89,7 +92,10 @@ class ContextKeeper:
         prepared = self._services.context.prepare(
             project(self._recorder.ledger), info=client.info, session=self._recorder.session, effort=state.effort
         )
-        return await self._compactions.run(prepared, client, trigger, focus, forced=False, without_model=without_model)
+        result = await self._compactions.run(
+            prepared, client, trigger, focus, forced=False, without_model=without_model
+        )
+        return result if isinstance(result, CompactResult) else None
 
     async def compact_now(self, client: ModelClient, wish: Compact) -> None:
         """The same as work of the session."""
@@ -113,7 +119,7 @@ class ContextKeeper:
             return False
         free = chosen == FREE
         result = await self._compactions.run(prepared, client, "manual", "", forced=True, without_model=free)
-        return result is not None
+        return isinstance(result, CompactResult)
 
     async def _automatic(
         self, prepared: PreparedRequest, client: ModelClient, trigger: Trigger, *, forced: bool
@@ -124,9 +130,14 @@ class ContextKeeper:
                 f"Automatic compaction has stopped: {stopped}. /context shows what takes the room, /clear starts anew."
             )
             return False
+        if self._declined == self._recorder.turn and not forced:
+            return False
         result = await self._compactions.run(prepared, client, trigger, "", forced=forced)
-        if result is None:
-            self._breaker.record_failure()
+        if not isinstance(result, CompactResult):
+            if result.cancelled:
+                self._declined = self._recorder.turn
+            else:
+                self._breaker.record_failure()
             return False
         self._breaker.record(self._recorder.state.steps, result.before_tokens, result.after_tokens)
         return True

@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from swecli.core.context_management.compaction.options import CompactContext, CompactionOptions, CompactResult, Trigger
+from swecli.core.context_management.compaction.hooks import ask_before
+from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult, Trigger
 from swecli.core.context_management.compaction.package import Attachment, build_package
 from swecli.core.context_management.compaction.plan import tail_allowance
 from swecli.core.context_management.compaction.retention import tidy
@@ -75,6 +76,8 @@ class NotCompacted:
 
     reason: str
     cancelled: bool = False
+    """By a hook, so that it says nothing about whether there is anything to gain."""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -103,28 +106,36 @@ class Compactor:
         """Find a view that is small enough. Cancelling leaves everything as it was."""
         info = job.client.info
         before = self._measure(ledger, ledger.view, info)
-        decision = await self._ask_hook(ledger, job, before)
-        if isinstance(decision, NotCompacted):
-            return decision
-        focus, own_summary = decision
+        wishes = await ask_before(
+            self.options,
+            job.trigger,
+            job.focus,
+            before,
+            len(project(ledger)),
+            int(before.effective * ACCEPTED_FILL),
+            forced=job.forced or before.level == "block",
+        )
+        if wishes.declined:
+            return NotCompacted(wishes.declined, cancelled=True)
         attempt = _Attempt(
             ledger, job, EntrySizes(self._context.monitor, info), self.options.allowances(before.effective), before
         )
-        summarizer = Summarizer(job.client, self.options.summarization, sleep, job.summary_client)
-        summary: Summary | None = None
-        view = self._without_model(attempt)
-        if view is None and own_summary is not None:
-            attempt.strategies.append("hook")
-            summary = Summary(own_summary)
-        elif view is None and not job.without_model and self._wants_summary(ledger):
-            summary = await summarizer.summarize(job.request, focus, self._summary_tokens(attempt), before.effective)
+        attempt.notes.extend(wishes.notes)
+        view, summary = self._with_given_summary(attempt, wishes.summary)
+        if view is None:
+            view = self._without_model(attempt)
+        if view is None and not job.without_model and self._wants_summary(ledger):
+            summarizer = Summarizer(job.client, self.options.summarization, sleep, job.summary_client)
+            summary = await summarizer.summarize(
+                job.request, wishes.focus, self._summary_tokens(attempt), before.effective
+            )
             attempt.notes.extend(summary.notes)
             if summary.text:
                 attempt.strategies.append("summary")
         if view is None:
             view = self._packaged(attempt, summary.text if summary else "")
         if view is None:
-            return NotCompacted(self._hopeless(attempt))
+            return NotCompacted(self._hopeless(attempt), notes=tuple(attempt.notes))
         after = self._measure(ledger, view, info)
         result = CompactResult(
             before.used,
@@ -141,6 +152,18 @@ class Compactor:
         return self._measure(ledger, view, info).used
 
     # --- the rungs ----------------------------------------------------------------------------------------
+
+    def _with_given_summary(self, attempt: _Attempt, text: str) -> tuple[tuple[ViewEntry, ...] | None, Summary | None]:
+        """The view with a summary that a hook wrote, and that summary; nothing where it is too long to be of use."""
+        if not text:
+            return None, None
+        attempt.strategies.append("hook")
+        view = self._packaged(attempt, text)
+        if view is not None and any(entry.id == attempt.job.summary_id for entry in view):
+            return view, Summary(text)
+        attempt.strategies.clear()
+        attempt.notes.append("the summary of a hook was too long to make room and was left out")
+        return None, None
 
     def _without_model(self, attempt: _Attempt) -> tuple[ViewEntry, ...] | None:
         """Clearing, truncation, importance: the strategies that need no model."""
@@ -202,20 +225,6 @@ class Compactor:
         return view
 
     # --- the frame ----------------------------------------------------------------------------------------
-
-    async def _ask_hook(self, ledger: Ledger, job: Job, before: Budget) -> tuple[str, str | None] | NotCompacted:
-        """Focus and own summary, or the hook's refusal."""
-        hook = self.options.on_pre_compact
-        if hook is None:
-            return job.focus, None
-        trigger = "manual" if job.trigger == "manual" else "auto"
-        target = int(before.effective * ACCEPTED_FILL)
-        count = len(project(ledger))
-        decision = await hook(CompactContext(trigger, before.used, target, count, job.focus or None))
-        if decision.cancel and not job.forced:
-            return NotCompacted("cancelled by a hook", cancelled=True)
-        focus = "\n".join(text for text in (job.focus, decision.custom_instructions) if text)
-        return focus, decision.custom_summary
 
     def _measure(self, ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo) -> Budget:
         return self._context.measure(project(ledger, view), info)

@@ -65,9 +65,12 @@ class CompactDecision:
     cancel: bool = False
     custom_instructions: str | None = None
     custom_summary: str | None = None
+    reason: str = ""
+    """Why it cancels, for the user."""
 
 
 PreCompact = Callable[[CompactContext], Awaitable[CompactDecision]]
+PostCompact = Callable[["CompactResult"], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ class CompactionOptions:
     importance: ImportanceStrategy = field(default_factory=ImportanceStrategy)
     summarization: SummarizationStrategy | None = None
     on_pre_compact: PreCompact | None = None
+    on_post_compact: PostCompact | None = None
+    """Told of each compaction after it was recorded."""
 
     @property
     def recent_messages(self) -> int:
