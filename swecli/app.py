@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from swecli.assembly.checkpoints import open_checkpoints
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.services import build_services, project_instructions, session_environment
 from swecli.assembly.startup import flags_of, read_startup, require_trust
@@ -57,6 +58,8 @@ async def open_session(options: LaunchOptions) -> Session:
             helper.tell = lambda text: _tell(loop, session, text)
     if parts.dump is not None:
         parts.dump.tell = session.notice
+    if parts.services.checkpoints is not None:
+        parts.services.checkpoints.tell = lambda text: session.notice(text, "warning")
     session.start(parts.model, parts.environment)
     for notice in parts.notices:
         session.notice(notice, "warning")
@@ -79,6 +82,7 @@ def _build(options: LaunchOptions) -> _Parts:
     services = build_services(
         options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs
     )
+    services = replace(services, checkpoints=open_checkpoints(options, startup, stored.session_id))
     notices = (*startup.notices, *models.notices, *stored.notices, *instructions.notices, *_orphans())
     return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)
 

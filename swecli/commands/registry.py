@@ -20,9 +20,11 @@ from swecli.commands.mode import MODE
 from swecli.commands.model import MODEL
 from swecli.commands.quit import QUIT
 from swecli.commands.recall import RECALL
+from swecli.commands.redo import REDO
 from swecli.commands.status import STATUS
 from swecli.commands.theme import THEME
 from swecli.commands.todos import TODOS
+from swecli.commands.undo import UNDO
 from swecli.commands.usage import USAGE
 
 COMMANDS: tuple[SlashCommand, ...] = (
@@ -32,6 +34,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     CACHE,
     COMPACT,
     RECALL,
+    UNDO,
+    REDO,
     MODEL,
     LOGIN,
     LOGOUT,

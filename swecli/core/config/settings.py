@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from swecli.core.config.checkpoint_settings import CheckpointSettings
 from swecli.core.config.context_settings import ContextSettings
 from swecli.core.config.model_settings import ModelSettings, ModelsSettings, ProviderSettings
 from swecli.core.config.section import Count, Seconds, Section, Share, Tokens, Word
@@ -59,5 +60,6 @@ class Settings(Section):
     models: ModelsSettings = ModelsSettings()
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     approval: ApprovalSettings = ApprovalSettings()
+    checkpoints: CheckpointSettings = CheckpointSettings()
     tools: ToolSettings = ToolSettings()
     ui: UiSettings = UiSettings()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from swecli.core.checkpoints.targets import Target
 from swecli.core.engine.compactions import Compactions
 from swecli.core.engine.context_keeper import ContextKeeper
+from swecli.core.engine.file_undo import FileUndo
 from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.model_choice import ModelChoice
 from swecli.core.engine.recorder import Recorder
@@ -42,6 +44,7 @@ class Dispatcher:
         compactions: Compactions,
         models: ModelChoice,
         results: Results,
+        undo: FileUndo,
     ) -> None:
         self._services = services
         self._recorder = recorder
@@ -70,6 +73,10 @@ class Dispatcher:
             ),
             c.Compact: self._compact,
             c.UndoCompaction: lambda _: self._when_idle(compactions.undo),
+            c.UndoFiles: lambda command: self._when_idle(
+                lambda _: self.work.begin(undo.undo(Target(command.scope, command.turn, command.name)))
+            ),
+            c.RedoFiles: lambda _: self._when_idle(lambda _: self.work.begin(undo.redo())),
             c.RedoCompaction: lambda _: self._when_idle(compactions.redo),
         }
 
@@ -147,6 +154,8 @@ class Dispatcher:
         self._recorder.emit(TurnStarted(item))
         self._queue.say(item, text, images)
         turn = Turn(self._services, self._recorder, self._requests, self._scheduler, self._keeper, self._models)
+        if self._services.checkpoints is not None:
+            self._services.checkpoints.start()
         self.work.begin(turn.run())
 
     def _ended(self, defect: BaseException | None) -> None:

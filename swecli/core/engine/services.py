@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Protocol
 
+from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.offers import ModelOffer
@@ -108,6 +109,8 @@ class Services:
     """Where results go that are too large for the context; without it they are cut."""
     offload_threshold: int = 4_096
     """Bytes up to which output stays in the context."""
+    checkpoints: Checkpoints | None = None
+    """The record of changed files; without it nothing can be taken back."""
     hooks: Hooks = field(default_factory=NoHooks)
     price: Callable[[str, Usage], str | None] = no_price
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)

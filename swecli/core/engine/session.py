@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+from swecli.core.checkpoints.report import Recent
+from swecli.core.checkpoints.targets import Target
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.compactions import Compactions
 from swecli.core.engine.connection import Connection
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.dispatch import Dispatcher
+from swecli.core.engine.file_undo import FileUndo
 from swecli.core.engine.live_view import LiveView
 from swecli.core.engine.model_choice import ModelChoice
 from swecli.core.engine.recorder import LogFactory, Recorder
@@ -24,7 +27,7 @@ from swecli.core.engine.view import SessionView, ToolRun
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import Close, Command
-from swecli.core.protocol.events import Event, NoticeLevel, SessionStarted
+from swecli.core.protocol.events import Event, FilesRestored, NoticeLevel, SessionStarted
 
 
 class Session:
@@ -44,6 +47,7 @@ class Session:
         self._models = ModelChoice(services, self._recorder, self._connection, self._compactions)
         calls = ToolCalls(services, self._recorder, requests, self._results, self._keeper)
         self._scheduler = Scheduler(calls)
+        self._undo = FileUndo(services, self._recorder)
         self._dispatcher = Dispatcher(
             services,
             self._recorder,
@@ -53,6 +57,7 @@ class Session:
             self._compactions,
             self._models,
             self._results,
+            self._undo,
         )
         self._view = LiveView(
             self._recorder, services, lambda: self._connection.client, lambda: self._dispatcher.work.busy
@@ -123,6 +128,18 @@ class Session:
             return None
         return await ask_model(self._recorder, self._services, client, system, prompt, max_output_tokens)
 
+    async def undo_files(self, target: Target) -> FilesRestored:
+        """Take changes of files back."""
+        return await self._undo.beside(self._dispatcher.work, "undo", target)
+
+    async def redo_files(self) -> FilesRestored:
+        """Bring back what was taken back last."""
+        return await self._undo.beside(self._dispatcher.work, "redo")
+
+    async def file_changes(self) -> Recent:
+        """What can be taken back."""
+        return await self._undo.recent()
+
     async def models(self) -> Sequence[ModelOffer]:
         """Models to choose from."""
         return await self._services.offers()
@@ -139,5 +156,6 @@ class Session:
         await self._dispatcher.work.stop()
         await self._models.close()
         await asyncio.to_thread(self._services.end_processes)
+        await self._undo.close()
         await self._connection.close()
         await self._recorder.close()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from swecli.core.context_management.recall import Recall
@@ -192,7 +193,7 @@ class ToolCalls:
             item=call.item,
             tool=call.tool.name,
             title=call.title,
-            blocks=preview.blocks or (TextBlock(call.title),),
+            blocks=(*(preview.blocks or (TextBlock(call.title),)), *self._uncovered(call)),
             reason=decision.reason,
             binding=shown,
             rule=decision.offer,
@@ -231,10 +232,25 @@ class ToolCalls:
         return self._bind(call, await call.tool.preview(call.params, call.ctx))
 
     async def _execute(self, call: PreparedCall) -> ToolOutcome:
-        outcome = await call.tool.run(call.params, call.ctx)
+        async with self._recorded(call):
+            outcome = await call.tool.run(call.params, call.ctx)
         for changed in outcome.changed:
             self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
         return outcome
+
+    def _recorded(self, call: PreparedCall) -> AbstractAsyncContextManager[None]:
+        """What the call changes while it runs is recorded, so that it can be taken back."""
+        checkpoints = self._services.checkpoints
+        if checkpoints is None:
+            return nullcontext()
+        title = call.title or call.tool.name
+        return checkpoints.around(self._recorder.session, self._recorder.turn, call.item, title, call.effects)
+
+    def _uncovered(self, call: PreparedCall) -> tuple[TextBlock, ...]:
+        """Said beforehand: what could not be taken back."""
+        checkpoints = self._services.checkpoints
+        warning = checkpoints.warning(call.effects) if checkpoints is not None else ""
+        return (TextBlock(warning, "warning"),) if warning else ()
 
     def _end(
         self,

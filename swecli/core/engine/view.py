@@ -15,6 +15,7 @@ from swecli.core.protocol.commands import Command
 from swecli.core.protocol.events import (
     Budget,
     Event,
+    FilesRestored,
     Mode,
     PermissionRequested,
     QuestionAsked,
@@ -24,6 +25,8 @@ from swecli.core.protocol.messages import Message
 from swecli.core.protocol.usage import Usage
 
 if TYPE_CHECKING:  # front-ends import this module before their first frame, and the plan brings the whole manager
+    from swecli.core.checkpoints.report import Recent
+    from swecli.core.checkpoints.targets import Target
     from swecli.core.context_management.compaction.plan import CompactionPlan
     from swecli.core.engine.spending import Spending
     from swecli.core.llm.offers import ModelOffer
@@ -146,6 +149,18 @@ class SessionPort(Protocol):
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
         """One question to the model outside of the conversation. None when there is no model or it failed
         (a Notice says why)."""
+        ...
+
+    async def undo_files(self, target: Target) -> FilesRestored:
+        """Take changes of files back; only between turns. Says what was done and what was left alone."""
+        ...
+
+    async def redo_files(self) -> FilesRestored:
+        """Bring back what was taken back last; only between turns."""
+        ...
+
+    async def file_changes(self) -> Recent:
+        """What changes of files can be taken back, and what is not covered."""
         ...
 
     async def models(self) -> Sequence[ModelOffer]:

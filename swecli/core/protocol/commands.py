@@ -122,6 +122,25 @@ class RedoCompaction:
 
 
 @value
+class UndoFiles:
+    """Take changes of files back. ``last``: of the newest edit or command; ``turn``: of a whole turn (0: the newest);
+    ``call``: of one tool call, ``name`` is its id; ``path``: the newest change of a file or below a folder, ``name``
+    is its path. What was changed since is left alone. The result comes as FilesRestored."""
+
+    scope: Literal["last", "turn", "call", "path"] = "last"
+    turn: int = 0
+    name: str = ""
+    type: Literal["undo_files"] = field(default="undo_files", kw_only=True)
+
+
+@value
+class RedoFiles:
+    """Bring back what the newest UndoFiles took back."""
+
+    type: Literal["redo_files"] = field(default="redo_files", kw_only=True)
+
+
+@value
 class EditContext:
     action: Literal["pin", "unpin", "drop", "restore", "offload"]
     items: tuple[str, ...]
@@ -174,6 +193,8 @@ Command = (
     | Compact
     | UndoCompaction
     | RedoCompaction
+    | UndoFiles
+    | RedoFiles
     | EditContext
     | Rewind
     | Fork

@@ -441,6 +441,37 @@ class FileChanged:
 
 
 @value
+class RestoredFile:
+    """A file (absolute path) that an undo or redo changed."""
+
+    path: str
+    how: Literal["restored", "brought back", "removed", "mode restored", "link restored"]
+
+
+@value
+class LeftFile:
+    """A file that was left as it is, and why."""
+
+    path: str
+    why: str
+
+
+@value
+class FilesRestored:
+    """The user took changes of files back, or brought them back. ``operations`` are the edits and commands in
+    question. Files in ``conflicts`` were changed since; those in ``not_covered`` were never recorded. ``reason`` says
+    why nothing was done, where nothing could be done."""
+
+    direction: Literal["undo", "redo"]
+    operations: tuple[str, ...] = ()
+    files: tuple[RestoredFile, ...] = ()
+    conflicts: tuple[LeftFile, ...] = ()
+    not_covered: tuple[LeftFile, ...] = ()
+    reason: str = ""
+    type: Literal["files_restored"] = field(default="files_restored", kw_only=True)
+
+
+@value
 class FileRead:
     """The model was shown lines ``first`` to ``last`` (from 1) of a file whose bytes have this SHA-256."""
 
@@ -509,6 +540,7 @@ Body = (
     | ContextEdited
     | CacheBreak
     | FileChanged
+    | FilesRestored
     | FileRead
     | TodosChanged
     | JobChanged

@@ -1,0 +1,123 @@
+"""/undo and /redo: what their words mean, and how the result is shown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from swecli.commands.registry import Invocation, parse
+from swecli.commands.undo import target
+from swecli.core.checkpoints.image import ABSENT, Image
+from swecli.core.checkpoints.journal import Change, Operation, Origin
+from swecli.core.checkpoints.plan import Listed
+from swecli.core.checkpoints.report import Recent
+from swecli.core.checkpoints.targets import Target
+from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
+from swecli.headless.blocks import block_lines
+from tests.commands.support import CommandSession
+
+DONE = FilesRestored(
+    "undo",
+    ("t3 rm b.txt",),
+    (RestoredFile("/work/b.txt", "brought back"), RestoredFile("/else/c", "removed")),
+    (LeftFile("/work/a.txt", "it was changed since"),),
+    (LeftFile("/work/big", "larger than 2 MB"),),
+)
+
+
+class UndoSession(CommandSession):
+    """Keeps what it was asked to take back."""
+
+    def __init__(self, done: FilesRestored = DONE, recent: Recent = Recent()) -> None:  # noqa: B008
+        super().__init__()
+        self.done = done
+        self.recent = recent
+        self.targets: list[Target | None] = []
+
+    async def undo_files(self, target: Target) -> FilesRestored:
+        self.targets.append(target)
+        return self.done
+
+    async def redo_files(self) -> FilesRestored:
+        self.targets.append(None)
+        return self.done
+
+    async def file_changes(self) -> Recent:
+        return self.recent
+
+    async def lines(self, line: str) -> str:
+        invocation = parse(line)
+        assert isinstance(invocation, Invocation)
+        result = await invocation.command.run(self, invocation.arguments)
+        return "\n".join(text for block in result.blocks for text in block_lines(block))
+
+
+@pytest.mark.parametrize(
+    ("words", "meaning"),
+    [
+        ("", Target()),
+        ("last", Target()),
+        ("turn", Target("turn")),
+        ("turn 12", Target("turn", 12)),
+        ("t12", Target("call", name="t12")),
+    ],
+)
+def test_words(words: str, meaning: Target) -> None:
+    assert target(words, Path("/work")) == meaning
+
+
+def test_paths(tmp_path: Path) -> None:
+    real = Path(os.path.realpath(tmp_path))
+    (real / "link").symlink_to("nowhere")
+    for words in ("./t12", "t12.txt", "@a b.txt", '"a b.txt"', "d/../link", str(real / "x")):
+        found = target(words, real)
+        assert found.scope == "path"
+        assert Path(found.name).parent == real
+    assert target("link", real).name == str(real / "link")
+
+
+async def test_the_result_names_files_conflicts_and_what_is_not_covered() -> None:
+    session = UndoSession()
+    text = await session.lines("/undo")
+    assert "Took back: t3 rm b.txt" in text
+    assert "b.txt    brought back" in text
+    assert "/else/c  removed" in text
+    assert "1 file was left as it is:\n  a.txt: it was changed since" in text
+    assert "Not covered:\n  big: larger than 2 MB" in text
+    assert "/redo brings it back" in text
+    assert session.targets == [Target()]
+
+
+async def test_redo_and_nothing_to_do() -> None:
+    session = UndoSession(FilesRestored("redo", reason="Nothing was undone."))
+    assert await session.lines("/redo") == "Nothing was undone."
+    session.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/work/a", "it is gone by now"),))
+    assert "Nothing was changed. /undo list names what else can be taken back." in await session.lines("/undo turn")
+
+
+async def test_thousands_of_files_are_listed_in_part() -> None:
+    many = tuple(RestoredFile(f"/work/f{number}", "removed") for number in range(3_000))
+    text = await UndoSession(FilesRestored("undo", ("t1 touch",), many)).lines("/undo")
+    assert "3,000 files changed" in text
+    assert "and 2,950 more files" in text
+
+
+async def test_the_list_names_calls_files_and_exceptions() -> None:
+    change = Change(1, "/work/a.txt", ABSENT, Image("file", 0o644, "0" * 64))
+    operation = Operation(1, Origin("s", 2, "t7", "command", "make all"), 0.0, "unsure", "", (change,))
+    recent = Recent((operation,), (Listed("/work/node_modules", "a folder of generated files"),))
+    text = await UndoSession(recent=recent).lines("/undo list")
+    assert "t7" in text
+    assert "a.txt" in text
+    assert "make all (swecli was killed meanwhile)" in text
+    assert "node_modules: a folder of generated files" in text
+    assert "no change of files" in await UndoSession().lines("/undo list")
+    assert await UndoSession(recent=Recent(reason="off")).lines("/undo list") == "off"
+
+
+async def test_help_changes_nothing() -> None:
+    session = UndoSession()
+    assert "turn 3" in await session.lines("/undo ?")
+    assert session.targets == []

@@ -1,0 +1,255 @@
+"""Undo of files in a running session: edits and commands, turns, calls and paths; killed and resumed sessions."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from swecli.core.checkpoints.checkpoints import Checkpoints
+from swecli.core.checkpoints.history import FileHistory, Options
+from swecli.core.checkpoints.schema import SCHEMA
+from swecli.core.checkpoints.targets import Target
+from swecli.core.engine.file_undo import OFF
+from swecli.core.permissions.types import Policy
+from swecli.core.protocol.commands import RedoFiles, UndoFiles
+from swecli.core.protocol.events import FilesRestored, LeftFile, Notice, PermissionRequested
+from swecli.core.sessions.database import open_database
+from swecli.core.tools.builtin import builtin_tools
+from tests.core.engine.support import bench, until
+from tests.support.trees import tree
+
+FREE = Policy(mode="default", yolo=True)
+
+
+def step(tool: str, **arguments: object) -> str:
+    return f"[[step]]\ncall = [{{ tool = {json.dumps(tool)}, arguments = {json.dumps(json.dumps(arguments))} }}]\n"
+
+
+def script(*turns: str) -> str:
+    done = '[[step]]\ntext = "done"\n'
+    return "window = 200000\nmax_output = 2000\n" + done.join(turns) + done
+
+
+def run(command: str) -> str:
+    return step("run_command", command=command)
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = Path(os.path.realpath(tmp_path)) / "work"
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(b"one\r\ntwo\r\n")
+    (folder / "b.txt").write_text("bee\n")
+    return folder
+
+
+def checkpoints(work: Path, session: str = "s") -> Checkpoints:
+    roots = (str(work),)
+
+    def open_history() -> FileHistory:
+        rows = open_database(work.parent / "state" / "checkpoints.db", migrations=SCHEMA)
+        return FileHistory(rows, session, roots, Options())
+
+    return Checkpoints(open_history, str(work), roots, str(work.parent / "home"), patience=30)
+
+
+def files_of(done: FilesRestored, work: Path) -> dict[str, str]:
+    return {os.path.relpath(file.path, work): file.how for file in done.files}
+
+
+def left(listed: Sequence[LeftFile], work: Path) -> dict[str, str]:
+    return {os.path.relpath(one.path, work): one.why for one in listed}
+
+
+async def test_edits_and_commands_are_taken_back_one_by_one_and_brought_back(work: Path) -> None:
+    first = tree(work)
+    turns = script(
+        step("edit_file", path="a.txt", old_string="two", new_string="2")
+        + run("rm b.txt; mkdir d; printf x > d/new; chmod 600 a.txt"),
+        step("write_file", path="deep/er/c.txt", content="c\n"),
+    )
+    async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
+        await b.say("go")
+        middle = tree(work)
+        await b.say("more")
+        last = tree(work)
+        assert files_of(await b.session.undo_files(Target()), work) == {
+            "deep": "removed",
+            "deep/er": "removed",
+            "deep/er/c.txt": "removed",
+        }
+        assert tree(work) == middle
+        done = await b.session.undo_files(Target())
+        assert files_of(done, work) == {
+            "a.txt": "mode restored",
+            "b.txt": "brought back",
+            "d": "removed",
+            "d/new": "removed",
+        }
+        assert done.operations[0].endswith("rm b.txt; mkdir d; printf x > d/new; chmod 600 a.txt")
+        assert files_of(await b.session.undo_files(Target()), work) == {"a.txt": "restored"}
+        assert tree(work) == first
+        assert "no change of files" in (await b.session.undo_files(Target())).reason
+        for _ in range(3):
+            assert not (await b.session.redo_files()).conflicts
+        assert tree(work) == last
+        assert "Nothing was undone" in (await b.session.redo_files()).reason
+        assert len(b.bodies(FilesRestored)) == 8
+
+
+async def test_a_turn_is_taken_back_as_a_whole(work: Path) -> None:
+    turns = script(
+        run("echo 1 > one"),
+        step("edit_file", path="a.txt", old_string="one", new_string="1") + run("mv a.txt z.txt; echo 2 >> b.txt"),
+    )
+    async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
+        await b.say("go")
+        middle = tree(work)
+        await b.say("more")
+        done = await b.session.undo_files(Target("turn"))
+        assert files_of(done, work).keys() == {"a.txt", "z.txt", "b.txt"}
+        assert len(done.operations) == 2
+        assert tree(work) == middle
+        assert "Turn 2 changed no files" in (await b.session.undo_files(Target("turn", 2))).reason
+        await b.session.undo_files(Target("turn", 1))
+        assert not (work / "one").exists()
+
+
+async def test_what_the_user_changed_since_is_left_alone_and_named(work: Path) -> None:
+    turns = script(run("echo agent > a.txt; echo agent > b.txt; mkdir d; echo agent > d/x; rm -f gone"))
+    async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
+        await b.say("go")
+        (work / "b.txt").write_text("mine\n")
+        (work / "mine.txt").write_text("mine\n")
+        (work / "d" / "mine").write_text("mine\n")
+        done = await b.session.undo_files(Target())
+        assert files_of(done, work).keys() == {"a.txt", "d/x"}
+        assert left(done.conflicts, work) == {
+            "b.txt": "it is not what the change left: it was changed since",
+            "d": "the folder holds other files by now",
+        }
+        assert (work / "b.txt").read_text() == "mine\n"
+        assert (work / "mine.txt").exists()
+        assert (work / "d" / "mine").read_text() == "mine\n"
+        assert (work / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
+        again = await b.session.redo_files()
+        assert files_of(again, work).keys() == {"a.txt", "d/x"}
+        assert (work / "a.txt").read_text() == "agent\n"
+
+
+async def test_one_file_and_one_call(work: Path) -> None:
+    turns = script(run("echo 1 > a.txt; echo 1 > b.txt"), run("echo 2 > a.txt"))
+    async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
+        await b.say("go")
+        await b.say("more")
+        recent = await b.session.file_changes()
+        newest, oldest = recent.operations
+        done = await b.session.undo_files(Target("call", name=oldest.origin.item))
+        assert [os.path.basename(one.path) for one in done.conflicts] == ["a.txt"]
+        assert files_of(done, work) == {"b.txt": "restored"}
+        done = await b.session.undo_files(Target("path", name=str(work / "a.txt")))
+        assert files_of(done, work) == {"a.txt": "restored"}
+        assert (work / "a.txt").read_text() == "1\n"
+        await b.session.undo_files(Target("path", name=str(work)))
+        assert (work / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
+        assert newest.origin.turn == 2
+
+
+async def test_the_commands_of_the_protocol_do_the_same(work: Path) -> None:
+    async with bench(
+        script(run("echo 1 > a.txt")), work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)
+    ) as b:
+        await b.say("go")
+        b.send(UndoFiles())
+        await until(lambda: len(b.bodies(FilesRestored)) == 1, "undo")
+        assert (work / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
+        await until(lambda: not b.session.view.busy, "idle")
+        b.send(RedoFiles())
+        await until(lambda: len(b.bodies(FilesRestored)) == 2, "redo")
+        assert (work / "a.txt").read_text() == "1\n"
+
+
+async def test_a_resumed_session_takes_back_what_it_did_before(work: Path) -> None:
+    first = tree(work)
+    async with bench(
+        script(run("echo 1 > a.txt; ln -s a.txt l")),
+        work,
+        tools=builtin_tools(),
+        policy=FREE,
+        checkpoints=checkpoints(work),
+    ) as b:
+        await b.say("go")
+        facts = b.facts
+    async with bench(
+        script(run("true")), work, history=facts, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)
+    ) as b:
+        done = await b.session.undo_files(Target())
+        assert len(done.files) == 2
+    assert tree(work) == first
+    other = checkpoints(work, "another session")
+    async with bench(script(run("true")), work, tools=builtin_tools(), policy=FREE, checkpoints=other) as b:
+        assert "no change of files" in (await b.session.undo_files(Target())).reason
+
+
+async def test_a_file_outside_that_a_command_names_is_covered_and_a_folder_there_is_warned_of(work: Path) -> None:
+    outside = work.parent / "outside"
+    outside.mkdir()
+    (outside / "f").write_text("before\n")
+    turns = script(run(f"echo after > {outside}/f; echo new > {outside}/g"), run(f"rm -rf {outside}"))
+    async with bench(turns, work, tools=builtin_tools(), checkpoints=checkpoints(work)) as b:
+        b.allow_all = True
+        await b.say("go")
+        done = await b.session.undo_files(Target())
+        assert [file.how for file in done.files] == ["restored", "removed"]
+        assert (outside / "f").read_text() == "before\n"
+        assert not (outside / "g").exists()
+        await b.say("more")
+        asked = b.bodies(PermissionRequested)[-1]
+        assert any("would not cover" in getattr(block, "text", "") for block in asked.blocks)
+
+
+async def test_exceptions_are_named_before_the_first_command_and_again_by_the_undo(work: Path) -> None:
+    (work / "big.bin").write_bytes(bytes(2_000_001))
+    (work / ".env").write_text("TOKEN=x\n")
+    turns = script(run("echo >> big.bin; rm .env; echo 1 > a.txt"))
+    async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
+        told: list[str] = []
+        made = b.session._services.checkpoints
+        assert made is not None
+        made.tell = told.append
+        await b.say("go")
+        assert "big.bin (larger than 2 MB)" in told[0]
+        assert ".env (may hold secrets, by its name)" in told[0]
+        done = await b.session.undo_files(Target())
+        assert files_of(done, work) == {"a.txt": "restored"}
+        assert left(done.not_covered, work) == {
+            "big.bin": "larger than 2 MB",
+            ".env": "may hold secrets, by its name",
+        }
+        assert not b.bodies(Notice)
+
+
+async def test_without_checkpoints_it_says_so(work: Path) -> None:
+    async with bench(script(run("true")), work, tools=builtin_tools(), policy=FREE) as b:
+        assert (await b.session.undo_files(Target())).reason == OFF
+        assert (await b.session.file_changes()).reason == OFF
+
+
+async def test_a_store_that_fails_is_told_and_the_work_goes_on(work: Path) -> None:
+    def broken() -> FileHistory:
+        raise OSError(28, "No space left on device")
+
+    failing = Checkpoints(broken, str(work), (str(work),), "/home/nobody")
+    told: list[str] = []
+    failing.tell = told.append
+    async with bench(script(run("echo 1 > a.txt")), work, tools=builtin_tools(), policy=FREE, checkpoints=failing) as b:
+        ended = await b.say("go")
+        assert ended.outcome == "done"
+        assert (work / "a.txt").read_text() == "1\n"
+        assert len(told) == 1
+        assert "No space left" in told[0]
+        assert "No space left" in (await b.session.undo_files(Target())).reason
