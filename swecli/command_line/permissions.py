@@ -107,6 +107,9 @@ def folder_policy(folder: Path) -> Policy:
     Raises:
         StartError: its settings are broken.
     """
+    from dataclasses import replace
+
+    from swecli.assembly.grants import grant_rules, grants_of
     from swecli.assembly.services import build_policy
     from swecli.assembly.startup import read_startup
     from swecli.core.workspace.environment import scrubbed_environment
@@ -114,7 +117,8 @@ def folder_policy(folder: Path) -> Policy:
 
     environment = dict(os.environ)
     startup = read_startup(folder, environment, {})
-    return build_policy(LaunchOptions(cwd=folder), startup, scrubbed_environment(environment))
+    policy = build_policy(LaunchOptions(cwd=folder), startup, scrubbed_environment(environment))
+    return replace(policy, rules=(*policy.rules, *grant_rules(grants_of(startup, folder))))
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import time
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
+
+from swecli.core.config.private_json import DamagedFile, one_writer, read_private, write_private
 
 TrustState = Literal["unknown", "declined", "session", "trusted"]
 """``session`` holds for one run of the program and is never stored."""
@@ -59,8 +59,8 @@ def read_trust(data: Path, directory: Path) -> TrustReading:
     """What the user decided about ``directory``. A damaged store is put aside and counts as empty."""
     try:
         entries = _read(data)
-    except _DamagedError as error:
-        return TrustReading("unknown", str(error))
+    except DamagedFile as error:
+        return TrustReading("unknown", f"{error}, and no workspace is trusted now.")
     except OSError as error:
         return TrustReading("unknown", f"{data / FILE_NAME} can't be read ({error.strerror}): nothing is trusted.")
     key = trust_key(directory)
@@ -112,23 +112,18 @@ def item_digest(key: Sequence[str], value: object) -> str:
 
 
 def _change(data: Path, directory: Path, change: Callable[[Mapping[str, Any]], dict[str, Any] | None]) -> str:
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    notice = ""
-    with _locked(data):
+    path, notice = data / FILE_NAME, ""
+    with one_writer(path):
         try:
             entries = dict(_read(data))
-        except _DamagedError as error:
-            entries, notice = {}, str(error)
+        except DamagedFile as error:
+            entries, notice = {}, f"{error}, and no other workspace is trusted now."
         key = str(trust_key(directory))
         changed = change(entries.pop(key, {}))
         if changed is not None:
             entries[key] = changed
-        _write(data, entries)
+        write_private(path, {"version": _VERSION, "workspaces": entries})
     return notice
-
-
-class _DamagedError(Exception):
-    """The store was not understood and has been put aside; the text says where."""
 
 
 def _accepted(entry: Mapping[str, Any]) -> frozenset[str]:
@@ -142,59 +137,5 @@ def _state(entry: Mapping[str, Any]) -> TrustState:
 
 
 def _read(data: Path) -> dict[str, dict[str, Any]]:
-    path = data / FILE_NAME
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        return {}
-    try:
-        content = json.loads(raw)
-    except (ValueError, RecursionError):
-        content = None
-    if isinstance(content, dict):
-        workspaces = cast("dict[str, Any]", content).get("workspaces")
-        if isinstance(workspaces, dict):
-            named = cast("dict[str, Any]", workspaces)
-            return {key: cast("dict[str, Any]", value) for key, value in named.items() if isinstance(value, dict)}
-    aside = path.with_name(f"{FILE_NAME}.corrupt-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")
-    os.replace(path, aside)
-    raise _DamagedError(f"{path} was damaged. It is kept as {aside.name}, and no workspace is trusted now.")
-
-
-def _write(data: Path, entries: Mapping[str, Any]) -> None:
-    temporary = data / f".{FILE_NAME}-{os.getpid()}-{secrets.token_hex(4)}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-            json.dump({"version": _VERSION, "workspaces": entries}, file, indent=1, sort_keys=True)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, data / FILE_NAME)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_directory(data)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _locked(data: Path) -> Generator[None]:
-    """One writer at a time, also across processes; without file locks (Windows) the last writer wins."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    descriptor = os.open(data / f"{FILE_NAME}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+    named: dict[str, Any] = read_private(data / FILE_NAME, "workspaces", dict)
+    return {key: cast("dict[str, Any]", value) for key, value in named.items() if isinstance(value, dict)}

@@ -56,7 +56,7 @@ class Requests:
         try:
             reply = await future
             choice = "once" if reply.choice == "always" and rule is None else reply.choice
-            self._recorder.emit(PermissionResolved(request, choice, reply.by, reply.note))
+            self._recorder.emit(PermissionResolved(request, choice, reply.by, reply.note, reply.span))
             settled = True
             return reply
         finally:

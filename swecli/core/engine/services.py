@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.context_management.compaction.options import CompactionOptions
@@ -112,6 +112,8 @@ class Services:
     checkpoints: Checkpoints | None = None
     """The record of changed files; without it nothing can be taken back."""
     hooks: Hooks = field(default_factory=NoHooks)
+    keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are kept nowhere here."
+    """Keeps an allow rule beyond the session. Returns a sentence where that failed."""
     price: Callable[[str, Usage], str | None] = no_price
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None

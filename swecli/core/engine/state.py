@@ -38,6 +38,8 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.usage import Usage
 
+FOR_THIS_TURN = "for this turn"
+
 
 @dataclass(slots=True)
 class SessionState:
@@ -63,7 +65,7 @@ class SessionState:
     permissions: dict[str, PermissionRequested] = field(default_factory=dict)
     questions: dict[str, QuestionAsked] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
-    """What the user answered with "always" in this session."""
+    """What the user answered with "always" in this session, or in this turn for the turn."""
     tools: Counter[str] = field(default_factory=Counter)
     spending: Spending = field(default_factory=Spending)
 
@@ -78,6 +80,7 @@ class SessionState:
             case TurnEnded(outcome=outcome):
                 self.turn_open = self.step_open = False
                 self.outcome = outcome
+                self.rules = tuple(rule for rule in self.rules if rule.origin != FOR_THIS_TURN)
             case StepStarted(budget=budget):
                 self.steps += 1
                 self.step_open = True
@@ -120,8 +123,9 @@ class SessionState:
 
     def _resolve(self, resolved: PermissionResolved, event: Event) -> None:
         request = self.permissions.pop(resolved.request, None)
-        if request and request.rule and resolved.choice == "always":
-            rule = Rule("allow", request.rule, "session", f"always, turn {event.turn}")
+        if request and request.rule and resolved.choice == "always" and resolved.span in ("turn", "session"):
+            origin = FOR_THIS_TURN if resolved.span == "turn" else f"always, turn {event.turn}"
+            rule = Rule("allow", request.rule, "session", origin)
             if rule.text not in {known.text for known in self.rules}:
                 self.rules = (*self.rules, rule)
 

@@ -23,6 +23,7 @@ from swecli.core.permissions.types import Call as PermissionCall
 from swecli.core.permissions.types import Decision, Effects
 from swecli.core.ports import CompactionRequests
 from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import (
     FileChanged,
     ItemCheckpointed,
@@ -30,6 +31,7 @@ from swecli.core.protocol.events import (
     ItemDelta,
     ItemStatus,
     Notice,
+    RuleApplied,
 )
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.arguments import parse_arguments
@@ -180,6 +182,8 @@ class ToolCalls:
         hook = await self._services.hooks.fire("pre_tool_use", {"tool_name": call.tool.name, "item": call.item})
         if hook.block:
             raise Rejected(f"Blocked by a hook: {hook.reason}", "blocked by a hook")
+        if (rule := decision.rule) is not None:
+            self._recorder.emit(RuleApplied(call.item, rule.effect, rule.text, rule.scope, rule.origin))
         if decision.outcome == "deny":
             raise Rejected(f"Not allowed: {decision.reason}", decision.reason)
         if decision.outcome == "allow":
@@ -199,6 +203,7 @@ class ToolCalls:
             rule=decision.offer,
             evidence=decision.evidence,
         )
+        self._keep(decision.offer, reply)
         if reply.choice == "reject" and reply.by == "headless":
             raise Rejected(f"Not allowed; nothing was done. {reply.note}".strip(), "nobody could be asked")
         if reply.choice == "reject":
@@ -208,6 +213,13 @@ class ToolCalls:
                 f"rejected: {reply.note}" if reply.note else "rejected",
             )
         return shown
+
+    def _keep(self, rule: str | None, reply: ReplyPermission) -> None:
+        """Keep a rule that is to hold longer than the session."""
+        if rule is not None and reply.choice == "always" and (reply.span == "week" or reply.span == "project"):
+            problem = self._services.keep_rule(rule, reply.span)
+            if problem:
+                self._recorder.emit(Notice(problem, "warning", "permissions"))
 
     def decide(self, call: PreparedCall) -> Decision:
         """The permission decision under the mode and rules of this moment."""

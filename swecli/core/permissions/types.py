@@ -10,7 +10,7 @@ from swecli.core.permissions.facts import FileFacts, NoFacts
 from swecli.core.protocol.events import Mode
 
 Outcome = Literal["allow", "ask", "deny"]
-RuleScope = Literal["user", "project", "session", "flag"]
+RuleScope = Literal["user", "project", "session", "flag", "grant"]
 RuleEffect = Literal["allow", "ask", "deny"]
 Trust = Literal["unknown", "declined", "session", "trusted"]
 Sandbox = Literal["off", "partial", "full"]

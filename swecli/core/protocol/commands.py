@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Literal
 
-from swecli.core.protocol.events import Mode, PermissionChoice
+from swecli.core.protocol.events import GrantSpan, Mode, PermissionChoice
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.protocol.value import value
 
@@ -62,12 +62,14 @@ class Background:
 
 @value
 class ReplyPermission:
-    """``note`` is a word to the model that goes with a rejection. ``by`` says whether a person chose."""
+    """``note`` is a word to the model that goes with a rejection, ``span`` how long "always" holds. ``by`` says whether
+    a person chose."""
 
     request: str
     choice: PermissionChoice
     note: str = ""
     by: Literal["user", "headless"] = "user"
+    span: GrantSpan = "session"
     type: Literal["reply_permission"] = field(default="reply_permission", kw_only=True)
 
 

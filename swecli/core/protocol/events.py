@@ -274,6 +274,11 @@ class PermissionRequested:
 PermissionChoice = Literal["once", "always", "reject"]
 
 
+GrantSpan = Literal["turn", "session", "week", "project"]
+"""How long "always" holds: this turn, this session, seven days, or until it is revoked; the last two in this workspace
+only."""
+
+
 @value
 class PermissionResolved:
     request: str
@@ -281,7 +286,21 @@ class PermissionResolved:
     by: Literal["user", "headless", "engine"] = "user"
     note: str = ""
     """The user's word to the model on a rejection."""
+    span: GrantSpan = "session"
+    """For the choice "always"."""
     type: Literal["permission_resolved"] = field(default="permission_resolved", kw_only=True)
+
+
+@value
+class RuleApplied:
+    """A rule decided about a call: by it the call runs, asks, or is refused."""
+
+    item: str
+    effect: Literal["allow", "ask", "deny"]
+    rule: str
+    scope: str
+    origin: str = ""
+    type: Literal["rule_applied"] = field(default="rule_applied", kw_only=True)
 
 
 @value
@@ -528,6 +547,7 @@ Body = (
     | ItemCompleted
     | PermissionRequested
     | PermissionResolved
+    | RuleApplied
     | QuestionAsked
     | QuestionAnswered
     | ContextMeasured

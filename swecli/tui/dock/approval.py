@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from swecli.core.protocol.commands import ReplyPermission
-from swecli.core.protocol.events import PermissionChoice, PermissionRequested
+from swecli.core.protocol.events import GrantSpan, PermissionChoice, PermissionRequested
 from swecli.safe_text import safe_line, sanitise
 from swecli.tui.dock.block_view import BlockView
 from swecli.tui.dock.panel import NARROW, Clock, DockPanel, Grace
@@ -26,8 +26,16 @@ _VERBS = {
 }
 
 
+_SPANS: tuple[tuple[GrantSpan, str], ...] = (
+    ("session", "for this session"),
+    ("turn", "for this turn"),
+    ("week", "here for 7 days"),
+    ("project", "here until revoked"),
+)
+
+
 class ApprovalPanel(DockPanel):
-    """One request. Nothing but ``y`` and ``a`` approves."""
+    """One request. Nothing but ``y`` and ``a`` approves; ``s`` chooses how long "always" holds."""
 
     DEFAULT_CSS = """
     ApprovalPanel { border-top: solid $warning; }
@@ -51,6 +59,7 @@ class ApprovalPanel(DockPanel):
         self._expanded = False
         self._narrow = False
         self._always = False
+        self._span = 0
         self._decided = False
         self._body = BlockView(request.blocks)
         self._word = Input(placeholder="What should it do instead? Enter sends, Esc goes back", id="word", compact=True)
@@ -87,6 +96,12 @@ class ApprovalPanel(DockPanel):
 
     def on_key(self, event: events.Key) -> None:
         if self._word.has_focus:
+            return
+        if event.key in ("s", "S") and self._always and self._grace is not None and not self._grace.ignores():
+            event.stop()
+            event.prevent_default()
+            self._span = (self._span + 1) % len(_SPANS)
+            self.query_one("#rule", Static).update(Content(self._rule()))
             return
         decides = event.key in ("y", "a", "n", "enter", "Y", "A", "N")
         if event.is_printable and not decides and self._grace is not None:
@@ -139,7 +154,8 @@ class ApprovalPanel(DockPanel):
     def _decide(self, choice: PermissionChoice, note: str = "") -> None:
         if not self._decided:
             self._decided = True
-            self.post_message(self.Finished(ReplyPermission(self.request.request, choice, note)))
+            span = _SPANS[self._span][0] if choice == "always" else "session"
+            self.post_message(self.Finished(ReplyPermission(self.request.request, choice, note, span=span)))
 
     def fit(self) -> None:
         """Share the lines that there are: title, keys and one line of the body first, then the rule, the reason,
@@ -166,7 +182,7 @@ class ApprovalPanel(DockPanel):
 
     def _rule(self) -> str:
         rule = self.request.rule
-        return "" if rule is None else f"always = {safe_line(rule)}, for this session"
+        return "" if rule is None else f"always = {safe_line(rule)}, {_SPANS[self._span][1]} (s: how long)"
 
     def _title(self) -> Content:
         request = self.request
