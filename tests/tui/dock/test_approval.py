@@ -238,3 +238,21 @@ async def test_tab_leaves_the_keyboard_with_the_question() -> None:
         await appear(it)
         await it.press("tab", "tab", "y")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+
+
+async def test_how_long_always_holds_is_shown_and_chosen() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.shows("for this session")
+        for shown in ("for this turn", "here for 7 days", "here until revoked", "for this session", "for this turn"):
+            await it.press("s")
+            await it.shows(shown)
+        await it.press("s", "a")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "always", span="week")])
+
+
+async def test_choosing_how_long_says_nothing_about_a_single_yes() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press("s", "y")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
