@@ -33,6 +33,7 @@ from swecli.core.context_management.compaction.options import (
     SummarizationStrategy,
     TruncationStrategy,
 )
+from swecli.core.context_management.component_limits import ComponentLimits
 from swecli.core.context_management.context_manager import ContextManager, PromptTexts
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.stats import ContextStats, context_stats
@@ -70,6 +71,7 @@ __all__ = (
     "CompactContext",
     "CompactDecision",
     "CompactResult",
+    "ComponentLimits",
     "ContextConfig",
     "ContextManager",
     "ContextStats",
@@ -106,6 +108,8 @@ class ContextConfig:
     importance_options: ImportanceStrategy | None = None
     summarization_options: SummarizationStrategy | None = None
     token_counter: CountsTokens | None = None
+    component_limits: ComponentLimits | None = None
+    """The most that single components may take of the window."""
     on_pre_compact: PreCompact | None = None
     on_post_compact: PostCompact | None = None
     auto: bool = True
@@ -117,7 +121,11 @@ class ContextConfig:
         Raises:
             ValueError: sizes that contradict each other; the message names them.
         """
-        return Limits(context_budget=self.max_context_tokens, target_tokens=self.target_tokens)
+        return Limits(
+            context_budget=self.max_context_tokens,
+            target_tokens=self.target_tokens,
+            components=self.component_limits or ComponentLimits(),
+        )
 
     def compaction(self) -> CompactionOptions:
         """The options of the compactor."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from swecli.core.context_management.component_limits import ComponentLimits
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
 from swecli.core.protocol.events import Budget, ContextLevel
 
@@ -31,6 +32,8 @@ class Limits:
     context_budget: int | None = None
     max_output_tokens: int | None = None
     target_tokens: int | None = None
+    components: ComponentLimits = ComponentLimits()
+    """Budgets of single components."""
 
     def __post_init__(self) -> None:
         if not 0 < self.warn <= self.compact <= self.block <= 1:

@@ -17,6 +17,7 @@ from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import project
 from swecli.core.engine.compaction_hooks import with_session_hooks
 from swecli.core.engine.connection import Connection
+from swecli.core.engine.limit_notices import LimitNotices
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.types import ModelClient
@@ -43,6 +44,7 @@ class Compactions:
         self._services = services
         self._recorder = recorder
         self._connection = connection
+        self._limits = LimitNotices(recorder, services.context.limits)
         self._compactor = Compactor(services.context, with_session_hooks(services.compaction, services.hooks))
 
     def plan(self, client: ModelClient) -> CompactionPlan:
@@ -56,7 +58,9 @@ class Compactions:
     def measure(self, client: ModelClient) -> None:
         """Publish the size of the context as it is now, for the meter and everything else that shows it."""
         messages = project(self._recorder.ledger)
-        self._recorder.emit(ContextMeasured(self._services.context.measure(messages, client.info)))
+        budget = self._services.context.measure(messages, client.info)
+        self._recorder.emit(ContextMeasured(budget))
+        self._limits.check(budget, client.info.ref)
 
     async def run(
         self,

@@ -161,6 +161,8 @@ class Results:
             results=math.ceil(results * scale),
             open_calls=others,
         )
+        own = self._services.context.limits.components.of_result(budget.effective)
+        room = room if own is None else min(room, own)
         return _Measure(room, monitor.ratio(info) * scale)
 
     def _tell_once(self, error: BlobError) -> None:
