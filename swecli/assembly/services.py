@@ -11,7 +11,6 @@ from pathlib import Path
 
 from swecli import __version__
 from swecli.assembly.context import compaction_options, context_limits
-from swecli.assembly.grants import grants_of, keeper, with_grants
 from swecli.assembly.startup import Startup
 from swecli.core.context_management.calibration import FamilyRatios
 from swecli.core.context_management.context_manager import ContextManager, PromptTexts
@@ -27,6 +26,7 @@ from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.ports import BlobStore
 from swecli.core.tools.builtin import builtin_tools
+from swecli.core.tools.lean import lean_schemas
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.environment import scrubbed_environment
 from swecli.core.workspace.git_facts import git_facts
@@ -64,7 +64,6 @@ def build_services(
     )
     roots = (options.cwd, *options.add_dirs)
     environment = scrubbed_environment(startup.environment)
-    grants = grants_of(startup, options.cwd)
     return Services(
         workspace=Workspace(options.cwd, roots, environment),
         tools=registry,
@@ -74,10 +73,10 @@ def build_services(
             context_limits(settings),
             token_monitor(options, startup),
             BLOCK_ADVICE if settings.context.auto_compact else MANUAL_ADVICE,
+            lean_schemas(registry),
         ),
         make_client=make_client,
-        decide=with_grants(decide, grants),
-        keep_rule=keeper(grants),
+        decide=decide,
         policy=build_policy(options, startup, environment),
         compaction=compaction_options(settings.context),
         blobs=blobs,

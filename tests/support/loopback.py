@@ -70,6 +70,8 @@ class Manners:
     key: str = ""
     """The only key that is accepted; empty = any."""
     strict: bool = True
+    window: int = 0
+    """Context window that it names for its model, in tokens; 0 = it names none."""
 
 
 @dataclass(slots=True)
@@ -179,7 +181,8 @@ class LoopbackServer:
 
     async def _answer(self, received: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if received.method == "GET" and received.path.endswith("/models"):
-            models = {"object": "list", "data": [{"id": self.script.name, "object": "model"}]}
+            window = {"max_model_len": self.manners.window} if self.manners.window else {}
+            models = {"object": "list", "data": [{"id": self.script.name, "object": "model", **window}]}
             await _send(received, writer, Refusal(200, json.dumps(models).encode()))
             return
         wire = next((made for made in self._wires() if _serves(made, received.path)), None)

@@ -15,7 +15,7 @@ from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.message_size import texts_of
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt_builder import BASE, Prompt, PromptBuilder, PromptSection
-from swecli.core.context_management.prompts import read_prompt, system_prompt
+from swecli.core.context_management.prompts import LEAN_WINDOW, read_prompt, system_prompt
 from swecli.core.context_management.requests import build_request, fit_output
 from swecli.core.context_management.stats import ContextStats, Forecast, context_stats, forecast
 from swecli.core.context_management.tail import tail_text
@@ -64,6 +64,11 @@ class PreparedRequest:
         return self.budget.level == "block"
 
 
+def is_lean(limits: Limits, info: ModelInfo) -> bool:
+    """Whether a model's window is so small that prompt and tools are cut down to what the work needs."""
+    return window_of(info, limits).total <= LEAN_WINDOW
+
+
 class ContextManager:
     """Owns the measure of one session's context. The tools are frozen for the session."""
 
@@ -74,9 +79,12 @@ class ContextManager:
         limits: Limits | None = None,
         monitor: TokenMonitor | None = None,
         advice: Sequence[str] = BLOCK_ADVICE,
+        lean_tools: Sequence[ToolSchema] | None = None,
     ) -> None:
-        """``advice`` is what the user can do about a full context, as clauses."""
+        """``advice`` is what the user can do about a full context, as clauses. ``lean_tools`` are told to a model with
+        a small window in place of ``tools``."""
         self._tools = tuple(tools)
+        self._lean_tools = self._tools if lean_tools is None else tuple(lean_tools)
         self._texts = texts or PromptTexts()
         self.limits = limits or Limits()
         self.monitor = monitor or TokenMonitor()
@@ -211,7 +219,7 @@ class ContextManager:
         notes = [read_prompt("headless"), *notes] if self._texts.headless else notes
         request = build_request(
             prompt,
-            self._tools,
+            self._lean_tools if is_lean(self.limits, info) else self._tools,
             messages,
             info=info,
             limits=self.limits,

@@ -1,0 +1,47 @@
+"""Small windows: a short prompt and six tools, so that at least half of the window is left for the conversation."""
+
+import pytest
+
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.tools.builtin import builtin_tools
+from swecli.core.tools.lean import LEAN_TOOLS, LEFT_OUT, lean_schemas
+from swecli.core.tools.registry import ToolRegistry
+
+REGISTRY = ToolRegistry(builtin_tools())
+HELLO = (Message("user", (TextPart("Fix the bug."),), "u1"),)
+
+
+def manager() -> ContextManager:
+    return ContextManager(REGISTRY.schemas(), lean_tools=lean_schemas(REGISTRY))
+
+
+def info(window: int) -> ModelInfo:
+    return ModelInfo("fake", f"m{window}", window, None, "endpoint")
+
+
+def test_every_tool_of_swecli_is_in_or_out() -> None:
+    assert sorted((*LEAN_TOOLS, *LEFT_OUT)) == sorted(REGISTRY.names())
+
+
+@pytest.mark.parametrize("window", [4_096, 8_192, 16_384])
+def test_a_small_window_keeps_half_for_the_conversation(window: int) -> None:
+    prepared = manager().prepare(HELLO, info=info(window))
+    assert tuple(tool.name for tool in prepared.request.tools) == LEAN_TOOLS
+    assert prepared.budget.effective - prepared.budget.upper >= window / 2
+    full = {tool.name: tool for tool in REGISTRY.schemas()}
+    assert all(len(tool.description) <= len(full[tool.name].description) for tool in prepared.request.tools)
+    assert all(tool.parameters == full[tool.name].parameters for tool in prepared.request.tools)
+
+
+def test_a_larger_window_gets_everything_and_a_switch_changes_it() -> None:
+    context = manager()
+    assert context.prepare(HELLO, info=info(16_385)).request.tools == REGISTRY.schemas()
+    assert len(context.prepare(HELLO, info=info(8_192)).request.tools) == 6
+    assert context.prepare(HELLO, info=info(200_000)).request.tools == REGISTRY.schemas()
+
+
+def test_tools_from_elsewhere_stay() -> None:
+    context = ContextManager(REGISTRY.schemas())
+    assert context.prepare(HELLO, info=info(8_192)).request.tools == REGISTRY.schemas()
