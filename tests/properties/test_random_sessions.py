@@ -22,7 +22,15 @@ def test_random_sessions(plan: Plan) -> None:
 
 def test_a_session_that_fills_its_window_several_times() -> None:
     reads = tuple((("read_file", 3_000), ("run_command", 400)) for _ in range(12))
-    actions = (Say(30, reads), Say(5, reads), Do("rewind"), Say(200, reads), Do("undo"), Do("redo"), Say(1, reads))
+    # Words of the user can't be cleared, so that a summary has to be asked for.
+    actions = (
+        *(Say(words, reads) for words in (30, 5_000, 5_000)),
+        Do("rewind"),
+        *(Say(words, reads) for words in (5_000, 5_000, 5_000, 200)),
+        Do("undo"),
+        Do("redo"),
+        Say(1, reads),
+    )
     model = run(Plan(32_000, 1.2, actions, ("good", "empty", "error", "long")))
     assert model.summaries >= 1
     assert len(model.requests) > 40

@@ -22,6 +22,8 @@ FREE = "Make room without a model"
 SUMMARISE = "Compact with a summary"
 LEAVE = "Leave it as it is"
 
+LOOKS = 4
+"""How often it is looked whether a batch pays while the context grows by the least that one frees."""
 COLD_LEAST = 5_000
 """Tokens that a pass must free when the provider's cache is cold anyway."""
 
@@ -36,7 +38,7 @@ class ContextKeeper:
         self._asker = asker
         self._breaker = Breaker()
         self._told = False
-        self._cleared_at = 0
+        self._looked_at = 0
         self._tidied = 0
         self._asked: tuple[str, float] | None = None
         """Model and time of the newest request."""
@@ -154,22 +156,26 @@ class ContextKeeper:
         """One batch of clearing and of the user's rules, when what it frees is worth the cache that it rewrites."""
         options, ledger = self._services.compaction, self._recorder.ledger
         allowances = options.allowances(prepared.budget.effective)
-        grown = prepared.budget.used - self._cleared_at >= allowances.protected + allowances.worthwhile
+        # When a summary is near, smaller batches of more of the old results: it would take these away as well.
+        near = prepared.budget.level == "warn"
+        newest = allowances.tail if near else allowances.protected
+        least = allowances.worthwhile // 2 if near else allowances.worthwhile
+        used = prepared.budget.used
+        self._looked_at = min(self._looked_at, used)
+        grown = used - self._looked_at >= allowances.worthwhile // LOOKS
         turn, self._tidied = self._tidied, self._recorder.state.turn  # rules are about earlier turns only
         if not (grown or cold or (options.retention and turn != self._tidied)):
             return False
         sizes = EntrySizes(self._services.context.monitor, client.info)
         if options.auto and (grown or cold):
-            found = tidy(ledger, ledger.view, sizes, options.retention, allowances.protected)
+            found = tidy(ledger, ledger.view, sizes, options.retention, newest)
         else:
             found = retain(ledger, ledger.view, sizes, options.retention)
         if grown:
-            self._cleared_at = prepared.budget.used - allowances.protected
-        least = min(COLD_LEAST, allowances.worthwhile)
-        if not (found.freed >= least if cold else found.pays(allowances.worthwhile)):
+            self._looked_at = used
+        if not (found.freed >= min(COLD_LEAST, least) if cold else found.pays(least)):
             return False
-        after = self._compactions.clear(prepared, client, found.view)
-        self._cleared_at = after - allowances.protected
+        self._looked_at = self._compactions.clear(prepared, client, found.view)
         return True
 
     def _tell_of_budget(self, client: ModelClient) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-PROGRESS = 0.20
-"""A compaction must free this share of what there was."""
+PROGRESS = 0.05
+"""A compaction must free this share of what there was. Summaries have to free much more to be taken at all; a batch of
+clearing that frees this much costs no model call."""
 ATTEMPTS = 2
 WINDOW = 10
 MOST_IN_WINDOW = 3

@@ -17,8 +17,12 @@ from swecli.core.protocol.messages import ToolResultPart
 
 KEPT_TOOLS = frozenset(("update_todos", "ask_user"))
 """What these returned is a decision of the user or the state of the work."""
-LEAST = 150
+LEAST = 60
 """Smaller entries are not worth a stub, in tokens."""
+SAVED = 0.4
+"""What a stub has to save of what it stands for."""
+COPIED = 600
+"""Characters from which on a text that is read again counts as a copy."""
 FAILING_KEPT = 6
 """Commands whose failure is kept, those that ran last: a session full of mistyped commands must not keep them all."""
 
@@ -61,14 +65,15 @@ def clear(
                 text = result_stub(known, size, f"the same as {duplicates[entry.id]}")
             elif old and size >= LEAST:
                 text = _stub(known, ledger, size, failing)
-        if text is None:
+        left = sizes.text(text) if text is not None else size
+        if text is None or left > size * (1 - SAVED):
             result.append(entry)
             continue
         if not cleared:
             first_stub_after = after + size
         result.append(ViewEntry("stub", entry.id, text))
         cleared.append(entry.id)
-        freed += size - sizes.text(text)
+        freed += size - left
     return Clearing(tuple(result), tuple(cleared), max(0, freed), max(0, first_stub_after - freed))
 
 
@@ -90,7 +95,7 @@ def repeated_reads(ledger: Ledger, view: Sequence[ViewEntry]) -> Mapping[str, st
         if known is None or entry.kind != "live" or known.kind != "result":
             continue
         text = next((part.text for part in known.parts if isinstance(part, ToolResultPart)), "")
-        if len(text) >= 4 * LEAST:
+        if len(text) >= COPIED:
             same.setdefault((known.source, text), []).append(known)
     older: dict[str, str] = {}
     for entries in same.values():

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from swecli.core.context_management.compaction.breaker import PROGRESS
 from swecli.core.context_management.compaction.hooks import ask_before
 from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult, Trigger
 from swecli.core.context_management.compaction.package import Attachment, build_package
@@ -18,7 +19,7 @@ from swecli.core.context_management.compaction.plan import tail_allowance
 from swecli.core.context_management.compaction.retention import tidy
 from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
-from swecli.core.context_management.compaction.summarizer import Summarizer, Summary
+from swecli.core.context_management.compaction.summarizer import CALLS, CALLS_BESIDES, Summarizer, Summary
 from swecli.core.context_management.compaction.tail import tail_start
 from swecli.core.context_management.compaction.views import (
     covered,
@@ -38,6 +39,8 @@ ACCEPTED_SHARE = 0.70
 """The whole request must shrink to this share of what it was."""
 ACCEPTED_FILL = 0.50
 """And to less than this share of the effective window."""
+WANTED_SHARE, WANTED_FILL = 0.35, 0.30
+"""The same for what is looked for: clearing that makes less room gives way to a summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ class _Attempt:
     sizes: EntrySizes
     allowances: Allowances
     before: Budget
+    cleared: tuple[ViewEntry, ...] = ()
+    """The view with as much cleared as can be, for the case that no summary comes."""
     strategies: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -126,12 +131,15 @@ class Compactor:
             view = self._without_model(attempt)
         if view is None and not job.without_model and self._wants_summary(ledger):
             summarizer = Summarizer(job.client, self.options.summarization, sleep, job.summary_client)
+            calls = CALLS_BESIDES if attempt.cleared else CALLS
             summary = await summarizer.summarize(
-                job.request, wishes.focus, self._summary_tokens(attempt), before.effective
+                job.request, wishes.focus, self._summary_tokens(attempt), before.effective, calls
             )
             attempt.notes.extend(summary.notes)
             if summary.text:
                 attempt.strategies.append("summary")
+        if view is None and attempt.cleared and not (summary and summary.text):
+            view = self._taken(attempt, attempt.cleared, "clearing")
         if view is None:
             view = self._packaged(attempt, summary.text if summary else "")
         if view is None:
@@ -175,9 +183,30 @@ class Compactor:
             view, dropped = important(ledger, ledger.view, options.importance)
             return self._taken(attempt, view, "importance") if dropped else None
         if options.strategy == "chain" and (job.trigger in ("auto", "overflow") or job.without_model):
-            cleared = tidy(ledger, ledger.view, attempt.sizes, options.retention, attempt.allowances.protected)
-            if cleared.cleared:
+            return self._cleared(attempt)
+        return None
+
+    def _cleared(self, attempt: _Attempt) -> tuple[ViewEntry, ...] | None:
+        """Old results and arguments as stubs, if need be all but what a summary would leave word for word.
+
+        Taken where it makes as much room as a summary would, or pays for itself and brings the request below the
+        trigger: the summary, which loses more and costs a call, waits until there is little left to clear.
+        """
+        allowances, ledger = attempt.allowances, attempt.ledger
+        for newest in (allowances.protected, allowances.tail):
+            cleared = tidy(ledger, ledger.view, attempt.sizes, self.options.retention, newest)
+            if not cleared.cleared:
+                continue
+            after = self._measure(ledger, cleared.view, attempt.job.client.info)
+            if ample(attempt.before, after) or attempt.job.without_model:
                 return self._taken(attempt, cleared.view, "clearing")
+            if acceptable(attempt.before, after, manual=False):
+                attempt.cleared = cleared.view
+            least = max(allowances.worthwhile // 2, round(PROGRESS * attempt.before.used))
+            below = after.level in ("ok", "warn") and attempt.job.trigger == "auto"
+            if newest == allowances.tail and below and cleared.pays(least):
+                attempt.strategies.append("clearing")
+                return cleared.view
         return None
 
     def _packaged(self, attempt: _Attempt, summary: str) -> tuple[ViewEntry, ...] | None:
@@ -248,6 +277,11 @@ def _summarisable(ledger: Ledger) -> bool:
     """Whether there is anything besides the current request to summarise."""
     request = current_request(ledger, ledger.view)
     return any(request is None or entry.id != request.id for entry in ledger.view)
+
+
+def ample(before: Budget, after: Budget) -> bool:
+    """Whether a candidate makes as much room as a compaction should."""
+    return after.used <= before.used * WANTED_SHARE and after.used <= after.effective * WANTED_FILL
 
 
 def acceptable(before: Budget, after: Budget, *, manual: bool) -> bool:

@@ -12,6 +12,8 @@ LINE = 120
 """Characters of what a call was about."""
 QUOTED = 60
 """Characters of a first or last line that a stub quotes: long sessions hold thousands of stubs."""
+QUOTED_FROM = 300
+"""Tokens of a result from which on its stub quotes it."""
 TARGETS = ("path", "command", "pattern", "query", "url")
 """Arguments that tell what a call was about, in order of preference."""
 
@@ -30,12 +32,14 @@ def target_of(part: ToolCallPart) -> str:
     return next(iter(_target(part).values()), "")
 
 
-def result_stub(entry: Entry, tokens: int, reason: str = "cleared to make room") -> str:
-    """Size, how to get it back, first and last line. The call before it tells what it was about."""
+def result_stub(entry: Entry, tokens: int, reason: str = "cleared") -> str:
+    """Size and how to get it back, lines and both ends of a longer one. The call before it tells what it was about."""
     result = next((part for part in entry.parts if isinstance(part, ToolResultPart)), None)
-    lines = [line for line in result.text.splitlines() if line.strip()] if result else []
-    quoted = " … ".join(f'"{_line(line, QUOTED)}"' for line in lines[:: max(1, len(lines) - 1)][:2])
-    return f"[{reason}: {tokens:,} tokens, {len(lines):,} lines; id {entry.id}{f': {quoted}' if quoted else ''}]"
+    if result is None or tokens < QUOTED_FROM:
+        return f"[{reason}: {tokens:,} tokens; id {entry.id}]"
+    lines = [line for line in result.text.splitlines() if line.strip()]
+    ends = " … ".join(f'"{_line(line, QUOTED)}"' for line in lines[:: max(1, len(lines) - 1)][:2])
+    return f"[{reason}: {tokens:,} tokens, {len(lines):,} lines; id {entry.id}: {ends}]"
 
 
 def arguments_stub(entry: Entry, tokens: int) -> str:

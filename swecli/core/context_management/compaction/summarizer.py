@@ -18,6 +18,8 @@ CALLS = 3
 """Model calls at the most for one summary, whatever goes wrong."""
 CHARACTERS_PER_TOKEN = 3
 BOUNDED_SHARE = 0.6
+CALLS_BESIDES = 2
+"""The same where enough room can be made without one."""
 PAUSE = 1.0
 """Seconds before a failed call is repeated."""
 
@@ -50,15 +52,17 @@ class Summarizer:
         self._other = other or (options.summarize_with if options else None)
         self._sleep = sleep
 
-    async def summarize(self, request: ModelRequest, focus: str, max_tokens: int, effective: int) -> Summary:
-        """At most ``CALLS`` calls; every answer is checked before it counts."""
+    async def summarize(
+        self, request: ModelRequest, focus: str, max_tokens: int, effective: int, calls: int = CALLS
+    ) -> Summary:
+        """At most so many calls; every answer is checked before it counts."""
         characters = int(effective * BOUNDED_SHARE * CHARACTERS_PER_TOKEN)
         serialised = serialised_request(request, focus, max_tokens, characters)
         client = self._other or self._client
         wanted = serialised if self._other else suffix_request(request, focus, max_tokens)
         notes: list[str] = []
         usages: list[Usage] = []
-        for _ in range(CALLS):
+        for _ in range(calls):
             message, error = await _ask(client, wanted)
             if message is not None and message.response and message.response.usage:
                 usages.append(message.response.usage)
