@@ -61,6 +61,8 @@ def run_interactive(options: LaunchOptions) -> int:
         models=lambda: models(options),
         providers=lambda: providers(options),
         store_key=lambda provider, key: store_key(options, provider, key),
+        try_model=lambda ref: trial(trust.applied(options), ref),
+        demo=open_demo,
         preferences=lambda: preferences(trust.applied(options)),
         remember=remember,
         trust=trust,
@@ -81,6 +83,28 @@ async def open_for_screen(options: LaunchOptions) -> SessionPort:
         raise SessionNotOpened(str(error), int(error.exit_code)) from error
     if options.banner:
         session.notice(options.banner)
+    return session
+
+
+async def trial(options: LaunchOptions, ref: str) -> tuple[bool, str]:
+    """Whether a model answers, and a sentence for the user."""
+    from swecli.assembly.trial import try_model
+
+    return await try_model(options, ref)
+
+
+async def open_demo() -> SessionPort:
+    """The demonstration as a session for the interface, with its task already asked for."""
+    from swecli.command_line.subcommands import demo_options
+    from swecli.core.protocol.commands import Submit
+    from swecli.tui.link import SessionNotOpened
+
+    try:
+        options = await asyncio.to_thread(demo_options)
+    except StartError as error:
+        raise SessionNotOpened(str(error), int(error.exit_code)) from error
+    session = await open_for_screen(options)
+    session.send(Submit(options.prompt))
     return session
 
 

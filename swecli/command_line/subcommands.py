@@ -25,14 +25,27 @@ def demo(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("-p", "--print", action="store_true", help="as text, as it is without a terminal")
     chosen = parser.parse_args(arguments)
-    from swecli import demo as bundled
     from swecli.command_line.dispatch import launch
+
+    options = demo_options()
+    if chosen.print or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        options = replace(options, headless=True, output_format="transcript", approve_all=True)
+    return launch(options)
+
+
+def demo_options() -> LaunchOptions:
+    """How the demonstration is started, on a fresh copy of the sample project.
+
+    Raises:
+        StartError: there is no room for the copy.
+    """
+    from swecli import demo as bundled
 
     try:
         folder = bundled.prepare()
     except OSError as error:
         raise StartError(f"the sample project can't be copied to a temporary folder: {error}") from error
-    options = LaunchOptions(
+    return LaunchOptions(
         cwd=folder,
         prompt=bundled.PROMPT,
         script=bundled.SCRIPT,
@@ -41,9 +54,6 @@ def demo(arguments: Sequence[str]) -> int:
         mode="default",
         trust="session",
     )
-    if chosen.print or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        options = replace(options, headless=True, output_format="transcript", approve_all=True)
-    return launch(options)
 
 
 def sessions(arguments: Sequence[str]) -> int:

@@ -99,7 +99,7 @@ class SwecliApp(Endings, inherit_bindings=True):
 
         self.transcript = Transcript(id="transcript")
         self.query_one("#place").mount(self.transcript)
-        self.stage = Stage(View(self, self._options.first_prompt, self._opened), self._options.branch)
+        self.stage = Stage(View(self, self._options, self._opened), self._options.branch)
         self.talk = Talk(self.stage.link, Desk(self, self._options), self.stage.is_busy)
         self.copier = Copier(self, self.prompt.editor, self._write, self.activity.flash)
         self.watch(self.transcript, "unseen", self.activity.show_unseen, init=False)

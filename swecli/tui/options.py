@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Options:
     """``open_session`` is awaited after the first frame. ``new_session`` is what /clear opens in its place;
-    without it /clear is refused. Callables are called in threads, besides the two that open sessions."""
+    without it /clear is refused. Callables are called in threads, besides those that are awaited."""
 
     open_session: OpenSession
     new_session: OpenSession | None = None
@@ -34,6 +34,10 @@ class Options:
     """Providers that /login offers: name, and a word on each."""
     store_key: Callable[[str, str], tuple[str, str]] | None = None
     """Stores a key for a provider. Returns a sentence for the user and the provider's usual model, or nothing."""
+    try_model: Callable[[str], Awaitable[tuple[bool, str]]] | None = None
+    """Asks a model (``provider/name``) something short: whether it answers, and a sentence for the user."""
+    demo: OpenSession | None = None
+    """Opens the demonstration in place of the session."""
     preferences: Callable[[], Preferences] = Preferences
     """Reads what the user has set for the interface."""
     remember: Callable[[str, str], str] | None = None

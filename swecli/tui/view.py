@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 
 from swecli.core.protocol.events import Event
-from swecli.tui import compat, connect
+from swecli.tui import compat
+from swecli.tui.first_run import FirstRun
 from swecli.tui.keys import KeyActions
+from swecli.tui.options import Options
 
 
 class View:
-    """Implements ``stage.Screen`` on the application. ``first_prompt`` waits in the prompt while no model is
+    """Implements ``stage.Screen`` on the application. The first prompt waits in the prompt while no model is
     connected; ``opened`` is called when a session is there."""
 
-    def __init__(self, app: KeyActions, first_prompt: str | None, opened: Callable[[], None]) -> None:
+    def __init__(self, app: KeyActions, options: Options, opened: Callable[[], None]) -> None:
         self._app = app
-        self._first_prompt = first_prompt or ""
+        self._first_prompt = options.first_prompt or ""
+        self._first_run = FirstRun(app, options)
         self._opened = opened
         self._new = False
 
@@ -54,4 +56,4 @@ class View:
     def _welcome(self) -> None:
         if not self._app.prompt.editor.text:
             self._app.prompt.editor.put(self._first_prompt)
-        self._app.transcript.show(connect.blocks(os.environ), "Welcome to swecli")
+        self._first_run.begin()

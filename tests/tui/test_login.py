@@ -35,6 +35,9 @@ async def test_a_key_is_asked_for_without_being_shown_or_kept(tmp_path: Path) ->
     store = Store()
     session = Session(model=False)
     async with running(session=session, state=tmp_path, commands=WITH_LOGIN, store_key=store) as it:
+        await it.shows("Connect a model")
+        await it.press("escape")
+        await it.hides("Connect a model")
         await it.say("/login openai")
         await it.shows("Key for openai")
         await it.press(*KEY)

@@ -86,7 +86,7 @@ Scene = Callable[[Running], Awaitable[None]]
 
 
 async def welcome(it: Running) -> None:
-    await it.shows("swecli demo")
+    await it.shows("Connect a model")
 
 
 async def conversation(it: Running) -> None:

@@ -1,0 +1,132 @@
+"""The way to a model while none is connected."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from swecli.commands.login import LOGIN
+from swecli.core.engine.view import SessionPort
+from swecli.core.llm.offers import ModelOffer
+from swecli.core.protocol.commands import SetModel
+from tests.tui.support import COMMANDS, Session, running
+
+OFFERS = (
+    ModelOffer("ollama/qwen3", "not needed", window=40_000, running=True),
+    ModelOffer("ollama/broken", "not needed", running=True),
+    ModelOffer("anthropic/claude", "environment", "ANTHROPIC_API_KEY", window=1_000_000),
+    ModelOffer("openai/gpt", "missing", "OPENAI_API_KEY"),
+)
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    from swecli.core.llm.providers import known_providers
+
+    for provider in known_providers().values():
+        for name in (*provider.api_key_env, *provider.base_url_env):
+            monkeypatch.delenv(name, raising=False)
+
+
+def alone(*offers: ModelOffer) -> Session:
+    session = Session(model=False)
+    session.offered = offers
+    return session
+
+
+class Test:
+    """Tries models: the ones called broken don't answer."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.tried: list[str] = []
+
+    async def __call__(self, ref: str) -> tuple[bool, str]:
+        self.tried.append(ref)
+        return "broken" not in ref, f"{ref} {'is out of memory' if 'broken' in ref else 'answers'}."
+
+
+async def test_what_was_found_is_listed_and_a_model_is_tried_before_it_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary-1")
+    test = Test()
+    async with running(session=alone(*OFFERS), try_model=test, size=(80, 30)) as it:
+        await it.shows("Connect a model", "running here", "40K tokens", "anthropic/claude", "ANTHROPIC_API_KEY")
+        assert "sk-canary-1" not in it.screen()
+        assert "openai/gpt" not in it.screen()
+        await it.press(*"broken", "enter")
+        await it.shows("ollama/broken is out of memory.", "Connect a model")
+        assert it.session.sent(SetModel) == []
+        await it.press(*"qwen", "enter")
+        await it.shows("ollama/qwen3 answers.")
+        await it.until(lambda: it.session.sent(SetModel) == [SetModel("ollama/qwen3")])
+        assert test.tried == ["ollama/broken", "ollama/qwen3"]
+
+
+async def test_a_name_that_is_not_listed_can_be_typed() -> None:
+    test = Test()
+    async with running(session=alone(), try_model=test) as it:
+        await it.shows("No provider's key was found", "Connect a model")
+        await it.press(*"mine/zzz", "enter")
+        await it.until(lambda: it.session.sent(SetModel) == [SetModel("mine/zzz")])
+
+
+async def test_a_key_is_stored_from_there_and_escape_leads_to_the_prompt() -> None:
+    kept: list[tuple[str, str]] = []
+
+    def store(provider: str, key: str) -> tuple[str, str]:
+        kept.append((provider, key))
+        return "Stored.", ""
+
+    async with running(
+        session=alone(),
+        commands=lambda: (*COMMANDS, LOGIN),
+        store_key=store,
+        providers=lambda: [("openai", "no key yet")],
+    ) as it:
+        await it.shows("Store a key for a provider")
+        await it.press("enter")
+        await it.shows("Store a key for", "no key yet")
+        await it.press("enter")
+        await it.shows("Key for openai")
+        await it.press(*"sk-x", "enter")
+        await it.until(lambda: kept == [("openai", "sk-x")])
+    async with running(session=alone()) as it:
+        await it.shows("Connect a model")
+        await it.press("escape")
+        await it.hides("Connect a model")
+        await it.until(lambda: it.editor.has_focus)
+
+
+async def test_the_demo_takes_the_sessions_place() -> None:
+    demo = Session()
+    opened = asyncio.Event()
+
+    async def open_demo() -> SessionPort:
+        opened.set()
+        return demo
+
+    session = alone()
+    async with running(session=session, demo=open_demo) as it:
+        await it.shows("See the demo")
+        await it.press(*"demo", "enter")
+        async with asyncio.timeout(5):
+            await opened.wait()
+        await it.until(lambda: it.app.stage.link.port is demo)
+        await it.hides("Connect a model")
+
+
+async def test_what_was_typed_meanwhile_is_not_hidden() -> None:
+    async with running(session=alone(*OFFERS), first_prompt="fix it") as it:
+        await it.shows("Running on this machine", "fix it")
+        assert "Connect a model" not in it.screen()
+        assert it.text == "fix it"
+
+
+async def test_a_connected_model_needs_no_welcome() -> None:
+    async with running() as it:
+        await it.pilot.pause()
+        assert "Connect a model" not in it.screen()
