@@ -11,6 +11,7 @@ from pathlib import Path
 
 from swecli.assembly.checkpoints import open_checkpoints
 from swecli.assembly.models import ModelSupply
+from swecli.assembly.sandbox import require_sandbox
 from swecli.assembly.services import build_services, project_instructions, session_environment
 from swecli.assembly.startup import flags_of, read_startup, require_trust
 from swecli.assembly.storage import Stored, open_storage
@@ -82,6 +83,7 @@ def _build(options: LaunchOptions) -> _Parts:
     services = build_services(
         options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs
     )
+    require_sandbox(services.sandbox, settings.sandbox)
     services = replace(services, checkpoints=open_checkpoints(options, startup, stored.session_id))
     notices = (*startup.notices, *models.notices, *stored.notices, *instructions.notices, *_orphans())
     return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)

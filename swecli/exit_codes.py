@@ -13,6 +13,8 @@ class ExitCode(IntEnum):
     USAGE = 2
     AUTH = 41
     BAD_INPUT = 42
+    SANDBOX = 44
+    """A full sandbox is required and there is none."""
     CONFIG = 52
     TURN_LIMIT = 53
     UNTRUSTED = 55

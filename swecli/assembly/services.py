@@ -11,6 +11,7 @@ from pathlib import Path
 
 from swecli import __version__
 from swecli.assembly.context import compaction_options, context_limits
+from swecli.assembly.sandbox import build_sandbox
 from swecli.assembly.startup import Startup
 from swecli.core.context_management.calibration import FamilyRatios
 from swecli.core.context_management.context_manager import ContextManager, PromptTexts
@@ -83,6 +84,8 @@ def build_services(
         offload_threshold=settings.agent.result_offload_threshold,
         limits=TurnLimits(settings.agent.max_steps, options.max_tokens, options.max_price),
         version=__version__,
+        sandbox=build_sandbox(options, startup, environment),
+        sandbox_early=not options.headless,
         end_processes=end_owned,
         jitter=random.random,
         report_defect=report_defect,
@@ -106,7 +109,6 @@ def build_policy(options: LaunchOptions, startup: Startup, environment: Mapping[
         mode=startup.loaded.settings.approval.mode,
         rules=tuple(rules),
         trust=startup.trust.state,
-        sandbox="off",
         yolo=options.yolo,
         own_dirs=tuple(str(path) for path in startup.paths.all),
         home=os.path.realpath(Path.home()),

@@ -7,6 +7,7 @@ from swecli.commands.base import CommandResult, SlashCommand
 from swecli.commands.figures import labelled, number, percent
 from swecli.commands.mode import MODE_MEANINGS
 from swecli.core.engine.view import SessionPort, SessionView
+from swecli.core.protocol.events import SandboxChanged
 
 
 async def _run(port: SessionPort, arguments: str) -> CommandResult:
@@ -14,6 +15,15 @@ async def _run(port: SessionPort, arguments: str) -> CommandResult:
 
 
 STATUS = SlashCommand("status", "Session, model, mode, folder, instructions", _run)
+
+
+def sandbox_text(state: SandboxChanged | None) -> str:
+    """How far commands are contained, on one line."""
+    if state is None:
+        return "not looked for yet"
+    why = f": {state.reason}" if state.reason else ""
+    open_ = f"; not covered: {', '.join(state.uncovered)}" if state.uncovered else ""
+    return f"off{why}" if state.level == "off" else f"{state.level} ({state.layer}){why}{open_}"
 
 
 def status_text(view: SessionView) -> str:
@@ -26,6 +36,7 @@ def status_text(view: SessionView) -> str:
             ("Session", view.session_id),
             ("Folder", str(view.cwd)),
             ("Model", f"{model.ref}{window}" if model else "none; set one with /model provider/name"),
+            ("Sandbox", sandbox_text(view.sandbox)),
             ("Mode", f"{view.mode}: {MODE_MEANINGS[view.mode]}"),
             (
                 "Context",

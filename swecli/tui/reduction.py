@@ -19,6 +19,7 @@ from swecli.core.protocol.events import (
     QuestionAsked,
     QueueChanged,
     RetryScheduled,
+    SandboxChanged,
     SessionStarted,
     StepStarted,
     TodosChanged,
@@ -68,8 +69,11 @@ def _take(state: UiState, event: Event) -> None:
         case TurnEnded():
             _rest(state)
             state.ended = body
+        case SandboxChanged():
+            state.sandbox = body
         case SessionStarted():
             _rest(state)
+            state.sandbox = None
         case _:
             pass
 

@@ -122,6 +122,7 @@ class Stage:
             cache_share=None if usage is None else usage.cache_share,
             cost=view.totals.cost,
             branch=self._branch,
+            sandbox=self.state.sandbox,
         )
 
     def refresh_branch(self) -> None:

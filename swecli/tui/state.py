@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         QuestionAsked,
         Queued,
         RetryScheduled,
+        SandboxChanged,
         TurnEnded,
     )
 
@@ -44,5 +45,6 @@ class UiState:
     todos: tuple[Todo, ...] = ()
     queue: tuple[Queued, ...] = ()
     ended: TurnEnded | None = None
+    sandbox: SandboxChanged | None = None
     last_answer: str = ""
     """Text of the newest finished answer of the main agent."""

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from swecli.core.protocol.events import Budget, ContextLevel, Mode
+    from swecli.core.protocol.events import Budget, ContextLevel, Mode, SandboxChanged
 
 
 Tone = Literal["plain", "dim", "mode", "ok", "warn", "compact", "block"]
@@ -26,6 +26,7 @@ class Facts:
     cache_share: float | None = None
     cost: Decimal | None = None
     branch: str = ""
+    sandbox: SandboxChanged | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,16 @@ def context(budget: Budget | None, detail: int) -> list[Piece]:
     return pieces
 
 
+def sandbox(facts: Facts) -> tuple[list[list[Piece]], bool]:
+    """The state of the sandbox, and whether it must not give way: in auto mode without a full one, commands ask."""
+    state = facts.sandbox
+    if state is None:
+        return [], False
+    degraded = facts.mode == "auto" and state.level != "full"
+    asks = ", asks" if degraded else ""
+    return [[Piece(f"sandbox {state.label or state.level}{asks}", "warn" if degraded else "dim")]], degraded
+
+
 def percent(share: float) -> str:
     """A whole percentage; 100 % only when it is reached."""
     value = share * 100
@@ -97,13 +108,17 @@ def line(facts: Facts, width: int) -> list[Piece]:
     cache = [] if facts.cache_share is None else [[Piece(f"cache {percent(facts.cache_share)}", "dim")]]
     cost = [[Piece(money(facts.cost), "dim")]]
     branch = [[Piece(facts.branch, "dim")]] if facts.branch else []
+    shield, always = sandbox(facts)
+    urgent = shield if always else []
     candidates = [
-        [mode, [Piece(name)], context(facts.budget, 3), *cache, *cost, *branch],
-        [mode, [Piece(name)], context(facts.budget, 2), *cache, *cost, *branch],
-        [mode, [Piece(name)], context(facts.budget, 2), *cache, *cost],
-        [mode, [Piece(name)], context(facts.budget, 2), *cost],
-        [mode, [Piece(name)], context(facts.budget, 1), *cost],
-        [mode, [Piece(name)], context(facts.budget, 1)],
+        [mode, *shield, [Piece(name)], context(facts.budget, 3), *cache, *cost, *branch],
+        [mode, *shield, [Piece(name)], context(facts.budget, 2), *cache, *cost, *branch],
+        [mode, *shield, [Piece(name)], context(facts.budget, 2), *cache, *cost],
+        [mode, *urgent, [Piece(name)], context(facts.budget, 2), *cache, *cost],
+        [mode, *urgent, [Piece(name)], context(facts.budget, 2), *cost],
+        [mode, *urgent, [Piece(name)], context(facts.budget, 1), *cost],
+        [mode, *urgent, [Piece(name)], context(facts.budget, 1)],
+        [mode, *urgent, [Piece(shorten(name, 14))], context(facts.budget, 1)],
         [mode, [Piece(shorten(name, 14))], context(facts.budget, 1)],
         [mode, context(facts.budget, 1)],
         [context(facts.budget, 1)],

@@ -56,6 +56,7 @@ class FakeView:
     todos: tuple[Any, ...] = ()
     permission: Any = None
     question: Any = None
+    sandbox: Any = None
     messages: tuple[Any, ...] = ()
     instructions: tuple[str, ...] = ()
 

@@ -7,6 +7,7 @@ from pydantic import Field
 from swecli.core.config.checkpoint_settings import CheckpointSettings
 from swecli.core.config.context_settings import ContextSettings
 from swecli.core.config.model_settings import ModelSettings, ModelsSettings, ProviderSettings
+from swecli.core.config.sandbox_settings import SandboxSettings
 from swecli.core.config.section import Count, Seconds, Section, Share, Tokens, Word
 from swecli.core.protocol.events import Mode
 
@@ -61,5 +62,6 @@ class Settings(Section):
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     approval: ApprovalSettings = ApprovalSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     tools: ToolSettings = ToolSettings()
     ui: UiSettings = UiSettings()

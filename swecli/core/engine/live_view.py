@@ -13,7 +13,7 @@ from swecli.core.engine.spending import Spending
 from swecli.core.engine.view import Totals
 from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.protocol.blocks import Todo
-from swecli.core.protocol.events import Budget, Mode, PermissionRequested, QuestionAsked, Queued
+from swecli.core.protocol.events import Budget, Mode, PermissionRequested, QuestionAsked, Queued, SandboxChanged
 from swecli.core.protocol.messages import Message
 from swecli.core.protocol.usage import Usage
 
@@ -93,6 +93,10 @@ class LiveView:
     @property
     def question(self) -> QuestionAsked | None:
         return next(iter(self._recorder.state.questions.values()), None)
+
+    @property
+    def sandbox(self) -> SandboxChanged | None:
+        return self._recorder.state.sandbox
 
     @property
     def messages(self) -> Sequence[Message]:

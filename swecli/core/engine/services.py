@@ -18,6 +18,7 @@ from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
 from swecli.core.ports import BlobStore, HookOutcome, Hooks
 from swecli.core.protocol.usage import Usage
+from swecli.core.sandbox.sandbox import CommandSandbox, NoSandbox
 from swecli.core.tools.registry import ToolRegistry
 
 
@@ -130,6 +131,10 @@ class Services:
     jitter: Callable[[], float] = lambda: 0.5
     """0..1, full jitter of retry delays."""
     version: str = ""
+    sandbox: CommandSandbox = field(default_factory=NoSandbox)
+    """What commands are contained with."""
+    sandbox_early: bool = False
+    """Whether it is looked for when the session starts, and not only when a command needs it."""
     end_processes: Callable[[], object] = lambda: None
     """Ends what commands left running; called in a thread when the session closes."""
     report_defect: Callable[[BaseException], None] = lambda error: None

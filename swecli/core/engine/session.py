@@ -19,6 +19,7 @@ from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.recovery import recover
 from swecli.core.engine.requests import Requests
 from swecli.core.engine.results import Results
+from swecli.core.engine.sandbox_watch import SandboxWatch
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
 from swecli.core.engine.side_work import ask_model, run_tool
@@ -45,7 +46,8 @@ class Session:
         self._compactions = Compactions(services, self._recorder, self._connection)
         self._keeper = ContextKeeper(services, self._recorder, self._compactions, requests)
         self._models = ModelChoice(services, self._recorder, self._connection, self._compactions)
-        calls = ToolCalls(services, self._recorder, requests, self._results, self._keeper)
+        self._sandbox = SandboxWatch(services, self._recorder)
+        calls = ToolCalls(services, self._recorder, requests, self._results, self._sandbox, self._keeper)
         self._scheduler = Scheduler(calls)
         self._undo = FileUndo(services, self._recorder)
         self._dispatcher = Dispatcher(
@@ -86,6 +88,9 @@ class Session:
         name = model or self._recorder.state.model
         cwd, mode = str(self._services.workspace.cwd), self._services.policy.mode
         self._recorder.emit(SessionStarted(cwd, name, mode, self._services.version, resumed, environment))
+        self._sandbox.tell()
+        if self._services.sandbox_early:
+            self._sandbox.start()
         trouble = self._models.start(name) if name else None
         if trouble is not None:
             self.notice(trouble, "error")
@@ -155,7 +160,9 @@ class Session:
         self._dispatcher.closed = True
         await self._dispatcher.work.stop()
         await self._models.close()
+        await self._sandbox.stop()
         await asyncio.to_thread(self._services.end_processes)
         await self._undo.close()
+        await asyncio.to_thread(self._services.sandbox.close)
         await self._connection.close()
         await self._recorder.close()

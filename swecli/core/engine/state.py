@@ -27,6 +27,7 @@ from swecli.core.protocol.events import (
     QuestionAsked,
     QueueChanged,
     Queued,
+    SandboxChanged,
     SessionStarted,
     SideAnswered,
     StepEnded,
@@ -64,6 +65,8 @@ class SessionState:
     todos: tuple[Todo, ...] = ()
     permissions: dict[str, PermissionRequested] = field(default_factory=dict)
     questions: dict[str, QuestionAsked] = field(default_factory=dict)
+    sandbox: SandboxChanged | None = None
+    """As far as it is known in this run."""
     rules: tuple[Rule, ...] = ()
     """What the user answered with "always" in this session, or in this turn for the turn."""
     tools: Counter[str] = field(default_factory=Counter)
@@ -75,6 +78,7 @@ class SessionState:
         match event.body:
             case SessionStarted(mode=mode, model=model):
                 self.mode, self.model, self.started_seq = mode, model, event.seq
+                self.sandbox = None
             case TurnStarted():
                 self.turn, self.turn_open = event.turn, True
             case TurnEnded(outcome=outcome):
@@ -108,6 +112,8 @@ class SessionState:
                 self.queue = queue
             case TodosChanged(todos=todos):
                 self.todos = todos
+            case SandboxChanged() as sandbox:
+                self.sandbox = sandbox
             case PermissionRequested() as request:
                 self.permissions[request.request] = request
             case PermissionResolved() as resolved:

@@ -16,6 +16,7 @@ from swecli.core.engine.answer import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.requests import Requests
 from swecli.core.engine.results import Results
+from swecli.core.engine.sandbox_watch import SandboxWatch
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
 from swecli.core.engine.tool_call import ToolCalls
@@ -134,11 +135,15 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
     recorder = Recorder("batch", (), make_log, services.clock)
     recorder.state.mode = request.mode
     requests = logs[0].requests = Requests(recorder)
-    calls = ToolCalls(services, recorder, requests, Results(services, recorder, lambda: None))
+    results = Results(services, recorder, lambda: None)
+    calls = ToolCalls(services, recorder, requests, results, SandboxWatch(services, recorder))
     item, part = "t1", ToolCallPart("call_1", request.name, request.arguments)
     recorder.emit(ItemStarted(item, "tool", request.name))
     recorder.emit(ItemCheckpointed(item, part))
-    await Scheduler(calls).run([Call(item, part)])
+    try:
+        await Scheduler(calls).run([Call(item, part)])
+    finally:
+        await asyncio.to_thread(services.sandbox.close)
     return _result(logs[0].events)
 
 

@@ -16,6 +16,7 @@ from swecli.core.engine.locks import EffectLocks
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.requests import Requests
 from swecli.core.engine.results import Results
+from swecli.core.engine.sandbox_watch import SandboxWatch
 from swecli.core.engine.seen_files import SeenFiles
 from swecli.core.engine.services import Services
 from swecli.core.engine.todo_board import SessionTodos
@@ -62,6 +63,15 @@ class PreparedCall:
     title: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Consent:
+    """``shown`` is the binding of what the user approved, None where no question was needed; ``ctx`` is what the call
+    runs with."""
+
+    shown: str | None
+    ctx: ToolContext
+
+
 class ToolCalls:
     """Runs single calls for the scheduler."""
 
@@ -71,6 +81,7 @@ class ToolCalls:
         recorder: Recorder,
         requests: Requests,
         results: Results,
+        sandbox: SandboxWatch,
         compaction: CompactionRequests | None = None,
     ) -> None:
         self._services = services
@@ -78,6 +89,7 @@ class ToolCalls:
         self._recorder = recorder
         self._requests = requests
         self._results = results
+        self._sandbox = sandbox
         self._recall = Recall(recorder.ledger, services.blobs)
         self._files = SeenFiles(recorder, services.workspace.cwd)
         self._locks = EffectLocks()
@@ -124,13 +136,14 @@ class ToolCalls:
         started = self._services.monotonic()
         running = False
         outcome: ToolOutcome | None = None
+        consent: _Consent | None = None
         try:
             if earlier_writers:  # the preview must show the file as the earlier calls leave it
                 await asyncio.wait(earlier_writers)
-            while outcome is None:
-                shown = await self._consent(call)
+            while outcome is None or consent is not None:
+                consent = consent or await self._consent(call)
                 async with self._locks.hold(call.effects):
-                    if shown is not None and await self._binding(call) != shown:
+                    if consent.shown is not None and await self._binding(call) != consent.shown:
                         self._recorder.emit(
                             Notice(
                                 f"{call.title or call.tool.name} changed after it was shown; asking again.",
@@ -138,11 +151,14 @@ class ToolCalls:
                                 "permissions",
                             )
                         )
+                        consent = None
                         continue
+                    outcome = None
                     running = True
                     started = self._services.monotonic()
                     self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, running=True))
-                    outcome = await self._execute(call)
+                    outcome = await self._execute(call, consent.ctx)
+                consent, outcome = await self._outside(call, outcome)
             duration = self._services.monotonic() - started
             outcome = self._files.shortened(outcome)
             outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
@@ -171,13 +187,14 @@ class ToolCalls:
             outcome = ToolOutcome(NOT_RUN, is_error=True, detail="not executed")
             self._end(call.item, call.part, "interrupted", outcome)
 
-    async def _consent(self, call: PreparedCall) -> str | None:
-        """Returns the binding of what the user approved, or None when no question was needed.
+    async def _consent(self, call: PreparedCall) -> _Consent:
+        """Under what the call may run.
 
         Raises:
             Rejected: by rule, mode or user.
             ToolError: the call can't succeed anyway.
         """
+        await self._sandbox.ready(call.effects)
         decision = self.decide(call)
         hook = await self._services.hooks.fire("pre_tool_use", {"tool_name": call.tool.name, "item": call.item})
         if hook.block:
@@ -187,11 +204,11 @@ class ToolCalls:
         if decision.outcome == "deny":
             raise Rejected(f"Not allowed: {decision.reason}", decision.reason)
         if decision.outcome == "allow":
-            return None
+            return self._consented(call, decision)
         preview = await call.tool.preview(call.params, call.ctx)
         decision = self.decide(call)  # the mode or the rules may have changed while the preview was made
         if decision.outcome == "allow":
-            return None
+            return self._consented(call, decision)
         shown = self._bind(call, preview)
         reply = await self._requests.permission(
             item=call.item,
@@ -212,7 +229,32 @@ class ToolCalls:
                 f"The user rejected this call; nothing was done.{word}",
                 f"rejected: {reply.note}" if reply.note else "rejected",
             )
-        return shown
+        return self._consented(call, decision, shown)
+
+    def _consented(self, call: PreparedCall, decision: Decision, shown: str | None = None) -> _Consent:
+        return _Consent(shown, self._sandbox.context(call.ctx, call.effects, decision))
+
+    async def _outside(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[_Consent | None, ToolOutcome]:
+        """Ask whether a command that the sandbox stopped may run outside of it. Without consent the model is told."""
+        if not outcome.blocked or not self._sandbox.offers:
+            return None, outcome
+        preview = await call.tool.preview(call.params, call.ctx)
+        shown = self._bind(call, preview)
+        reply = await self._requests.permission(
+            item=call.item,
+            tool=call.tool.name,
+            title=call.title,
+            blocks=outcome.blocks or preview.blocks,
+            reason=f"Blocked by the sandbox, as it seems: {outcome.blocked}. Run it again, outside?",
+            binding=shown,
+            rule=None,
+            evidence=(),
+        )
+        if reply.choice != "reject":
+            return _Consent(shown, call.ctx), outcome
+        word = f" The user says: {reply.note}" if reply.note else ""
+        told = f"The user was asked whether it may run outside of the sandbox, and said no.{word}"
+        return None, replace(outcome, text=f"{outcome.text}\n{told}")
 
     def _keep(self, rule: str | None, reply: ReplyPermission) -> None:
         """Keep a rule that is to hold longer than the session."""
@@ -224,7 +266,10 @@ class ToolCalls:
     def decide(self, call: PreparedCall) -> Decision:
         """The permission decision under the mode and rules of this moment."""
         state = self._recorder.state
-        policy = replace(self._services.policy, mode=state.mode, rules=(*self._services.policy.rules, *state.rules))
+        rules = (*self._services.policy.rules, *state.rules)
+        policy = replace(
+            self._services.policy, mode=state.mode, rules=rules, sandbox=self._services.sandbox.state.level
+        )
         workspace = self._services.workspace
         return self._services.decide(
             policy,
@@ -243,9 +288,10 @@ class ToolCalls:
     async def _binding(self, call: PreparedCall) -> str:
         return self._bind(call, await call.tool.preview(call.params, call.ctx))
 
-    async def _execute(self, call: PreparedCall) -> ToolOutcome:
+    async def _execute(self, call: PreparedCall, ctx: ToolContext) -> ToolOutcome:
         async with self._recorded(call):
-            outcome = await call.tool.run(call.params, call.ctx)
+            outcome = await call.tool.run(call.params, ctx)
+        self._sandbox.tell()
         for changed in outcome.changed:
             self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
         return outcome

@@ -20,6 +20,7 @@ from swecli.core.protocol.events import (
     PermissionRequested,
     QuestionAsked,
     Queued,
+    SandboxChanged,
 )
 from swecli.core.protocol.messages import Message
 from swecli.core.protocol.usage import Usage
@@ -111,6 +112,11 @@ class SessionView(Protocol):
 
     @property
     def question(self) -> QuestionAsked | None: ...
+    @property
+    def sandbox(self) -> SandboxChanged | None:
+        """How far commands are contained; None while that is not known."""
+        ...
+
     @property
     def messages(self) -> Sequence[Message]:
         """The conversation as the model sees it."""

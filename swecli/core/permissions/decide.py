@@ -232,7 +232,10 @@ def _hidden_from_rules(policy: Policy, judgement: Judgement) -> Decision | None:
 
 
 def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> Decision:
+    outside = Decision("ask", "The model asks to run this outside of the sandbox.")
     if judgement.proven:
+        if call.effects.outside:
+            return outside
         return Decision("allow", "This command is proven to only read inside the workspace.")
     why = judgement.reason
     evidence = tuple(f"{_text(part)}{part.reason}" for part in judgement.parts if part.reason is not None)[:10]
@@ -245,6 +248,8 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
         return Decision("ask", danger.reason, evidence=(*danger.evidence, *evidence))
     if judgement.unread is not None:
         return Decision("ask", f"Part of this command can't be read: {judgement.unread}.", evidence=evidence)
+    if call.effects.outside:
+        return replace(outside, evidence=evidence)
     rule = allowed_by(active_rules(policy, "allow"), policy, call, judgement)
     if rule is not None:
         return _by_rule(rule)
@@ -252,7 +257,8 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     if contained and not any(part.soft for part in judgement.parts):
         secret = named_secret(judgement, call.roots)
         if secret is None:
-            return Decision("allow", "The sandbox contains what this command can do.", evidence=("sandbox: full",))
+            reason = "The sandbox contains what this command can do."
+            return Decision("allow", reason, evidence=("sandbox: full",), contained=True)
         why = f"{secret} may hold secrets, by its name"
     reason = f"This command is not proven to only read: {why}."
     if mode == "auto" and policy.sandbox != "full":

@@ -23,7 +23,7 @@ class Effects:
 
     ``reads`` and ``writes`` are files or directories; ``command`` is set for a shell command, which may
     touch anything; ``network`` is a host; ``interactive`` calls only talk to the user; ``internal`` calls
-    change nothing but the session itself (todos, notes).
+    change nothing but the session itself (todos, notes). ``outside``: the command asks to run outside of the sandbox.
     """
 
     reads: tuple[str, ...] = ()
@@ -32,6 +32,7 @@ class Effects:
     network: str | None = None
     interactive: bool = False
     internal: bool = False
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,12 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``reason`` is shown and logged; ``rule`` decided if set; ``offer`` is the rule that "always" would add."""
+    """``reason`` is shown and logged; ``rule`` decided if set; ``offer`` is the rule that "always" would add.
+    ``contained``: it may run without a question only because the sandbox holds it, so it must run in there."""
 
     outcome: Outcome
     reason: str
     rule: Rule | None = None
     offer: str | None = None
     evidence: tuple[str, ...] = field(default=())
+    contained: bool = False

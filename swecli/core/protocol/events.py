@@ -509,6 +509,20 @@ class TodosChanged:
 
 
 @value
+class SandboxChanged:
+    """How far commands are contained on this machine. ``layer`` is what holds them ("bwrap", "landlock", "seatbelt",
+    "none"), ``reason`` why there is no or only a partial sandbox, ``uncovered`` what a partial one leaves open."""
+
+    level: Literal["off", "partial", "full"]
+    layer: str
+    reason: str = ""
+    uncovered: tuple[str, ...] = ()
+    label: str = ""
+    """The state in one or two words."""
+    type: Literal["sandbox_changed"] = field(default="sandbox_changed", kw_only=True)
+
+
+@value
 class JobChanged:
     """A command that runs in the background."""
 
@@ -564,6 +578,7 @@ Body = (
     | FileRead
     | TodosChanged
     | JobChanged
+    | SandboxChanged
 )
 """The closed union of known bodies, discriminated by ``type``."""
 

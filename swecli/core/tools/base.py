@@ -17,6 +17,7 @@ from swecli.core.ports import Asker, BlobStore, CompactionRequests, FileMemory, 
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.protocol.results import ResultKind
+from swecli.core.sandbox.sandbox import CommandSandbox
 
 
 class Params(BaseModel):
@@ -78,6 +79,8 @@ class ToolOutcome:
     seen: tuple[SeenFile, ...] = ()
     """What of files is in ``text``."""
     exit_status: int | None = None
+    blocked: str = ""
+    """What the sandbox stopped, as a clause; empty where nothing points to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,10 @@ class ToolContext:
     """What the model has seen of files."""
     compaction: CompactionRequests | None = None
     """None where there is no conversation."""
+    sandbox: CommandSandbox | None = None
+    """Holds this call's command; None where it runs outside."""
+    contained: bool = False
+    """Nobody consented to the command: it may run only in a sandbox that holds it wholly."""
 
     def resolve(self, path: str) -> Path:
         """The absolute path of ``path`` as the model wrote it, links followed as far as they exist.

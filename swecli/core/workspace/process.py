@@ -15,7 +15,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -61,11 +61,14 @@ async def run_process(
     output: Callable[[str], None] | None = None,
     head: int = HEAD,
     tail: int = TAIL,
+    prefix: Sequence[str] = (),
+    inherited: Sequence[int] = (),
 ) -> ProcessResult:
     """Run ``command`` in bash (sh where there is none), without start-up files.
 
-    ``output`` gets text as it comes, at a bounded rate. ``timeout`` is seconds, None for no limit. Cancelling
-    ends every process of the command before the cancellation goes on.
+    ``prefix`` is a program with its arguments that starts the shell (a sandbox), ``inherited`` are descriptors that
+    stay open in it. ``output`` gets text as it comes, at a bounded rate. ``timeout`` is seconds, None for no limit.
+    Cancelling ends every process of the command before the cancellation goes on.
 
     Raises:
         LaunchError: it could not be started.
@@ -74,7 +77,7 @@ async def run_process(
     mark = tree.new_mark()
     reader, writer = os.pipe()
     try:
-        process = _start(command, cwd, {**environment, tree.MARK: mark}, writer)
+        process = _start(command, cwd, {**environment, tree.MARK: mark}, writer, prefix, inherited)
     except BaseException:
         os.close(reader)
         raise
@@ -110,21 +113,29 @@ async def run_process(
     )
 
 
-def _start(command: str, cwd: Path, environment: Mapping[str, str], writer: int) -> subprocess.Popen[bytes]:
+def _start(
+    command: str,
+    cwd: Path,
+    environment: Mapping[str, str],
+    writer: int,
+    prefix: Sequence[str],
+    inherited: Sequence[int],
+) -> subprocess.Popen[bytes]:
     bash = shutil.which("bash", path=environment.get("PATH") or os.defpath)
     shell = [bash, "--norc", "--noprofile", "-c"] if bash else ["/bin/sh", "-c"]
     try:
         return subprocess.Popen(
-            [*shell, "--", command],
+            [*prefix, *shell, "--", command],
             cwd=cwd,
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=writer,
             stderr=writer,
             start_new_session=True,
+            pass_fds=inherited,
         )
     except FileNotFoundError as error:
-        missing = cwd if not cwd.is_dir() else shell[0]
+        missing = cwd if not cwd.is_dir() else [*prefix, *shell][0]
         raise LaunchError(f"The command could not be started: {missing} does not exist.") from error
     except ValueError as error:
         raise LaunchError("The command could not be started: it has a NUL or an unpaired surrogate.") from error

@@ -36,6 +36,8 @@ def read(text: str) -> dict[str, Any]:
     data = tomllib.loads(text)
     for rules in ("allow", "ask", "deny"):
         data["approval"][rules] = tuple(data["approval"][rules])
+    for places in ("writable", "hide"):
+        data["sandbox"][places] = tuple(data["sandbox"][places])
     data["model"]["fallback"] = tuple(data["model"]["fallback"])
     data["context"]["retention"] = tuple(data["context"]["retention"])
     return data
