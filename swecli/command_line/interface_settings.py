@@ -24,7 +24,7 @@ def preferences(options: LaunchOptions) -> Preferences:
     if startup.trust.trusts:
         folders.append(project_folder(options.cwd) / "themes")
     ui = startup.loaded.settings.ui
-    return Preferences(theme=ui.theme, theme_folders=tuple(folders))
+    return Preferences(keys=startup.loaded.settings.keys.changes, theme=ui.theme, theme_folders=tuple(folders))
 
 
 def user_file() -> Path:

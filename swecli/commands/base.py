@@ -9,7 +9,7 @@ from typing import Literal
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 
-Screen = Literal["quit", "clear", "pick_mode", "pick_model", "pick_theme", "login", "help"]
+Screen = Literal["quit", "clear", "pick_mode", "pick_model", "pick_theme", "keys", "login", "help"]
 """What only a front-end can do; one without a screen ignores it or ends."""
 
 

@@ -14,6 +14,7 @@ from swecli.commands.compact import COMPACT
 from swecli.commands.context import CONTEXT
 from swecli.commands.help import HELP
 from swecli.commands.init import INIT
+from swecli.commands.keys import KEYS
 from swecli.commands.login import LOGIN
 from swecli.commands.logout import LOGOUT
 from swecli.commands.mode import MODE
@@ -42,6 +43,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     MODE,
     TODOS,
     THEME,
+    KEYS,
     USAGE,
     STATUS,
     CLEAR,

@@ -12,11 +12,13 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
 
+from swecli.tui import bindings, compat
 from swecli.tui.appearance import Appearance, textual_colours
 from swecli.tui.bars import ActivityLine, StatusBar
 from swecli.tui.dock.panel import Clock
 from swecli.tui.driver import Driver
 from swecli.tui.endings import Endings
+from swecli.tui.keymap import Keymap
 from swecli.tui.link import OpenSession, SessionNotOpened
 from swecli.tui.options import Options
 from swecli.tui.preferences import Preferences
@@ -64,9 +66,11 @@ class SwecliApp(Endings, inherit_bindings=True):
         self._opened = opened
         self._redraw: Timer | None = None
         self.clock = clock
+        self.keymap = Keymap()
+        compat.replace_bindings(self, bindings.everywhere(self.keymap))
         self.todos = TodoPanel()
         self.activity = ActivityLine(clock=wall)
-        self.prompt = Prompt(options.state, options.files, self.activity.flash)
+        self.prompt = Prompt(options.state, options.files, self.activity.flash, self.keymap)
         self.slot = Slot(self.prompt, clock=clock)
         self.status = StatusBar()
         self.appearance = Appearance(self, found, dark=background_is_dark(os.environ))
@@ -98,9 +102,11 @@ class SwecliApp(Endings, inherit_bindings=True):
         from swecli.tui.view import View
 
         self.transcript = Transcript(id="transcript")
+        compat.replace_bindings(self.transcript, bindings.transcript(self.keymap))
         self.query_one("#place").mount(self.transcript)
         self.stage = Stage(View(self, self._options, self._opened), self._options.branch)
-        self.talk = Talk(self.stage.link, Desk(self, self._options), self.stage.is_busy)
+        self.desk = Desk(self, self._options)
+        self.talk = Talk(self.stage.link, self.desk, self.stage.is_busy)
         self.copier = Copier(self, self.prompt.editor, self._write, self.activity.flash)
         self.watch(self.transcript, "unseen", self.activity.show_unseen, init=False)
         self.furnished = True
@@ -134,6 +140,9 @@ class SwecliApp(Endings, inherit_bindings=True):
         from swecli.core.protocol.blocks import TextBlock
         from swecli.tui.themes.files import known, read_folders
 
+        self.keymap.adopt(preferences.keys)
+        compat.replace_bindings(self, bindings.everywhere(self.keymap))
+        compat.replace_bindings(self.transcript, bindings.transcript(self.keymap))
         custom, notices = read_folders(preferences.theme_folders)
         notices.append(self.appearance.adopt(preferences.theme, (*known(), *custom)))
         told = tuple(TextBlock(notice, "warning") for notice in notices if notice)

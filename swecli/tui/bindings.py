@@ -1,20 +1,57 @@
-"""Keys that mean the same everywhere. What only the prompt or a panel knows is handled there."""
+"""Keys that mean the same everywhere, as Textual's bindings. What only the prompt or a panel knows is handled there."""
 
 from __future__ import annotations
 
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
-BINDINGS: list[BindingType] = [
-    Binding("ctrl+c", "cancel", show=False, priority=True),
-    Binding("escape", "escape", show=False),
-    Binding("shift+tab", "next_mode", show=False, priority=True),
-    Binding("ctrl+l", "redraw", show=False, priority=True),
-    Binding("ctrl+o", "expand", show=False, priority=True),
-    Binding("ctrl+t", "todos", show=False, priority=True),
-    Binding("ctrl+f", "find", show=False, priority=True),
-    Binding("ctrl+z", "suspend_process", show=False, priority=True),
-    Binding("pageup", "scroll('page_up')", show=False),
-    Binding("pagedown", "scroll('page_down')", show=False),
-    Binding("home", "scroll('home')", show=False),
-    Binding("end", "scroll('end')", show=False),
-]
+from swecli.tui.keymap import Keymap
+
+_EVERYWHERE = {
+    "cancel": "cancel",
+    "close": "escape",
+    "next_mode": "next_mode",
+    "expand": "expand",
+    "todos": "todos",
+    "find": "find",
+    "external_editor": "external_editor",
+    "redraw": "redraw",
+    "suspend": "suspend_process",
+    "page_up": "scroll('page_up')",
+    "page_down": "scroll('page_down')",
+    "scroll_home": "scroll('home')",
+    "scroll_end": "scroll('end')",
+}
+"""What the app does for an action of the key table."""
+
+_AFTER_OTHERS = frozenset(("close", "page_up", "page_down", "scroll_home", "scroll_end"))
+"""Actions that whatever has the focus may take first."""
+
+_TRANSCRIPT = {
+    "block_previous": "cursor_previous",
+    "block_next": "cursor_next",
+    "block_toggle": "toggle_block",
+    "block_copy": "copy_block",
+    "block_editor": "edit_block",
+    "find_next": "find_next",
+    "find_previous": "find_previous",
+    "transcript_page_up": "page_up",
+    "transcript_page_down": "page_down",
+    "transcript_home": "scroll_home",
+    "transcript_end": "scroll_end",
+}
+
+
+def everywhere(keymap: Keymap) -> list[Binding]:
+    """The bindings of the app."""
+    return [
+        Binding(key, action, show=False, priority=name not in _AFTER_OTHERS)
+        for name, action in _EVERYWHERE.items()
+        for key in keymap.keys(name)
+    ]
+
+
+def transcript(keymap: Keymap) -> list[Binding]:
+    """The bindings of the transcript while it has the focus."""
+    keys = [(key, action) for name, action in _TRANSCRIPT.items() for key in keymap.keys(name)]
+    keys += [(key, "leave") for key in keymap.keys("close")]
+    return [Binding(key, action, show=False) for key, action in keys]

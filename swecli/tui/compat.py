@@ -3,9 +3,12 @@ that needs it is off and nothing else changes. A test checks them against the in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from textual.app import App
+from textual.binding import Binding, BindingsMap
+from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.selection import SelectEnd
 from textual.widget import Widget
@@ -48,3 +51,8 @@ def stop_after_defect(app: App[Any], error: BaseException) -> None:
         app._exception = error  # pyright: ignore[reportPrivateUsage] - the same
         app._exception_event.set()  # pyright: ignore[reportPrivateUsage] - the same
     app._close_messages_no_wait()  # pyright: ignore[reportPrivateUsage] - the same
+
+
+def replace_bindings(node: DOMNode, bindings: Sequence[Binding]) -> None:
+    """Give a widget or the app these key bindings in place of those that it has."""
+    node._bindings = BindingsMap(list(bindings))  # pyright: ignore[reportPrivateUsage] - keymaps of Textual drop clashes

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from swecli.commands.base import SlashCommand
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.safe_text import safe_line
+from swecli.tui import help
 from swecli.tui.keys import KeyActions
 from swecli.tui.link import CLOSE_TIME, OpenSession
 from swecli.tui.options import Options
@@ -31,6 +33,13 @@ class Desk:
 
     def leave(self) -> None:
         self._app.leave()
+
+    def show_help(self, commands: Sequence[SlashCommand]) -> None:
+        self.show(help.blocks(commands, self._app.keymap), "/help")
+
+    def show_keys(self, words: str) -> None:
+        """What every key does, or those that have to do with the words."""
+        self.show(help.key_blocks(self._app.keymap, words), f"/keys {words}".rstrip())
 
     def pick_mode(self) -> None:
         from swecli.commands.mode import MODE_MEANINGS

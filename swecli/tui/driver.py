@@ -33,6 +33,8 @@ class Driver(LinuxDriver):
     shell_attributes: ClassVar[list[Any] | None] = None
     """Line settings to give back when the program is suspended, as they were before the splash."""
 
+    _away = False
+
     typed: ClassVar[bytes] = b""
     """What was typed before the program read keys."""
 
@@ -46,6 +48,19 @@ class Driver(LinuxDriver):
     def stop_application_mode(self) -> None:
         self.write(KEYS_OFF)
         super().stop_application_mode()
+
+    def suspend_application_mode(self) -> None:
+        """Another program has the terminal now: what is drawn meanwhile is left out, and drawn afterwards."""
+        super().suspend_application_mode()
+        self._away = True
+
+    def resume_application_mode(self) -> None:
+        self._away = False
+        super().resume_application_mode()
+
+    def write(self, data: str) -> None:
+        if not self._away:
+            super().write(data)
 
     def run_input_thread(self) -> None:
         """Read until the driver stops."""

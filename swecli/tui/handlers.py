@@ -61,6 +61,9 @@ class Handlers(KeyActions, inherit_bindings=True):
     def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:
         self.copier.copy(message.text, message.what)
 
+    def on_transcript_edit_requested(self, message: Transcript.EditRequested) -> None:
+        self.run_worker(self.open_in_editor(message.text, message.path), group="editor")
+
     @on(DockPanel.Finished)
     def _finished(self, message: DockPanel.Finished) -> None:
         if message.command is None:

@@ -1,35 +1,25 @@
-"""What /help shows: keys and commands as display blocks."""
+"""What /help and /keys show: keys and commands as display blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from swecli.commands.base import SlashCommand
+from swecli.core.config.key_actions import ACTIONS, Place
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+from swecli.tui.keymap import Keymap
 
-KEYS: tuple[tuple[str, str], ...] = (
-    ("Enter", "send; while the model works: steer it at its next step"),
-    ("Tab", "complete; while the model works: queue for after this turn"),
-    ("Tab, on an empty prompt", "walk through the transcript: Up Down, Enter opens, y copies, Esc back"),
-    ("Shift+Enter, Ctrl+J, \\ Enter", "new line"),
-    ("Esc", "close what is open, clear the selection, interrupt"),
-    ("Ctrl+C", "copy the selection, interrupt or clear; twice quits"),
-    ("Ctrl+D", "quit, on an empty prompt"),
-    ("Shift+Tab", "next mode: default, accept-edits, plan, auto"),
-    ("Up, Down", "history at the first and last line; Up takes a waiting message back"),
-    ("Ctrl+R", "search the history"),
-    ("Ctrl+O", "show everything in full, or short again"),
-    ("Ctrl+T", "todos"),
-    ("Ctrl+F", "search the transcript"),
-    ("PgUp, PgDn, Home, End", "scroll; End follows again"),
-    ("Ctrl+A E K U W Y, Alt+B F D", "edit the line; Ctrl+_ takes back"),
-    ("Ctrl+L, Ctrl+Z", "redraw, suspend"),
-    ("/ @ !", "commands, files, run a shell command yourself"),
-)
+_PLACES: dict[Place, str] = {
+    "everywhere": "Everywhere",
+    "prompt": "In the prompt",
+    "list": "In lists",
+    "transcript": "Walking through the transcript (Tab on an empty prompt)",
+    "approval": "In an approval",
+}
 
 
-def blocks(commands: Sequence[SlashCommand]) -> tuple[DisplayBlock, ...]:
-    """Tables of keys and commands."""
+def blocks(commands: Sequence[SlashCommand], keymap: Keymap) -> tuple[DisplayBlock, ...]:
+    """Keys and commands."""
     rows = tuple(
         (
             f"/{command.name} {command.arguments}".rstrip(),
@@ -38,7 +28,35 @@ def blocks(commands: Sequence[SlashCommand]) -> tuple[DisplayBlock, ...]:
         for command in commands
     )
     return (
-        TableBlock(("Key", "What it does"), KEYS, "Keys"),
+        *_keys(keymap, ("everywhere", "prompt", "transcript", "approval")),
         TableBlock(("Command", "What it does"), rows, "Commands"),
-        TextBlock("In an approval: y once, a always for this session, n no with a word, Esc no.", "dim"),
+        TextBlock("/ commands · @ files · ! runs a shell command yourself · /keys tells how to change keys", "dim"),
     )
+
+
+def key_blocks(keymap: Keymap, words: str = "") -> tuple[DisplayBlock, ...]:
+    """Every action with its name in the settings; with ``words`` only those that contain them."""
+    needle = words.casefold()
+    tables: list[DisplayBlock] = []
+    for place, title in _PLACES.items():
+        rows = tuple(
+            (keymap.shown(action.name), action.name, action.meaning)
+            for action in ACTIONS
+            if action.place == place
+            and needle in f"{keymap.shown(action.name)} {action.name} {action.meaning}".casefold()
+        )
+        if rows:
+            tables.append(TableBlock(("Key", "Name", "What it does"), rows, title))
+    hint = 'The section [keys] of the settings changes them, for example: expand = ["f2", "ctrl+o"]'
+    return (*tables, TextBlock(hint, "dim")) if tables else (TextBlock(f"No key does anything with {words}."),)
+
+
+def _keys(keymap: Keymap, places: Sequence[Place]) -> list[DisplayBlock]:
+    return [
+        TableBlock(
+            ("Key", "What it does"),
+            tuple((keymap.shown(action.name), action.meaning) for action in ACTIONS if action.place == place),
+            _PLACES[place],
+        )
+        for place in places
+    ]

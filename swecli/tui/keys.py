@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual.app import App
-from textual.binding import BindingType
 
-from swecli.tui import bindings, ladder
+from swecli.safe_text import safe_line
+from swecli.tui import ladder
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Submit
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from swecli.tui.bars import ActivityLine, StatusBar
     from swecli.tui.copying import Copier
     from swecli.tui.dock.panel import Clock
+    from swecli.tui.keymap import Keymap
     from swecli.tui.link import OpenSession
     from swecli.tui.prompt.box import Prompt
     from swecli.tui.slot import Slot
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 class KeyActions(App[int], inherit_bindings=False):
     """The actions behind ``bindings``. The parts of the screen are attributes; the app builds them."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings.BINDINGS
     transcript: Transcript
     todos: TodoPanel
     activity: ActivityLine
@@ -38,6 +38,7 @@ class KeyActions(App[int], inherit_bindings=False):
     talk: Talk
     copier: Copier
     clock: Clock
+    keymap: Keymap
     appearance: Appearance
     furnished = False
     """Whether the parts are there that are loaded after the first frame."""
@@ -97,7 +98,7 @@ class KeyActions(App[int], inherit_bindings=False):
                 self.armed = self.clock()
             case "arm":
                 self.armed = self.clock()
-                self.activity.flash("Press Ctrl+C again to quit", ladder.QUIT_WINDOW)
+                self.activity.flash(f"Press {self.keymap.shown('cancel')} again to quit", ladder.QUIT_WINDOW)
 
     def action_next_mode(self) -> None:
         self.talk.next_mode()
@@ -119,10 +120,41 @@ class KeyActions(App[int], inherit_bindings=False):
         if not self.slot.expand_panel():
             self.transcript.action_toggle_verbose()
 
+    async def action_external_editor(self) -> None:
+        """Write the message in the user's editor. Where it fails, the text stays."""
+        from swecli.tui.external import ExternalError, edit
+
+        if self.slot.panel is not None:
+            return
+        editor = self.prompt.editor
+        try:
+            text = await edit(self, editor.message)
+        except ExternalError as error:
+            self.activity.flash(f"{safe_line(str(error))}; your text was kept")
+        else:
+            editor.put(text)
+
+    async def open_in_editor(self, text: str, path: str) -> None:
+        """Open a file of the workspace, or else a copy of the text, in the user's editor."""
+        from swecli.tui.external import ExternalError, edit, open_file
+
+        view = self.stage.link.view
+        target = view.cwd / path if view is not None and path else None
+        try:
+            if target is not None and target.is_file():
+                await open_file(self, target)
+            else:
+                await edit(self, text)
+        except ExternalError as error:
+            self.activity.flash(safe_line(str(error)))
+
     def action_find(self) -> None:
         from swecli.tui.dock.find import FindPanel
 
-        self.slot.show(FindPanel(self.transcript))
+        if isinstance(self.slot.panel, FindPanel):
+            self.transcript.action_find_previous()
+        else:
+            self.slot.show(FindPanel(self.transcript))
 
     def action_scroll(self, where: str) -> None:
         actions = {

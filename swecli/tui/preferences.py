@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -12,5 +13,7 @@ class Preferences:
 
     theme: str = "auto"
     """A theme's name, the name of a pair of themes, or "auto"."""
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Keys of the actions that were changed."""
     theme_folders: tuple[Path, ...] = ()
     """Folders with theme files; of two themes with the same name the one of the earlier folder counts."""

@@ -11,7 +11,6 @@ from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command, RunShell, SetMode, SetModel, Steer, Submit
 from swecli.core.protocol.events import Mode
 from swecli.safe_text import safe_line
-from swecli.tui import help
 from swecli.tui.link import SessionLink
 from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, interpret
 
@@ -25,6 +24,8 @@ class Desk(Protocol):
     def pick_model(self) -> None: ...
     def pick_theme(self, name: str) -> None: ...
     def log_in(self, provider: str) -> None: ...
+    def show_help(self, commands: Sequence[SlashCommand]) -> None: ...
+    def show_keys(self, words: str) -> None: ...
     def start_over(self) -> None: ...
     def put_back(self, text: str) -> None: ...
     def leave(self) -> None: ...
@@ -90,7 +91,9 @@ class Talk:
             case "login":
                 self._desk.log_in(result.argument)
             case "help":
-                self._desk.show(help.blocks(self.commands), "/help")
+                self._desk.show_help(self.commands)
+            case "keys":
+                self._desk.show_keys(result.argument)
             case None:
                 pass
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from swecli.core.config.trust import item_digest
 
-LOOSENING = frozenset(("providers", "hooks", "mcp", "sandbox", "environment", "checkpoints"))
+LOOSENING = frozenset(("providers", "keys", "hooks", "mcp", "sandbox", "environment", "checkpoints"))
 """Sections that name programs, addresses or variables, lift a question, or say what can be taken back."""
 
 ProjectLayer = Literal["project", "local"]

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from swecli.core.config.checkpoint_settings import CheckpointSettings
 from swecli.core.config.context_settings import ContextSettings
+from swecli.core.config.key_settings import KeySettings
 from swecli.core.config.model_settings import ModelSettings, ModelsSettings, ProviderSettings
 from swecli.core.config.sandbox_settings import SandboxSettings
 from swecli.core.config.section import Count, Seconds, Section, Share, Tokens, Word
@@ -65,3 +66,4 @@ class Settings(Section):
     sandbox: SandboxSettings = SandboxSettings()
     tools: ToolSettings = ToolSettings()
     ui: UiSettings = UiSettings()
+    keys: KeySettings = KeySettings()

@@ -14,7 +14,7 @@ from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import GrantSpan, PermissionChoice, PermissionRequested
 from swecli.safe_text import safe_line, sanitise
 from swecli.tui.dock.block_view import BlockView
-from swecli.tui.dock.panel import NARROW, Clock, DockPanel, Grace
+from swecli.tui.dock.panel import NARROW, Clock, DockPanel, Grace, keymap_of
 
 _VERBS = {
     "run_command": "Run this command?",
@@ -103,7 +103,9 @@ class ApprovalPanel(DockPanel):
             self._span = (self._span + 1) % len(_SPANS)
             self.query_one("#rule", Static).update(Content(self._rule()))
             return
-        decides = event.key in ("y", "a", "n", "enter", "Y", "A", "N")
+        keymap = keymap_of(self)
+        action = keymap.action("approval", event.key) or keymap.action("approval", event.key.lower())
+        decides = action is not None or event.key == "enter"
         if event.is_printable and not decides and self._grace is not None:
             self._grace.typed()
         if event.key in self._scrolling:
@@ -117,12 +119,12 @@ class ApprovalPanel(DockPanel):
         event.prevent_default()
         if self._grace is None or self._grace.ignores():
             return
-        match event.key.lower():
-            case "y":
+        match action:
+            case "approve_once":
                 self._decide("once")
-            case "a" if self._always:
+            case "approve_always" if self._always:
                 self._decide("always")
-            case "n":
+            case "reject":
                 self._ask_why(True)
             case _:
                 pass
@@ -192,13 +194,16 @@ class ApprovalPanel(DockPanel):
         return Content(f"{question}{target}{place}")
 
     def _keys(self) -> Content:
-        always = [("a", "always")] if self._always else []
+        keymap = keymap_of(self)
+        yes, every, no, leave = map(keymap.shown, ("approve_once", "approve_always", "reject", "close"))
+        leave = leave.lower()
+        always = [(every, "always")] if self._always else []
         if self._word.display:
-            choices = [("enter", "says no with this"), ("esc", "back")]
+            choices = [("enter", "says no with this"), (leave, "back")]
         elif self._narrow:
-            choices = [("y", "once"), *always, ("n", "no…"), ("esc", "no")]
+            choices = [(yes, "once"), *always, (no, "no…"), (leave, "no")]
         else:
-            choices = [("y", "once"), *always, ("n", "no, and say why"), ("esc", "no"), ("↑↓", "scroll")]
+            choices = [(yes, "once"), *always, (no, "no, and say why"), (leave, "no"), ("↑↓", "scroll")]
         gap = "  " if self._narrow else "   "
         return Content.assemble(
             *(part for key, word in choices for part in ((key, "bold $accent"), (f" {word}{gap}", "$foreground-muted")))

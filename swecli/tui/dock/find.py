@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from swecli.tui.dock.panel import DockPanel
+from swecli.tui.dock.panel import DockPanel, keymap_of
 from swecli.tui.transcript.view import Transcript
 
 DELAY = 0.08
@@ -35,14 +35,15 @@ class FindPanel(DockPanel):
         self._transcript.clear_find()
 
     def on_key(self, event: events.Key) -> None:
-        match event.key:
-            case "up" | "ctrl+p" | "ctrl+f":
+        keymap = keymap_of(self)
+        match keymap.action("list", event.key) or keymap.action("everywhere", event.key):
+            case "previous":
                 self._transcript.action_find_previous()
-            case "down" | "ctrl+n":
+            case "next":
                 self._transcript.action_find_next()
-            case "pageup":
+            case "page_up":
                 self._transcript.action_page_up()
-            case "pagedown":
+            case "page_down":
                 self._transcript.action_page_down()
             case _:
                 return

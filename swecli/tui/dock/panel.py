@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.containers import Vertical
 from textual.message import Message
+from textual.widget import Widget
+
+from swecli.tui.keymap import Keymap
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Command
@@ -50,6 +53,12 @@ class Grace:
     def typed(self) -> None:
         """A letter came that means nothing here: it was meant for the prompt, and so may be those after it."""
         self._until = max(self._until, self._clock() + TYPING)
+
+
+def keymap_of(widget: Widget) -> Keymap:
+    """The application's keys; the defaults in an application that has none."""
+    found = getattr(widget.app, "keymap", None)
+    return found if isinstance(found, Keymap) else Keymap()
 
 
 class DockPanel(Vertical, can_focus=True):

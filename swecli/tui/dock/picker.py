@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from swecli.tui.dock.panel import DockPanel
+from swecli.tui.dock.panel import DockPanel, keymap_of
 from swecli.tui.prompt.fuzzy import score
 from swecli.tui.rows import Row, Rows
 
@@ -61,7 +61,7 @@ class Picker(DockPanel):
         self._filter.focus()
 
     def on_key(self, event: events.Key) -> None:
-        step = {"up": -1, "down": 1, "ctrl+p": -1, "ctrl+n": 1}.get(event.key)
+        step = {"previous": -1, "next": 1}.get(keymap_of(self).action("list", event.key) or "")
         if step is not None:
             event.stop()
             event.prevent_default()

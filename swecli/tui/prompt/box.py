@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
+from swecli.tui.keymap import Keymap
 from swecli.tui.prompt.drafts import Drafts
 from swecli.tui.prompt.editor import PromptEditor
 from swecli.tui.prompt.history import History
@@ -70,15 +71,17 @@ class Prompt(Vertical):
         state: Path | None,
         files: Callable[[], Sequence[str]] = lambda: (),
         complain: Callable[[str], None] = lambda text: None,
+        keymap: Keymap | None = None,
     ) -> None:
         """``state`` is the folder for history and drafts of this workspace, ``files`` lists what ``@`` offers
         (in a thread), ``complain`` gets a sentence when the history can't be saved."""
         super().__init__(id="prompt")
-        self.editor = PromptEditor(id="editor")
+        self.keymap = keymap or Keymap()
+        self.editor = PromptEditor(id="editor", keymap=self.keymap)
         self.editor.intercept = self._intercept
-        self.suggestions = Suggestions(self.editor, files)
+        self.suggestions = Suggestions(self.editor, files, self.keymap)
         self._history = History(None if state is None else state / "history.jsonl", complain)
-        self._search = HistorySearch(self._history, self._walk)
+        self._search = HistorySearch(self._history, self._walk, self.keymap)
         self._waiting = Waiting()
         self._drafts = Drafts(state)
         self._walked: str | None = None
@@ -146,28 +149,28 @@ class Prompt(Vertical):
         if self.suggestions.is_open and self.suggestions.take_key(event.key):
             return True
         editor = self.editor
-        match event.key:
-            case "up" if editor.cursor_at_first_line:
+        match self.keymap.action("prompt", event.key) or self.keymap.action("everywhere", event.key):
+            case "older" if editor.cursor_at_first_line:
                 return self._older()
-            case "down" if editor.cursor_at_last_line:
+            case "newer" if editor.cursor_at_last_line:
                 return self._newer()
-            case "ctrl+r":
+            case "search_history":
                 self.suggestions.close()
                 self._search.start(editor.message)
-            case "tab":
+            case "complete":
                 if not editor.text:
                     self.post_message(self.Walk())
                 elif self._busy:
                     editor.submit(queue=True)
-            case "pageup":
+            case "page_up":
                 self.post_message(self.Scroll("page_up"))
-            case "pagedown":
+            case "page_down":
                 self.post_message(self.Scroll("page_down"))
-            case "home" if editor.cursor_at_start_of_text:
+            case "scroll_home" if editor.cursor_at_start_of_text or event.key != "home":
                 self.post_message(self.Scroll("home"))
-            case "end" if editor.cursor_at_end_of_text:
+            case "scroll_end" if editor.cursor_at_end_of_text or event.key != "end":
                 self.post_message(self.Scroll("end"))
-            case "ctrl+d" if not editor.text:
+            case "leave" if not editor.text:
                 self.post_message(self.Leave())
             case _:
                 return False

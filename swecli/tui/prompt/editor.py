@@ -6,13 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from textual import events
-from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import TextArea
 
+from swecli.tui.keymap import Keymap
 from swecli.tui.prompt import line_edit
-from swecli.tui.prompt.kill_ring import KILLS, KillRing
+from swecli.tui.prompt.kill_ring import KEEPS_RING, KillRing
 from swecli.tui.prompt.paste import Pastes
+
+_OTHER_KEYS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "alt+\r": "alt+enter"}
+"""What terminals that report modified keys in the older way are understood to have sent."""
 
 
 class PromptEditor(TextArea):
@@ -31,15 +34,13 @@ class PromptEditor(TextArea):
     PromptEditor .text-area--selection { text-style: $selection-style; }
     """
 
-    BINDINGS = [Binding("ctrl+underscore", "undo", show=False)]
-
     @dataclass
     class Submitted(Message):
         """The user sent the text. ``queue`` asks to keep it for after the running turn."""
 
         queue: bool = False
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, keymap: Keymap | None = None) -> None:
         super().__init__(id=id, soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=True)
         self.cursor_blink = False
         self.highlight_cursor_line = False
@@ -47,23 +48,22 @@ class PromptEditor(TextArea):
         self.pastes = Pastes()
         self.intercept: Callable[[events.Key], bool] = lambda event: False
         self._ring = KillRing(self)
+        self._keymap = keymap or Keymap()
         self._edits: dict[str, Callable[[], None]] = {
-            "shift+enter": self._newline,
-            "shift+\r": self._newline,
-            "ctrl+j": self._newline,
-            "ctrl+enter": self._newline,
-            "alt+enter": self._newline,
-            "enter": self._enter,
-            "ctrl+k": self._ring.right,
-            "ctrl+u": self._ring.left,
-            "ctrl+w": self._ring.blank_left,
-            "alt+backspace": self._ring.word_left,
-            "alt+d": self._ring.word_right,
-            "ctrl+y": self._ring.yank,
-            "alt+b": lambda: self._move(line_edit.word_left),
-            "alt+f": lambda: self._move(line_edit.word_right),
-            "backspace": self._backspace,
-            "ctrl+h": self._backspace,
+            "newline": self._newline,
+            "send": self._enter,
+            "kill_right": self._ring.right,
+            "kill_left": self._ring.left,
+            "kill_blank_left": self._ring.blank_left,
+            "kill_word_left": self._ring.word_left,
+            "kill_word_right": self._ring.word_right,
+            "yank": self._ring.yank,
+            "yank_older": self._ring.yank_older,
+            "undo": self.action_undo,
+            "line_start": self.action_cursor_line_start,
+            "line_end": self.action_cursor_line_end,
+            "word_left": lambda: self._move(line_edit.word_left),
+            "word_right": lambda: self._move(line_edit.word_right),
         }
 
     @property
@@ -106,13 +106,15 @@ class PromptEditor(TextArea):
             event.stop()
             event.prevent_default()
             return
-        edit = self._edits.get(key)
-        if key not in KILLS:
+        action = self._keymap.action("prompt", _OTHER_KEYS.get(key, key))
+        if action not in KEEPS_RING:
             self._ring.rest()
-        if edit is not None:
+        edit = self._backspace if key in ("backspace", "ctrl+h") else self._edits.get(action or "")
+        if edit is not None or self._keymap.freed("prompt", key):
             event.stop()
             event.prevent_default()
-            edit()
+            if edit is not None:
+                edit()
             return
         await super()._on_key(event)
 

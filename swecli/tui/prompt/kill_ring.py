@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING
 from swecli.tui.prompt import line_edit
 
 if TYPE_CHECKING:
+    from textual.document._document import Location
+
     from swecli.tui.prompt.editor import PromptEditor
 
-KILLS = frozenset(("ctrl+k", "ctrl+u", "ctrl+w", "alt+d", "alt+backspace"))
-"""Keys after which the next cut is added to the one before."""
+KILLS = frozenset(("kill_right", "kill_left", "kill_blank_left", "kill_word_right", "kill_word_left"))
+"""Actions after which the next cut is added to the one before."""
+
+YANKS = frozenset(("yank", "yank_older"))
+"""Actions after which what was put back can be exchanged for what was cut before it."""
+
+KEEPS_RING = KILLS | YANKS
+
+MOST = 30
+"""Cuts that are kept."""
 
 
 class KillRing:
@@ -19,21 +29,39 @@ class KillRing:
 
     def __init__(self, editor: PromptEditor) -> None:
         self._editor = editor
-        self._text = ""
+        self._cuts: list[str] = []
+        """Oldest first."""
         self._running = False
+        self._put: tuple[Location, Location] | None = None
+        """Where the cut was put back just now."""
+        self._back = 0
 
     def keep(self, text: str) -> None:
         """Remember a text that was cut elsewhere."""
-        self._text = text
+        self._cuts = [*self._cuts[1 - MOST :], text]
 
     def rest(self) -> None:
         """Something else was done: the next cut begins anew."""
         self._running = False
+        self._put = None
 
     def yank(self) -> None:
         """Put the cut text in at the cursor."""
-        if self._text:
-            self._editor.replace(self._text, *self._editor.selection, maintain_selection_offset=False)
+        self._running = False
+        self._back = 0
+        if self._cuts:
+            self._insert(*self._editor.selection)
+
+    def yank_older(self) -> None:
+        """Right after putting back: exchange it for what was cut before that, around to the newest again."""
+        if self._put is not None:
+            self._back = (self._back + 1) % len(self._cuts)
+            self._insert(*self._put)
+
+    def _insert(self, start: Location, end: Location) -> None:
+        text = self._cuts[-1 - self._back]
+        result = self._editor.replace(text, start, end, maintain_selection_offset=False)
+        self._put = (min(start, end), result.end_location)
 
     def right(self) -> None:
         """Cut to the end of the line, or the line's end itself."""
@@ -69,10 +97,9 @@ class KillRing:
         if not text:
             return
         if not self._running:
-            self._text = text
-        elif forward:
-            self._text += text
+            self.keep(text)
         else:
-            self._text = text + self._text
+            self._cuts[-1] = self._cuts[-1] + text if forward else text + self._cuts[-1]
         self._running = True
+        self._put = None
         self._editor.delete(start, end, maintain_selection_offset=False)

@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from swecli.safe_text import safe_line
+from swecli.tui.keymap import Keymap
 from swecli.tui.prompt.history import History
 
 
@@ -17,10 +18,11 @@ class HistorySearch(Static):
 
     DEFAULT_CSS = "HistorySearch { height: 1; color: $secondary; display: none; }"
 
-    def __init__(self, history: History, found: Callable[[str], None]) -> None:
+    def __init__(self, history: History, found: Callable[[str], None], keymap: Keymap) -> None:
         super().__init__("", id="history-search", markup=False)
         self._messages = history
         self._found = found
+        self._keymap = keymap
         self._query: str | None = None
         self._skip = 0
         self._before = ""
@@ -43,10 +45,14 @@ class HistorySearch(Static):
     def take_key(self, event: events.Key) -> bool:
         """Narrow, go on, or keep what is found; whether the key was for the search."""
         query = self._query or ""
-        match event.key:
-            case "ctrl+r" | "up":
+        if self._keymap.action("prompt", event.key) == "search_history":
+            self._skip += 1
+            self._find()
+            return True
+        match self._keymap.action("list", event.key) or event.key:
+            case "previous":
                 self._skip += 1
-            case "down":
+            case "next":
                 self._skip = max(0, self._skip - 1)
             case "backspace" | "ctrl+h":
                 self._query, self._skip = query[:-1], 0
@@ -74,6 +80,6 @@ class HistorySearch(Static):
     def _show(self, note: str) -> None:
         self.display = self._query is not None
         if self._query is not None:
-            hint = note or "ctrl+r older · enter takes it · esc leaves"
+            hint = note or f"{self._keymap.shown('search_history')} older · enter takes it · esc leaves"
             line = Content(f"search history: {safe_line(self._query)}▏  {hint}")
             self.update(line.truncate(max(1, self.app.size.width), ellipsis=True))

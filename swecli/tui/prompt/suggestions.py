@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from swecli.tui.keymap import Keymap
 from swecli.tui.prompt import completion
 from swecli.tui.prompt.completion import Suggestion, Token
 from swecli.tui.prompt.editor import PromptEditor
@@ -20,9 +21,10 @@ class Suggestions(Rows):
 
     DEFAULT_CSS = "Suggestions { display: none; }"
 
-    def __init__(self, editor: PromptEditor, files: Callable[[], Sequence[str]]) -> None:
+    def __init__(self, editor: PromptEditor, files: Callable[[], Sequence[str]], keymap: Keymap) -> None:
         super().__init__(limit=completion.LIMIT, id="suggestions")
         self._editor = editor
+        self._keymap = keymap
         self._files = FileIndex(files)
         self._entries: list[Suggestion] = []
         self._token: Token | None = None
@@ -64,16 +66,16 @@ class Suggestions(Rows):
 
     def take_key(self, key: str) -> bool:
         """Choose and accept; whether the key was for the popup."""
-        match key:
-            case "up" | "ctrl+p":
+        match self._keymap.action("list", key) or self._keymap.action("prompt", key):
+            case "previous":
                 self._chosen = True
                 self.move(-1)
-            case "down" | "ctrl+n":
+            case "next":
                 self._chosen = True
                 self.move(1)
-            case "tab":
+            case "complete":
                 self._accept()
-            case "enter":
+            case "send":
                 self._run()
             case _:
                 return False

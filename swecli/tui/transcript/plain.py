@@ -86,3 +86,13 @@ def for_clipboard(text: str) -> str:
 
 def _lines(*parts: str) -> str:
     return "\n".join(part.rstrip("\n") for part in parts if part)
+
+
+def file_of(block: Block) -> str:
+    """The path of the file that a tool call is about; empty where it is about none, or several."""
+    if not isinstance(block, ToolBlock):
+        return ""
+    paths = {shown.path for shown in (*block.preview, *block.blocks) if isinstance(shown, DiffBlock)}
+    if not paths and block.name in ("read_file", "write_file", "edit_file"):
+        paths = {block.title}
+    return paths.pop() if len(paths) == 1 else ""

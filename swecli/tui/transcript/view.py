@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 from textual.reactive import reactive
 
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Event
+from swecli.tui import bindings
+from swecli.tui.keymap import Keymap
 from swecli.tui.transcript.blocks import AnswerBlock, Put, ShownBlock
 from swecli.tui.transcript.finder import Search, row_spans
 from swecli.tui.transcript.painter import Mark
 from swecli.tui.transcript.palette import DARK, Palette
-from swecli.tui.transcript.plain import block_text, for_clipboard
+from swecli.tui.transcript.plain import block_text, file_of, for_clipboard
 from swecli.tui.transcript.reducer import Reducer
 from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Row
 from swecli.tui.transcript.scroll import BlockScroll
@@ -36,7 +38,7 @@ class Transcript(BlockScroll, can_focus=True):
     """Everything that happened in the session, never pruned.
 
     Colours come from its palette (see ``set_palette``); the app feeds it with ``apply``. Its keys work while it
-    has the focus; the app may run its actions from anywhere.
+    has the focus; the app gives it other ones and may run its actions from anywhere.
     """
 
     FOCUS_ON_CLICK = False
@@ -48,15 +50,7 @@ class Transcript(BlockScroll, can_focus=True):
         scrollbar-size-vertical: 1;
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "cursor_previous", "Block before", show=False),
-        Binding("down,j", "cursor_next", "Block after", show=False),
-        Binding("enter,space", "toggle_block", "Show all or less", show=False),
-        Binding("y,c", "copy_block", "Copy", show=False),
-        Binding("n", "find_next", "Next match", show=False),
-        Binding("N,shift+n", "find_previous", "Match before", show=False),
-        Binding("escape", "leave", "Back to the prompt", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings.transcript(Keymap())]
 
     found: reactive[Found] = reactive(Found())
     """The search, for a status line."""
@@ -71,6 +65,13 @@ class Transcript(BlockScroll, can_focus=True):
 
         text: str
         what: str
+
+    @dataclass
+    class EditRequested(Message):
+        """The user wants to open this in their editor: a file's path where ``path`` is set, else the text."""
+
+        text: str
+        path: str = ""
 
     class Left(Message):
         """The user is done with the block cursor: the prompt should have the focus."""
@@ -149,6 +150,13 @@ class Transcript(BlockScroll, can_focus=True):
         if self.cursor is not None and self.cursor < len(self.page.blocks):
             text = for_clipboard(block_text(self.page.blocks[self.cursor]))
             self.post_message(self.CopyRequested(text, "block"))
+
+    def action_edit_block(self) -> None:
+        """Ask for the block at the cursor, or the file that it changed or read, to be opened in the editor."""
+        if self.cursor is None or self.cursor >= len(self.page.blocks):
+            return
+        block = self.page.blocks[self.cursor]
+        self.post_message(self.EditRequested(for_clipboard(block_text(block)), file_of(block)))
 
     def action_leave(self) -> None:
         """Let the block cursor go."""

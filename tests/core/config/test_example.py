@@ -39,6 +39,7 @@ def read(text: str) -> dict[str, Any]:
     for places in ("writable", "hide"):
         data["sandbox"][places] = tuple(data["sandbox"][places])
     data["model"]["fallback"] = tuple(data["model"]["fallback"])
+    data["keys"] = {name: tuple(keys) for name, keys in data["keys"].items()}
     data["context"]["retention"] = tuple(data["context"]["retention"])
     return data
 

@@ -1,0 +1,170 @@
+"""Everything that a key can do, with the keys that do it unless the settings say otherwise. Plain data: it is read
+before the first frame."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Place = Literal["everywhere", "prompt", "list", "transcript", "approval"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAction:
+    """``keys`` are names such as "ctrl+o", "alt+b", "pageup", "y"; ``place`` is where they mean this."""
+
+    name: str
+    keys: tuple[str, ...]
+    meaning: str
+    place: Place
+
+
+def _actions(place: Place, *rows: tuple[str, str, str]) -> tuple[KeyAction, ...]:
+    return tuple(KeyAction(name, tuple(keys.split()), meaning, place) for name, keys, meaning in rows)
+
+
+ACTIONS: tuple[KeyAction, ...] = (
+    *_actions(
+        "everywhere",
+        ("close", "escape", "close what is open, clear the selection, interrupt; rejects an approval"),
+        ("cancel", "ctrl+c", "copy the selection, interrupt or clear; twice on an empty prompt quits"),
+        ("next_mode", "shift+tab", "next mode: default, accept-edits, plan, auto"),
+        ("expand", "ctrl+o", "short, usual or full form of everything; more of an approval"),
+        ("todos", "ctrl+t", "show or hide the todos"),
+        ("find", "ctrl+f", "search the transcript"),
+        ("external_editor", "ctrl+g", "write the message in $VISUAL or $EDITOR"),
+        ("redraw", "ctrl+l", "draw the screen anew"),
+        ("suspend", "ctrl+z", "suspend the program"),
+        ("page_up", "pageup", "scroll up by a page"),
+        ("page_down", "pagedown", "scroll down by a page"),
+        ("scroll_home", "home", "to the beginning; in a text to its beginning first"),
+        ("scroll_end", "end", "to the end, and follow it again"),
+    ),
+    *_actions(
+        "prompt",
+        ("send", "enter", "send; while the model works: steer it at its next step"),
+        ("newline", "shift+enter ctrl+j ctrl+enter alt+enter", "new line; a backslash before Enter does the same"),
+        ("complete", "tab", "complete; while the model works: queue; on an empty prompt: walk the transcript"),
+        ("older", "up", "from the first line: the message before, or take back what waits"),
+        ("newer", "down", "from the last line: the message after"),
+        ("search_history", "ctrl+r", "search the messages that were sent"),
+        ("line_start", "ctrl+a", "to the start of the line"),
+        ("line_end", "ctrl+e", "to the end of the line"),
+        ("word_left", "alt+b", "a word back"),
+        ("word_right", "alt+f", "a word on"),
+        ("kill_right", "ctrl+k", "cut to the end of the line"),
+        ("kill_left", "ctrl+u", "cut to the start of the line"),
+        ("kill_blank_left", "ctrl+w", "cut back to the blank before"),
+        ("kill_word_left", "alt+backspace", "cut the word before"),
+        ("kill_word_right", "alt+d", "cut the word after"),
+        ("yank", "ctrl+y", "put back what was cut"),
+        ("yank_older", "alt+y", "right after that: what was cut before it"),
+        ("undo", "ctrl+underscore", "take back a change"),
+        ("leave", "ctrl+d", "quit, on an empty prompt"),
+    ),
+    *_actions(
+        "list",
+        ("previous", "up ctrl+p", "the entry before"),
+        ("next", "down ctrl+n", "the entry after"),
+    ),
+    *_actions(
+        "transcript",
+        ("block_previous", "up k", "the block before"),
+        ("block_next", "down j", "the block after"),
+        ("block_toggle", "enter space", "all of the block, or its short form"),
+        ("block_copy", "y c", "copy the block"),
+        ("block_editor", "o", "open the block, or its file, in the editor"),
+        ("find_next", "n", "the next match"),
+        ("find_previous", "N", "the match before"),
+        ("transcript_page_up", "b", "a page up"),
+        ("transcript_page_down", "f", "a page down"),
+        ("transcript_home", "g", "to the beginning"),
+        ("transcript_end", "G", "to the end"),
+    ),
+    *_actions(
+        "approval",
+        ("approve_once", "y", "run it this time"),
+        ("approve_always", "a", "run it, and whatever the shown rule allows"),
+        ("reject", "n", "no, with a word on what to do instead"),
+    ),
+)
+"""In the order in which they are listed."""
+
+BY_NAME: Mapping[str, KeyAction] = {action.name: action for action in ACTIONS}
+
+_OTHER_NAMES = {
+    "esc": "escape",
+    "return": "enter",
+    "pgup": "pageup",
+    "pgdn": "pagedown",
+    "pgdown": "pagedown",
+    "del": "delete",
+    "ins": "insert",
+    "spacebar": "space",
+    "ctrl+i": "tab",
+    "ctrl+m": "enter",
+    "ctrl+[": "escape",
+    "ctrl+_": "ctrl+underscore",
+    "ctrl+/": "ctrl+underscore",
+    "ctrl+space": "ctrl+@",
+}
+_MODIFIERS = ("ctrl", "alt", "shift", "super")
+_EDITING = ("enter", "escape", "tab", "space", "backspace", "delete", "insert", "underscore", "@")
+_MOVING = ("home", "end", "pageup", "pagedown", "up", "down", "left", "right")
+_NAMED = frozenset((*_EDITING, *_MOVING))
+_NAME = re.compile(r"f([1-9]|1[0-9]|2[0-4])")
+_NEVER_APPROVES = frozenset(("enter", "space", "escape", "tab"))
+
+
+def normal(key: str) -> str:
+    """The key's one name, for example "escape" for "Esc".
+
+    Raises:
+        ValueError: it is no key; one sentence.
+    """
+    text = key.strip()
+    if len(text) == 1 and text.isprintable() and not text.isspace():
+        return text
+    lowered = _OTHER_NAMES.get(text.lower(), text.lower())
+    *modifiers, name = lowered.split("+") if lowered.strip("+") else [lowered]
+    name = _OTHER_NAMES.get(name, name)
+    known = name in _NAMED or _NAME.fullmatch(name) or (modifiers and len(name) == 1 and name.isprintable())
+    if not known or any(part not in _MODIFIERS for part in modifiers) or len(set(modifiers)) < len(modifiers):
+        raise ValueError(f'has no key named {text[:30]!r}; keys are "ctrl+x", "alt+x", "f5", "pageup", "x"')
+    return "+".join([*(part for part in _MODIFIERS if part in modifiers), name])
+
+
+def resolve(changes: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """The keys of every action. A key that the changes give to an action is taken from the others in the same place,
+    unless they were changed as well."""
+    keys = {action.name: changes.get(action.name, action.keys) for action in ACTIONS}
+    for name, given in changes.items():
+        for other in ACTIONS:
+            if other.name != name and other.name not in changes and _meet(BY_NAME[name].place, other.place):
+                keys[other.name] = tuple(key for key in keys[other.name] if key not in given)
+    return keys
+
+
+def problem(changes: Mapping[str, tuple[str, ...]]) -> str:
+    """What is wrong with the changes, as the rest of a sentence that begins with "must"; empty when nothing is."""
+    owners: dict[str, list[str]] = {}
+    for name, keys in changes.items():
+        place = BY_NAME[name].place
+        for key in keys:
+            if place in ("everywhere", "prompt", "list") and len(key) == 1:
+                return f"must not give {key} alone to {name}: it is a letter of what is typed there"
+            if name.startswith("approve_") and key in _NEVER_APPROVES:
+                return f"must not give {key} to {name}: it is pressed too easily to allow something"
+            for other in owners.get(key, []):
+                if _meet(place, BY_NAME[other].place):
+                    return f"must not give {key} to both {other} and {name}"
+            owners.setdefault(key, []).append(name)
+    if any(not resolve(changes)[name] for name in ("send", "close")):
+        return "must leave a key for both send and close"
+    return ""
+
+
+def _meet(one: Place, other: Place) -> bool:
+    return one == other or "everywhere" in (one, other)
