@@ -75,6 +75,7 @@ def build_services(
             token_monitor(options, startup),
             BLOCK_ADVICE if settings.context.auto_compact else MANUAL_ADVICE,
             lean_schemas(registry),
+            special_tools=registry.special,
         ),
         make_client=make_client,
         decide=decide,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -80,11 +80,14 @@ class ContextManager:
         monitor: TokenMonitor | None = None,
         advice: Sequence[str] = BLOCK_ADVICE,
         lean_tools: Sequence[ToolSchema] | None = None,
+        *,
+        special_tools: Callable[[str], Sequence[ToolSchema]] = lambda model: (),
     ) -> None:
         """``advice`` is what the user can do about a full context, as clauses. ``lean_tools`` are told to a model with
-        a small window in place of ``tools``."""
+        a small window in place of ``tools``, ``special_tools`` besides to a model of that name."""
         self._tools = tuple(tools)
         self._lean_tools = self._tools if lean_tools is None else tuple(lean_tools)
+        self._special_tools = special_tools
         self._texts = texts or PromptTexts()
         self.limits = limits or Limits()
         self.monitor = monitor or TokenMonitor()
@@ -219,7 +222,7 @@ class ContextManager:
         notes = [read_prompt("headless"), *notes] if self._texts.headless else notes
         request = build_request(
             prompt,
-            self._lean_tools if is_lean(self.limits, info) else self._tools,
+            self._lean_tools if is_lean(self.limits, info) else self._tools_for(info),
             messages,
             info=info,
             limits=self.limits,
@@ -230,6 +233,11 @@ class ContextManager:
         budget = self.monitor.measure(request, self.limits, info, prompt.components)
         self._info = info
         return request, budget
+
+    def _tools_for(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
+        """The tools, with those that only this model is told of at their place by name."""
+        special = self._special_tools(info.name)
+        return tuple(sorted((*self._tools, *special), key=lambda tool: tool.name)) if special else self._tools
 
     def _prompt(self, info: ModelInfo) -> Prompt:
         """Built once per model: equal bytes for the whole session, unless the window turns out to be of another

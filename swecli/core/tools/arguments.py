@@ -23,6 +23,7 @@ _OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "pattern": ("query", "regex"),
     "glob": ("include", "pattern", "file_pattern"),
     "command": ("cmd",),
+    "input": ("patch", "patch_text", "patchText"),
     "offset": ("start_line", "line_start"),
 }
 """Names that other agents' tools have for the same parameter. Used where they can mean nothing else."""
@@ -135,6 +136,8 @@ def _problems(error: ValidationError, tool: str, fields: dict[str, FieldInfo]) -
             message = "is required"
         elif kind == "extra_forbidden":
             message = "is no parameter"
+        elif kind == "value_error":
+            message = message.removeprefix("Value error, ")
         else:
             message = f"{message[:1].lower()}{message[1:]}, got {_short(detail['input'])}"
         lines.append(f"- {where}: {message}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swecli.core.tools.apply_patch import ApplyPatch
 from swecli.core.tools.ask_user import AskUser
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.compact_context import CompactContextTool
@@ -19,6 +20,7 @@ from swecli.core.tools.write_file import WriteFile
 def builtin_tools() -> tuple[AnyTool, ...]:
     """One of each."""
     return (
+        ApplyPatch(),
         AskUser(),
         CompactContextTool(),
         EditFile(),

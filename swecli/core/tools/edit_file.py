@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
@@ -10,19 +10,48 @@ from swecli.core.tools.file_change import FileChange, present
 from swecli.core.tools.file_freshness import last_seen, stale_edit
 from swecli.core.tools.files import explained, missing, plural, reading, writing
 from swecli.core.workspace.atomic_write import StaleFileError
-from swecli.core.workspace.edit import EditError, replace_string
+from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
 from swecli.core.workspace.text_file import decode
+
+
+class OneEdit(Params):
+    """A replacement among several."""
+
+    old_string: str
+    new_string: str
+    replace_all: bool = False
 
 
 class EditFileParams(Params):
     path: str
-    old_string: str = Field(description="Exact text to replace, without line numbers")
-    new_string: str
+    old_string: str | None = Field(None, description="Exact text to replace, without line numbers")
+    new_string: str | None = None
     replace_all: bool = Field(False, description="Replace every match")
+    edits: tuple[OneEdit, ...] = Field(
+        (), validate_default=True, description="Instead of these: several, made in order, all or none"
+    )
+
+    @field_validator("edits")
+    @classmethod
+    def _one_form(cls, edits: tuple[OneEdit, ...], info: ValidationInfo) -> tuple[OneEdit, ...]:
+        given = [name for name in ("old_string", "new_string") if info.data.get(name) is not None]
+        if edits and given:
+            raise ValueError(f"{' and '.join(given)} must not stand beside edits")
+        if not edits and len(given) < 2:
+            absent = [name for name in ("old_string", "new_string") if name not in given]
+            raise ValueError(f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} required, or edits")
+        return edits
+
+    @property
+    def replacements(self) -> tuple[Replacement, ...]:
+        """All edits, in order."""
+        if self.edits:
+            return tuple(Replacement(one.old_string, one.new_string, one.replace_all) for one in self.edits)
+        return (Replacement(self.old_string or "", self.new_string or "", self.replace_all),)
 
 
 class EditFile(Tool[EditFileParams]):
-    """Replaces one match, or all of them. Every other byte of the file stays."""
+    """Replaces one match, or all of them, once or several times. Every other byte of the file stays."""
 
     name = "edit_file"
     verb = "Edit"
@@ -57,12 +86,13 @@ def _plan(params: EditFileParams, ctx: ToolContext, expected: str | None) -> tup
     stale = expected not in (None, state.sha256)
     file = decode(data)
     try:
-        edited = replace_string(file, params.old_string, params.new_string, replace_all=params.replace_all)
+        edited = replace_all_of(file, params.replacements)
     except EditError as error:
         note = " The file changed on disk since you last saw it." if stale else ""
         raise ToolError(f"{ctx.display(path)}: {error}{note}") from error
     if stale:
-        raise stale_edit(path, file.text, state.sha256, edited.lines, params.old_string, ctx)
+        longest = max((one.old for one in params.replacements), key=lambda old: old.count("\n"))
+        raise stale_edit(path, file.text, state.sha256, sorted(edited.lines), longest, ctx)
     return FileChange(path, data, edited.data, state), edited.lines
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.tools.base import ChangedFile, Preview, ToolContext
-from swecli.core.workspace.atomic_write import atomic_write
+from swecli.core.workspace.atomic_write import atomic_delete, atomic_write
 from swecli.core.workspace.line_diff import count_changes
 from swecli.core.workspace.regular_file import FileState, read_bytes
 from swecli.core.workspace.text_file import decode
@@ -21,18 +21,20 @@ _AROUND = 20
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """``before`` is None and ``state`` too when the file does not exist."""
+    """``before`` is None and ``state`` too when the file does not exist; ``after`` is None when it is to go. ``mode``
+    is that of a new file, where it comes from another one."""
 
     path: Path
     before: bytes | None
-    after: bytes
+    after: bytes | None
     state: FileState | None
     note: str = ""
+    mode: int | None = None
 
     @property
     def counts(self) -> tuple[int, int]:
         """Added and removed lines."""
-        return count_changes(_text(self.before or b""), _text(self.after))
+        return count_changes(_text(self.before or b""), _text(self.after or b""))
 
     @property
     def detail(self) -> str:
@@ -41,14 +43,15 @@ class FileChange:
 
     def block(self, ctx: ToolContext) -> DiffBlock:
         """The change as a diff; of a long text only the region around what differs."""
-        old, new = None if self.before is None else _text(self.before), _text(self.after)
+        old = None if self.before is None else _text(self.before)
+        new = None if self.after is None else _text(self.after)
         notes = [self.note] if self.note else []
         if not any(self.path.is_relative_to(root) for root in (ctx.cwd, *ctx.roots)):
             notes.append("outside the workspace")
-        if "\0" in (old or "") or "\0" in new:
+        if "\0" in (old or "") or "\0" in (new or ""):
             notes.append("binary")
         first = 1
-        if old is not None and len(old) + len(new) > _WHOLE_DIFF:
+        if old is not None and new is not None and len(old) + len(new) > _WHOLE_DIFF:
             old, new, first = _region(old, new)
             notes.append(f"from line {first} of a long file")
         return DiffBlock(ctx.display(self.path), old, new, ", ".join(notes), first_line=first)
@@ -63,9 +66,13 @@ class FileChange:
             StaleFileError: it is not.
             OSError: it can't be written.
         """
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         before = self.state.sha256 if self.state else None
+        if self.after is None:
+            return ChangedFile(str(atomic_delete(self.path, before or "")), before, None)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         written = atomic_write(self.path, self.after, before)
+        if self.mode is not None:
+            written.path.chmod(self.mode)
         return ChangedFile(str(written.path), before, written.sha256)
 
     @property

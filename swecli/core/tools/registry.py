@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from swecli.core.llm.types import ToolSchema
 from swecli.core.tools.base import AnyTool
+from swecli.core.tools.families import is_offered, is_special
 from swecli.core.tools.schema import compact_schema
 
 ALIASES = MappingProxyType(
@@ -43,9 +44,11 @@ class ToolRegistry:
 
     def __init__(self, tools: Iterable[AnyTool]) -> None:
         self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
-        self._schemas = tuple(
+        schemas = [
             ToolSchema(tool.name, tool.description(), compact_schema(tool.params)) for tool in self._tools.values()
-        )
+        ]
+        self._schemas = tuple(schema for schema in schemas if not is_special(schema.name))
+        self._special = tuple(schema for schema in schemas if is_special(schema.name))
 
     def get(self, name: str) -> AnyTool | None:
         """The tool of this name, or of this alias where no tool has the name itself."""
@@ -58,6 +61,10 @@ class ToolRegistry:
     def schemas(self) -> tuple[ToolSchema, ...]:
         """What the model is told, sorted by name: the same tools always give the same bytes."""
         return self._schemas
+
+    def special(self, model: str) -> tuple[ToolSchema, ...]:
+        """What only this model is told besides, because it was trained on it."""
+        return tuple(schema for schema in self._special if is_offered(schema.name, model))
 
     def nearest(self, name: str) -> str | None:
         """The known name that is most like ``name``."""

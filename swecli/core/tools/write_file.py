@@ -82,7 +82,8 @@ def _apply(change: FileChange, ctx: ToolContext) -> ToolOutcome:
     except (OSError, StaleFileError) as error:
         raise explained(error, change.path, ctx) from error
     verb = "Created" if change.before is None else "Overwrote"
-    size = f"{plural(len(decode(change.after).text.splitlines()), 'line')}, {readable_size(len(change.after))}"
+    data = change.after or b""
+    size = f"{plural(len(decode(data).text.splitlines()), 'line')}, {readable_size(len(data))}"
     note = f" {change.note.partition(', ')[2]}." if ", " in change.note else ""
     text = f"{verb} {name} ({size}; {change.detail}).{note}"
     return ToolOutcome(text, (change.block(ctx),), change.detail, changed=(changed,))

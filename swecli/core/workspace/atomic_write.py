@@ -82,6 +82,25 @@ def atomic_write(path: Path, data: bytes, expected: str | None) -> Written:
         return Written(target, sha256(data).hexdigest(), in_place)
 
 
+def atomic_delete(path: Path, expected: str) -> Path:
+    """Remove a file whose bytes have the SHA-256 ``expected``; returns its resolved path. A link stays, what it points
+    to goes.
+
+    Raises:
+        StaleFileError: the file is not as expected.
+        NotRegularError: no regular file.
+        OSError: it can't be removed.
+    """
+    target = path.resolve()
+    with Folder(target.parent) as folder:
+        old = _read_old(folder, target, expected)
+        if old is not None:
+            _require_unchanged(folder, target, old)
+            folder.remove(target.name)
+            folder.sync()
+    return target
+
+
 def sweep_temporary(directory: Path) -> tuple[Path, ...]:
     """Remove the temporary files that writers which no longer run left in ``directory``; returns them."""
     try:

@@ -7,7 +7,7 @@ how a file is shown to a model. The new string then takes the line ends of the p
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from swecli.core.workspace.nearest import explain_miss
@@ -29,6 +29,15 @@ class Edited:
     data: bytes
     count: int
     lines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """One edit of several. ``every``: all matches, not the only one."""
+
+    old: str
+    new: str
+    every: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +70,33 @@ def replace_string(file: TextFile, old: str, new: str, *, replace_all: bool = Fa
         raise EditError(explain_miss(file.text, old))
     if not replace_all and len(spans) > 1:
         raise EditError(_ambiguous(file.text, spans))
-    data = _splice(file, spans, old, new)
+    data = splice(file, [(span.start, span.end, _with_line_ends(file.text, span, old, new)) for span in spans])
     if data == file.raw:
         raise EditError("The edit would leave the file as it is: line ends are kept as the file has them.")
     return Edited(data, len(spans), tuple(_line_of(file.text, spans)))
+
+
+def replace_all_of(file: TextFile, edits: Sequence[Replacement]) -> Edited:
+    """Make several edits one after the other, each in what the ones before it made: all of them or none.
+    ``lines`` are those of the first match of each edit, in the text that it met.
+
+    Raises:
+        EditError: one of them can't be made; the message says which. Nothing was changed.
+    """
+    if len(edits) == 1:
+        return replace_string(file, edits[0].old, edits[0].new, replace_all=edits[0].every)
+    count, lines, now = 0, list[int](), file
+    for number, edit in enumerate(edits, 1):
+        try:
+            done = replace_string(now, edit.old, edit.new, replace_all=edit.every)
+        except EditError as error:
+            raise EditError(f"Edit {number} of {len(edits)}: {error} None of the edits was made.") from error
+        count += done.count
+        lines.append(done.lines[0])
+        now = now.holding(done.data)
+    if now.raw == file.raw:
+        raise EditError("Together the edits would leave the file as it is.")
+    return Edited(now.raw, count, tuple(lines))
 
 
 def _find(text: str, old: str, *, overlapping: bool) -> list[_Span]:
@@ -102,18 +134,23 @@ def _occurrences(text: str, wanted: str, overlapping: bool) -> Iterator[tuple[in
         at = text.find(wanted, at + step)
 
 
-def _splice(file: TextFile, spans: list[_Span], old: str, new: str) -> bytes:
-    """The file's bytes with each span replaced; all other bytes are slices of the original."""
-    pieces: list[bytes] = []
+def splice(file: TextFile, pieces: Sequence[tuple[int, int, str]]) -> bytes:
+    """The file's bytes with characters ``start`` to ``end`` replaced by a text, for each of ``pieces``, which are in
+    order and apart; all other bytes are slices of the original.
+
+    Raises:
+        EditError: the encoding can't hold a text.
+    """
+    parts: list[bytes] = []
     char = 0
     byte = kept = len(file.bom)
-    for span in spans:
-        byte += len(file.encode(file.text[char : span.start]))
-        pieces.append(file.raw[kept:byte])
-        pieces.append(_encode(file, _with_line_ends(file.text, span, old, new)))
-        byte += len(file.encode(file.text[span.start : span.end]))
-        char, kept = span.end, byte
-    return file.bom + b"".join(pieces) + file.raw[kept:]
+    for start, end, text in pieces:
+        byte += len(file.encode(file.text[char:start]))
+        parts.append(file.raw[kept:byte])
+        parts.append(_encode(file, text))
+        byte += len(file.encode(file.text[start:end]))
+        char, kept = end, byte
+    return file.bom + b"".join(parts) + file.raw[kept:]
 
 
 def _with_line_ends(text: str, span: _Span, old: str, new: str) -> str:

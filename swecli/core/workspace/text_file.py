@@ -7,7 +7,7 @@ kept: edits slice the original bytes and never write a re-encoded copy of what t
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 LineEnd = Literal["lf", "crlf", "mixed", "none"]
@@ -49,6 +49,12 @@ class TextFile:
             UnicodeEncodeError: the encoding has no such character.
         """
         return text.encode(self.codec, "strict")
+
+    def holding(self, raw: bytes) -> TextFile:
+        """A file of the same encoding with other bytes, which an edit of this one made."""
+        end = len(raw) - len(self.tail)
+        text = raw[len(self.bom) : end].decode(self.codec, self.errors)
+        return replace(self, raw=raw, text=text)
 
     @property
     def line_end(self) -> LineEnd:

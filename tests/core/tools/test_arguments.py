@@ -27,7 +27,7 @@ TOOLS = {tool.name: tool for tool in builtin_tools()}
         (
             "edit_file",
             '{"path": "a", "old_string": "x", "new_string": "y", "replace_all": "true"}',
-            {"path": "a", "old_string": "x", "new_string": "y", "replace_all": True},
+            {"path": "a", "old_string": "x", "new_string": "y", "replace_all": True, "edits": ()},
         ),
         ("write_file", '{"path": "a", "content": "line\nbreak"}', {"path": "a", "content": "line\nbreak"}),
         ("write_file", '{"path": "a", "content": 12}', {"path": "a", "content": "12"}),
@@ -52,7 +52,7 @@ def test_understood(tool: str, raw: str, expected: dict[str, object]) -> None:
         ("read_file", '{"path": "a", "offset": "x", "lines": 3}', ("offset: ", "got 'x'", "lines: is no parameter")),
         ("read_file", '{"path": "a", "offset": 0}', ("offset: ", "greater than or equal to 1")),
         ("read_file", '{"path": "a", "file_path": "b"}', ("file_path: is no parameter",)),
-        ("edit_file", "{}", ("path: is required", "old_string: is required", "replace_all?")),
+        ("edit_file", "{}", ("path: is required", "old_string and new_string are required", "replace_all?")),
         ("update_todos", '{"todos": [{"text": "a", "status": "doing"}]}', ("todos.0.status",)),
         ("read_file", "[" * 100_000, ("nested too deeply",)),
     ],

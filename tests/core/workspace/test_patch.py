@@ -1,0 +1,128 @@
+"""Patches: their form, where they fit, and that all other bytes stay."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swecli.core.workspace.patch_apply import patched
+from swecli.core.workspace.patch_format import Chunk, PatchError, parse_patch
+from swecli.core.workspace.text_file import decode
+
+
+def patch(body: str) -> str:
+    return f"*** Begin Patch\n{body}\n*** End Patch"
+
+
+def change(data: bytes, body: str) -> bytes:
+    (one,) = parse_patch(patch(f"*** Update File: f\n{body}"))
+    return patched(decode(data), one.chunks)
+
+
+def test_all_forms_of_a_file() -> None:
+    add, update, move, delete = parse_patch(
+        patch(
+            "*** Add File: new dir/a.txt\n+one\n+\n++plus\n"
+            "*** Update File: b.py\n@@ class X\n@@ def y\n context\n-old\n+new\n*** End of File\n"
+            "*** Update File: c.py\n*** Move to: d.py\n"
+            "*** Delete File: e.py"
+        )
+    )
+    assert (add.action, add.path, add.text) == ("add", "new dir/a.txt", "one\n\n+plus\n")
+    assert update.chunks == (Chunk(("class X", "def y"), ((" ", "context"), ("-", "old"), ("+", "new")), at_end=True),)
+    assert (move.move_to, move.chunks) == ("d.py", ())
+    assert (delete.action, delete.path) == ("delete", "e.py")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<<'EOF'\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF",
+        "apply_patch <<EOF\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF\n",
+        "```diff\n*** Begin Patch\n*** Delete File: a\n*** End Patch\n```",
+        "\n\n*** Begin Patch\r\n*** Delete File: a\r\n*** End Patch\r\n",
+    ],
+)
+def test_wrappings_are_taken_off(text: str) -> None:
+    assert [one.path for one in parse_patch(text)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "first line"),
+        ("--- a\n+++ b\n", "first line"),
+        ("*** Begin Patch\n*** Delete File: a", "cut off"),
+        (patch(""), "names no file"),
+        (patch("hello"), "Line 2"),
+        (patch("*** Add File: a\nno plus"), "begins with '+'"),
+        (patch("*** Delete File: a\n-x"), "nothing may follow"),
+        (patch("*** Update File: a"), "changes nothing"),
+        (patch("*** Update File: a\n*x"), "Line 3"),
+    ],
+)
+def test_what_is_no_patch_is_refused_with_the_line(text: str, says: str) -> None:
+    with pytest.raises(PatchError, match=says.replace("+", r"\+").replace("(", r"\(")):
+        parse_patch(text)
+
+
+@pytest.mark.parametrize(
+    ("data", "body", "after"),
+    [
+        (b"a\nb\nc\n", "@@\n a\n-b\n+B\n c", b"a\nB\nc\n"),
+        (b"a\r\nb\r\nc\r\n", " a\n-b\n+B\n+B2\n c", b"a\r\nB\r\nB2\r\nc\r\n"),
+        (b"a\r\nb\nc\r\n", "-b\n+B", b"a\r\nB\nc\r\n"),
+        (b"a\nb", "-b\n+B", b"a\nB"),
+        (b"a\nb", " b\n+c", b"a\nb\nc"),
+        (b"a\nb\n", " b\n+c", b"a\nb\nc\n"),
+        (b"a\nb", "-b", b"a\n"),
+        (b"", "+a\n+b", b"a\nb\n"),
+        (b"a\n", "+b", b"a\nb\n"),
+        (b"x\nx\ny\nx\n", "@@ y\n-x\n+X", b"x\nx\ny\nX\n"),
+        (b"x\ny\nx\n", "-x\n+X\n*** End of File", b"x\ny\nX\n"),
+        (b"def f():\n    a  \n\tb\n", " def f():\n     a\n-    b\n+    c", b"def f():\n    a  \n    c\n"),
+        ("say “hi” – now\nx\n".encode(), ' say "hi" - now\n-x\n+y', "say “hi” – now\ny\n".encode()),
+        (b"\xef\xbb\xbfa\nb\n", "-a\n+A", b"\xef\xbb\xbfA\nb\n"),
+        ("ä\nb\n".encode("latin-1"), " ä\n-b\n+ö", "ä\nö\n".encode("latin-1")),
+        ("a\nb\n".encode("utf-16"), "-b\n+c", "a\nc\n".encode("utf-16")),
+        (b"a\n\nb\n", " a\n\n-b\n+c", b"a\n\nc\n"),
+        (b"a\nb\nc\nd\n", "-a\n b\n+n\n c\n-d", b"b\nn\nc\n"),
+        (b"1\n2\n3\n4\n5\n", "@@\n 1\n-2\n@@\n-4\n+four\n 5", b"1\n3\nfour\n5\n"),
+    ],
+)
+def test_only_the_named_lines_change(data: bytes, body: str, after: bytes) -> None:
+    assert change(data, body) == after
+
+
+@pytest.mark.parametrize(
+    ("data", "body", "says"),
+    [
+        (b"a\nb\n", "-c\n+d", "Change 1: the context was not found"),
+        (b"total = count + 1\n", "-total = count + 2\n+x", "closest"),
+        (b"a\nb\n", "@@ def f\n-a\n+b", "line after @@ was not found"),
+        (b"a\nb\n", "@@\n-b\n+B\n@@\n-a\n+A", "order of its lines"),
+        ("ä\n".encode("latin-1"), " ä\n+→", "can't hold"),
+    ],
+)
+def test_what_does_not_fit_is_refused(data: bytes, body: str, says: str) -> None:
+    with pytest.raises(PatchError, match=says):
+        change(data, body)
+
+
+lines = st.lists(st.text(st.sampled_from("ab \t“é"), max_size=4), min_size=1, max_size=12)
+
+
+@given(lines, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.data())
+@settings(deadline=None, max_examples=150)
+def test_a_patch_of_one_line_changes_that_line_only(
+    texts: list[str], line_end: str, ended: bool, data: st.DataObject
+) -> None:
+    texts = [f"{number}:{text}" for number, text in enumerate(texts)]
+    raw = (line_end.join(texts) + (line_end if ended else "")).encode()
+    at = data.draw(st.integers(0, len(texts) - 1))
+    body = "\n".join(
+        [*(f" {text}" for text in texts[:at]), f"-{texts[at]}", "+new", *(f" {x}" for x in texts[at + 1 :])]
+    )
+    expected = [*texts[:at], "new", *texts[at + 1 :]]
+    assert change(raw, body) == (line_end.join(expected) + (line_end if ended else "")).encode()
