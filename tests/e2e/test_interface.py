@@ -173,7 +173,9 @@ def test_a_terminal_that_can_not_draw_is_refused(start: Start) -> None:
 
 def test_without_a_provider_it_says_how_to_connect_one(start: Start) -> None:
     terminal = start(environment={"OPENAI_API_KEY": ""})
-    terminal.shows("No model is connected yet", "swecli demo", "no model")
+    terminal.shows("No model is connected yet", "swecli demo", "no model", "Connect a model")
+    terminal.send("\x1b")
+    terminal.shows("Ask for a change")
     terminal.send("\x04")
     assert terminal.wait() == 0
     assert restored(terminal)
