@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from swecli.core.sandbox.values import Mount, Plan
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr")
+"""Of /proc: settings of the kernel that root may write even without any of its powers."""
 DISABLE_USERNS = (0, 8, 0)
 """First version that can forbid further user namespaces."""
 
@@ -37,6 +39,8 @@ def bwrap_argv(
         argv.append("--disable-userns")
     argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for name in _KERNEL:
+        argv += ["--ro-bind-try", f"/proc/{name}", f"/proc/{name}"]
     for mount in plan.mounts:
         argv += _mount(mount, plan)
     # Last, because what lies deeper needs its mount point made first.
