@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping
 
 from swecli.core.context_management.budget import Limits, level_of, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
-from swecli.core.context_management.component_limits import limited
 from swecli.core.context_management.components import SYSTEM, TAIL, TOOLS
 from swecli.core.context_management.message_size import SizeCache
 from swecli.core.context_management.state_figures import CountedState, UsageStats, state_breakdown
 from swecli.core.context_management.tokens import CountsAhead, CountsTokens
 from swecli.core.llm.types import ModelInfo, ModelRequest
 from swecli.core.protocol.events import Budget, Component
-from swecli.core.protocol.messages import Message
+from swecli.core.protocol.messages import Message, Part
 from swecli.core.protocol.usage import Usage
 
 GUARD_TOKENS = 1_500
@@ -36,6 +35,8 @@ class TokenMonitor:
     def __init__(self, counter: CountsTokens | None = None, ratios: RatioStore | None = None) -> None:
         self._sizes = SizeCache(counter)
         self.ratios: RatioStore = ratios or FamilyRatios()
+        self.part_counts: dict[str, tuple[tuple[Part, ...], int]] = {}
+        """Estimates of ledger entries by id, with the parts that were counted; kept by ``EntrySizes``."""
         self._kept: dict[str, float] = {}
         self._calibrations: dict[str, Calibration] = {}
 
@@ -99,7 +100,7 @@ class TokenMonitor:
         used = round(prediction.total)
         upper = used + round(_guard(prediction, window.total))
         return Budget(
-            components=limited(_components(fixed, prediction, used), limits.components, window.effective),
+            components=_components(fixed, prediction, used),
             used=used,
             upper=upper,
             effective=window.effective,

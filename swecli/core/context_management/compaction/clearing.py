@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from swecli.core.context_management.compaction.sizes import EntrySizes
-from swecli.core.context_management.compaction.stubs import arguments_of, arguments_stub, result_stub, target_of
+from swecli.core.context_management.compaction.stubs import arguments_of, arguments_stub, result_stub
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import ToolResultPart
@@ -65,7 +65,7 @@ def clear(
                 text = result_stub(known, size, f"the same as {duplicates[entry.id]}")
             elif old and size >= LEAST:
                 text = _stub(known, ledger, size, failing)
-        left = sizes.text(text) if text is not None else size
+        left = sizes.stub(text) if text is not None else size
         if text is None or left > size * (1 - SAVED):
             result.append(entry)
             continue
@@ -118,7 +118,7 @@ def last_failures(ledger: Ledger) -> frozenset[str]:
             break
         if record.name != "run_command" or record.kind != "tool" or record.call is None:
             continue
-        command = target_of(record.call)
+        command = record.call.arguments
         if record.exit_status and command not in seen:
             found.append(record.id + RESULT)
         seen.add(command)

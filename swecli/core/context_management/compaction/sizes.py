@@ -11,6 +11,9 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Message, Role
 
+CHARACTERS_PER_TOKEN = 3.2
+"""Of a stub, which has many digits and marks."""
+
 
 class EntrySizes:
     """Estimates, each made once and scaled by what is known of the model's tokenizer."""
@@ -18,15 +21,23 @@ class EntrySizes:
     def __init__(self, monitor: TokenMonitor, info: ModelInfo) -> None:
         self._monitor = monitor
         self._ratio = monitor.ratio(info)
+        self._known = monitor.part_counts
 
     def entry(self, entry: Entry) -> int:
         """Tokens of a live entry."""
-        message = Message(_role(entry), entry.parts, f"entry:{entry.id}")
-        return round(self._monitor.count_message_tokens(message) * self._ratio)
+        known = self._known.get(entry.id)
+        if known is None or known[0] is not entry.parts:
+            message = Message(_role(entry), entry.parts, f"entry:{entry.id}")
+            known = self._known[entry.id] = (entry.parts, self._monitor.count_message_tokens(message))
+        return round(known[1] * self._ratio)
 
     def text(self, text: str) -> int:
         """Tokens of a text that is not in the ledger."""
         return round(self._monitor.count_tokens(text) * self._ratio)
+
+    def stub(self, text: str) -> int:
+        """Tokens of a stub, about: a pass makes thousands, and looks at most of them only to decide against it."""
+        return round(len(text) / CHARACTERS_PER_TOKEN * self._ratio)
 
     def viewed(self, entry: ViewEntry, ledger: Ledger) -> int:
         """Tokens of one entry as the view shows it."""

@@ -11,9 +11,10 @@ from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 LINE = 120
 """Characters of what a call was about."""
 QUOTED = 60
-"""Characters of a first or last line that a stub quotes: long sessions hold thousands of stubs."""
+"""Characters that a stub quotes of a line or an argument: long sessions hold thousands of stubs."""
 QUOTED_FROM = 300
 """Tokens of a result from which on its stub quotes it."""
+NEWLINE = "\n"
 TARGETS = ("path", "command", "pattern", "query", "url")
 """Arguments that tell what a call was about, in order of preference."""
 
@@ -37,24 +38,27 @@ def result_stub(entry: Entry, tokens: int, reason: str = "cleared") -> str:
     result = next((part for part in entry.parts if isinstance(part, ToolResultPart)), None)
     if result is None or tokens < QUOTED_FROM:
         return f"[{reason}: {tokens:,} tokens; id {entry.id}]"
-    lines = [line for line in result.text.splitlines() if line.strip()]
-    ends = " … ".join(f'"{_line(line, QUOTED)}"' for line in lines[:: max(1, len(lines) - 1)][:2])
-    return f"[{reason}: {tokens:,} tokens, {len(lines):,} lines; id {entry.id}: {ends}]"
+    text = result.text.strip()
+    ends = f'"{_line(text.partition(NEWLINE)[0], QUOTED)}"'
+    lines = text.count(NEWLINE) + 1
+    if lines > 1:
+        ends += f' … "{_line(text.rpartition(NEWLINE)[2], QUOTED)}"'
+    return f"[{reason}: {tokens:,} tokens, {lines:,} lines; id {entry.id}: {ends}]"
 
 
 def arguments_stub(entry: Entry, tokens: int) -> str:
     """The arguments of a finished call as a JSON object that says what they were about. Its result tells the rest."""
     call = next(part for part in entry.parts if isinstance(part, ToolCallPart))
-    return json.dumps({**_target(call), "cleared": f"{tokens:,} tokens; id {entry.id}"}, ensure_ascii=False)
+    return json.dumps({**_target(call, QUOTED), "cleared": f"{tokens:,} tokens; id {entry.id}"}, ensure_ascii=False)
 
 
-def _target(part: ToolCallPart) -> dict[str, str]:
+def _target(part: ToolCallPart, longest: int = LINE) -> dict[str, str]:
     """The argument that tells what the call was about, on one line; empty where none does."""
     arguments = arguments_of(part)
     name = next((name for name in TARGETS if isinstance(arguments.get(name), str)), None)
-    return {name: _line(arguments[name])} if name else {}
+    return {name: _line(arguments[name], longest)} if name else {}
 
 
 def _line(text: str, longest: int = LINE) -> str:
-    line = " ".join(text.split())
+    line = " ".join(text[: 4 * longest].split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
