@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -152,6 +152,11 @@ class ContextManager:
     def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> None:
         """Take in what the provider reported for a request."""
         self.monitor.observe(request, usage, info)
+
+    def take_up(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
+        """Take in the size that a request with these messages, without its tail, is known to have had earlier."""
+        request, _ = self._measured(messages, info, "default", (), None, "", None)
+        self.monitor.observe(replace(request, tail=""), usage, info)
 
     # --- for programs: about any history. Without ``info`` the model of the newest measure is meant ---------
 

@@ -45,6 +45,7 @@ class ModelChoice:
             effort = self._services.effort(self._ref)
             if effort is not None and effort != self._recorder.state.effort:
                 self._announce(effort)
+            self._compactions.take_up(self._connection.client, model)
             self.measure()
             self._ask()
         return trouble

@@ -80,6 +80,11 @@ class Recorder:
         self._log.append(event)
         return event
 
+    @property
+    def facts(self) -> Sequence[Event]:
+        """What is published, from the session's beginning on."""
+        return self._facts
+
     def new_item(self, prefix: str) -> str:
         """An item id that this session has not used."""
         return f"{prefix}{self.state.items + 1}"
