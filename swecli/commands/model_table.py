@@ -10,16 +10,20 @@ from swecli.core.protocol.blocks import TableBlock
 
 
 def model_table(offers: Sequence[ModelOffer], title: str = "") -> TableBlock:
-    """One row for each model."""
-    rows = tuple(
-        (offer.ref, size(offer.window), size(offer.max_output), price(offer), abilities(offer), key(offer))
-        for offer in offers
-    )
-    return TableBlock(("Model", "Window", "Answer", "$ per million in / out", "Can", "Key"), rows, title)
+    """One row for each model: its name, which is long, and all else in one cell, so that both fit on a screen."""
+    rows = tuple((offer.ref, known(offer)) for offer in offers)
+    return TableBlock(("Model", "Window · $ per million in / out · can · key"), rows, title)
+
+
+def known(offer: ModelOffer) -> str:
+    """Window, price, abilities, and where the key comes from."""
+    own = key(offer)
+    parts = (size(offer.window), price(offer), abilities(offer), own if own != "-" else "")
+    return " · ".join(part for part in parts if part)
 
 
 def summary(offer: ModelOffer) -> str:
-    """The same on one line, for a list to pick from."""
+    """The same for a list to pick from, where keys that are there go without saying."""
     parts = (f"{size(offer.window)} tokens", price(offer), abilities(offer), key(offer) if not offer.usable else "")
     return " · ".join(part for part in parts if part)
 

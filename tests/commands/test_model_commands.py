@@ -48,9 +48,9 @@ async def test_models_are_listed_with_what_is_known_of_them() -> None:
     (table,) = made.blocks
     assert isinstance(table, TableBlock)
     assert table.rows == (
-        ("ollama/qwen", "4.096K", "?", "free", "no tools", "-"),
-        ("a/big", "1.05M", "128K", "1.25 / 10", "images, reasoning", "A_KEY"),
-        ("b/locked", "200K", "?", "?", "", "needs B_KEY"),
+        ("ollama/qwen", "4.096K · free · no tools"),
+        ("a/big", "1.05M · 1.25 / 10 · images, reasoning · A_KEY"),
+        ("b/locked", "200K · ? · needs B_KEY"),
     )
 
 

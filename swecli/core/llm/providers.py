@@ -200,6 +200,8 @@ def _names(value: object) -> tuple[str, ...]:
 def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderConfig, str]:
     providers = {**known_providers(), **{provider.name: provider for provider in custom}}
     name, slash, model = reference.strip().partition("/")
+    if any(letter.isspace() or not letter.isprintable() for letter in name + model):
+        raise BadModelReference(f"{reference!r} is no model: write provider/name as one word, or /model to see a list")
     provider = providers.get(name) or providers.get(name.lower())
     if provider is None:
         if not slash:

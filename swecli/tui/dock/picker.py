@@ -71,7 +71,7 @@ class Picker(DockPanel):
     @on(Input.Changed)
     def _narrow(self, event: Input.Changed) -> None:
         event.stop()
-        query = event.value.strip()
+        query = "".join(event.value.split())  # names have no blanks: several words are parts of one
         ranked = [(rank, choice) for choice in self._choices if (rank := score(query, choice.label)) is not None]
         self._shown = [choice for _, choice in sorted(ranked, key=lambda entry: entry[0])] if query else self._choices
         self._show(0)

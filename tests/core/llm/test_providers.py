@@ -114,6 +114,11 @@ def test_usual_models_are_known_current_and_take_tools() -> None:
 
 
 class TestMistakes:
+    @pytest.mark.parametrize("name", ["openai/gpt 5", "openai/a\nb", "openai/\x1b[31m"])
+    def test_a_name_is_one_word(self, name: str) -> None:
+        with pytest.raises(BadModelReference, match="one word"):
+            resolve(name, {"OPENAI_API_KEY": "k"})
+
     def test_missing_key(self) -> None:
         with pytest.raises(MissingKey, match="ANTHROPIC_API_KEY"):
             resolve("anthropic/x", {"OPENAI_API_KEY": "sk-1"})
