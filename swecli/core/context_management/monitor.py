@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from swecli.core.context_management.budget import Limits, level_of, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
+from swecli.core.context_management.component_limits import limited
 from swecli.core.context_management.components import SYSTEM, TAIL, TOOLS
 from swecli.core.context_management.message_size import SizeCache
 from swecli.core.context_management.state_figures import CountedState, UsageStats, state_breakdown
@@ -100,7 +101,7 @@ class TokenMonitor:
         used = round(prediction.total)
         upper = used + round(_guard(prediction, window.total))
         return Budget(
-            components=_components(fixed, prediction, used),
+            components=limited(_components(fixed, prediction, used), limits.components, window.effective),
             used=used,
             upper=upper,
             effective=window.effective,
