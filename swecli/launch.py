@@ -35,6 +35,8 @@ class LaunchOptions:
 
     headless: bool = False
     """No screen: nobody can be asked unless ``input_format`` brings answers."""
+    plain: bool = False
+    """Lines instead of a screen."""
     output_format: OutputFormat = "text"
     input_format: InputFormat = "text"
 
@@ -57,6 +59,10 @@ class LaunchOptions:
     """Continue the newest session of this workspace."""
     resume: str | None = None
     """Session to continue: its id or the beginning of it."""
+    compact_dry_run: bool = False
+    """Headless only: print what a compaction would do, and change nothing."""
+    look_only: bool = False
+    """Look at a stored session without continuing it: nothing of it is changed."""
     store: bool = True
     """False: nothing of the session is stored."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,6 +72,8 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
     Raises:
         StartError: the session to continue does not exist or is open elsewhere.
     """
+    if options.look_only:
+        return _looked_at(options, directory)
     database = open_database(directory / DATABASE) if options.store else open_in_memory()
     store = SessionStore(database)
     notices: list[str] = list(database.problems)
@@ -89,6 +91,23 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
     except BaseException:
         store.close()
         raise
+
+
+def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
+    """A stored session as it is now, for looking only: what happens from here on is kept in memory and forgotten."""
+    notices: list[str] = []
+    history: Sequence[Event] = ()
+    if (options.resume or options.continue_newest) and not (directory / DATABASE).exists():
+        raise StartError("No sessions are stored for this folder.", ExitCode.BAD_INPUT)
+    if options.resume or options.continue_newest:
+        with closing(SessionStore(open_database(directory / DATABASE))) as store:
+            try:
+                history = store.load(_continued(options, store) or "", notices.append)
+            except SessionError as error:
+                raise StartError(str(error), ExitCode.BAD_INPUT) from error
+    memory = SessionStore(open_in_memory())
+    session_id = memory.create(str(options.cwd), "", __version__).id
+    return Stored(session_id, history, tuple(notices), memory)
 
 
 def _continued(options: LaunchOptions, store: SessionStore) -> str | None:

@@ -16,6 +16,7 @@ from swecli.launch import InputFormat, LaunchOptions, OutputFormat, PermissionMo
 _EPILOG = """subcommands:
   swecli demo              the program on a sample project with a scripted model: no key, no network
   swecli sessions          the stored sessions of this folder
+  swecli context           what fills the context of a session; --json for scripts
   swecli config            every setting, its value and where it comes from
   swecli permissions       what would be asked; swecli permissions check -- COMMAND
   swecli doctor            which providers are set up, their keys, windows and prices
@@ -59,6 +60,9 @@ def main_parser() -> Parser:
     _scope_options(parser.add_argument_group("permissions and scope"))
     _prompt_options(parser.add_argument_group("instructions"))
     parser.add_argument(
+        "--plain", action="store_true", help="lines instead of a screen: for screen readers, dumb terminals and pipes"
+    )
+    parser.add_argument(
         "--debug",
         action="store_true",
         help="show internal failures with their traceback, and write what goes over the wire",
@@ -75,6 +79,11 @@ def _output_options(group: Group) -> None:
     )
     group.add_argument("--output-format", choices=_visible(get_args(OutputFormat)), default="text")
     group.add_argument("--input-format", choices=get_args(InputFormat), default="text", help="of standard input")
+    group.add_argument(
+        "--compact-dry-run",
+        action="store_true",
+        help="print what a compaction of the session (-c or -r) would do, as JSON; changes nothing",
+    )
     group.add_argument("--max-turns", type=_count, metavar="N", help="model steps of a turn")
     group.add_argument("--max-tokens", type=_count, metavar="N", help="input and output tokens of the session")
     group.add_argument("--max-price", type=_price, metavar="USD", help="cost of the session; ends where it is unknown")
@@ -158,7 +167,9 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         cwd=cwd,
         add_dirs=tuple(_directory(name, cwd, "--add-dir") for name in arguments.add_dir),
         prompt="\n\n".join(clean(text) for text in prompts),
-        headless=one_shot,
+        headless=one_shot or arguments.compact_dry_run,
+        plain=arguments.plain,
+        compact_dry_run=arguments.compact_dry_run,
         output_format=arguments.output_format,
         input_format=arguments.input_format,
         model=arguments.model,
@@ -188,6 +199,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("-r needs a session's id; `swecli sessions` lists them, and -c continues the newest")
     if arguments.continue_newest and arguments.resume:
         raise UsageError("-c continues the newest session, -r a certain one: give one of them")
+    if arguments.compact_dry_run and not (arguments.continue_newest or arguments.resume):
+        raise UsageError("--compact-dry-run needs a session: -c for the newest, -r ID for a certain one")
     if arguments.no_session and (arguments.continue_newest or arguments.resume):
         raise UsageError("--no-session stores nothing, so it can't continue a session")
     if arguments.yolo and arguments.permission_mode == "plan":

@@ -18,6 +18,7 @@ SUBCOMMANDS = {
     **dict.fromkeys(("demo", "sessions", "config", "debug"), "subcommands"),
     **dict.fromkeys(("doctor", "login", "logout"), "model_commands"),
     "permissions": "permissions",
+    "context": "looking",
 }
 """Words that are no message when they come first; each is a function of the module."""
 
@@ -58,7 +59,13 @@ def with_standard_input(options: LaunchOptions) -> LaunchOptions:
     Raises:
         StartError: there is nothing to do.
     """
+    if options.compact_dry_run:
+        return options
+    if options.plain and not options.headless:
+        return options
     person, screen = is_terminal(sys.stdin), is_terminal(sys.stdout)
+    if person and screen and not options.headless and os.environ.get("TERM", "").lower() == "dumb":
+        return replace(options, plain=True)
     if not options.headless and not screen:
         sys.stderr.write("swecli: standard output is no terminal: answering as with -p\n")
     options = replace(options, headless=options.headless or not person or not screen)
@@ -76,10 +83,16 @@ def with_standard_input(options: LaunchOptions) -> LaunchOptions:
 
 def launch(options: LaunchOptions) -> int:
     """Open the session and run the front-end that the options ask for."""
-    from swecli.command_line.front_ends import run_headless, run_interactive
+    if options.compact_dry_run:
+        from swecli.command_line.looking import print_plan
+
+        return print_plan(options)
+    from swecli.command_line.front_ends import run_headless, run_interactive, run_plain
 
     if options.headless:
         return run_headless(options)
+    if options.plain:
+        return run_plain(options)
     return run_interactive(options)
 
 

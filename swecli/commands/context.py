@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.commands.figures import aligned, number, percent
 from swecli.core.engine.view import SessionPort, SessionView
 from swecli.core.protocol.events import Budget
+
+if TYPE_CHECKING:  # the rules bring the whole manager
+    from swecli.core.context_management.compaction.retention import RuleReport
 
 _BAR_CELLS = 40
 _SOURCES = {"measured": "anchored on reported usage", "estimated": "estimated", "unknown": "unknown"}
@@ -18,7 +24,7 @@ _LEVELS = {
 
 
 async def _run(port: SessionPort, arguments: str) -> CommandResult:
-    return CommandResult.text(context_text(port.view))
+    return CommandResult.text("\n".join(filter(None, (context_text(port.view), rules_text(port.retention())))))
 
 
 CONTEXT = SlashCommand("context", "What fills the context window", _run, aliases=("tokens",))
@@ -43,6 +49,15 @@ def context_text(view: SessionView) -> str:
         _LEVELS[budget.level],
     ]
     return "\n".join(part for part in parts if part)
+
+
+def rules_text(rules: Sequence[RuleReport]) -> str:
+    """What the user's rules did; empty without rules."""
+    rows = [
+        (rule.rule, f"{number(rule.removed)} gone", f"{number(rule.saved)} tokens", f"{rule.recalled} asked for again")
+        for rule in rules
+    ]
+    return f"Your rules:\n{aligned(rows)}" if rows else ""
 
 
 def bar(share: float, cells: int = _BAR_CELLS) -> str:

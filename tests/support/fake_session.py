@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.context_management.compaction.retention import RuleReport
 from swecli.core.engine.spending import Spending
 from swecli.core.engine.view import ToolRun, Totals
 from swecli.core.llm.offers import ModelOffer
@@ -121,6 +122,9 @@ class FakeSession:
 
     def plan_compaction(self) -> CompactionPlan | None:
         return None
+
+    def retention(self) -> Sequence[RuleReport]:
+        return ()
 
     async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
         return ToolRun("", is_error=True)

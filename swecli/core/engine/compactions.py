@@ -10,6 +10,7 @@ from swecli.core.context_management.compaction.hooks import tell_after
 from swecli.core.context_management.compaction.options import CompactResult, Trigger
 from swecli.core.context_management.compaction.package import Attachment
 from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
+from swecli.core.context_management.compaction.retention import RuleReport, report
 from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.compaction.working_set import attachments
@@ -19,7 +20,6 @@ from swecli.core.engine.compaction_hooks import with_session_hooks
 from swecli.core.engine.connection import Connection
 from swecli.core.engine.limit_notices import LimitNotices
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.resumption import known_size
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.types import ModelClient
 from swecli.core.protocol.events import (
@@ -56,23 +56,17 @@ class Compactions:
             self._recorder.ledger, self._services.context, client.info, facts, self._services.compaction
         )
 
+    def retention(self, client: ModelClient) -> tuple[RuleReport, ...]:
+        """What the user's rules did so far."""
+        sizes = EntrySizes(self._services.context.monitor, client.info)
+        return report(self._recorder.ledger, sizes, self._services.compaction.retention)
+
     def measure(self, client: ModelClient) -> None:
         """Publish the size of the context as it is now, for the meter and everything else that shows it."""
         messages = project(self._recorder.ledger)
         budget = self._services.context.measure(messages, client.info)
         self._recorder.emit(ContextMeasured(budget))
         self._limits.check(budget, client.info.ref)
-
-    def take_up(self, client: ModelClient | None, model: str) -> None:
-        """A session goes on: let the measure begin with what was known of its size. ``model`` is how the user calls the
-        model."""
-        ledger = self._recorder.ledger
-        if client is None or not ledger.view:
-            return
-        known = known_size(self._recorder.facts, ledger.view, (model, client.info.ref))
-        if known is not None:
-            messages = project(ledger, ledger.view[: known.entries])
-            self._services.context.take_up(messages, known.usage, client.info)
 
     async def run(
         self,

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from swecli.core.checkpoints.report import Recent
 from swecli.core.checkpoints.targets import Target
 from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.context_management.compaction.retention import RuleReport
 from swecli.core.engine.compactions import Compactions
 from swecli.core.engine.connection import Connection
 from swecli.core.engine.context_keeper import ContextKeeper
@@ -112,6 +113,11 @@ class Session:
         """What a compaction would do now; None without a model."""
         client = self._connection.client
         return self._compactions.plan(client) if client is not None else None
+
+    def retention(self) -> Sequence[RuleReport]:
+        """What the user's rules about the context did so far; empty without rules or a model."""
+        client = self._connection.client
+        return self._compactions.retention(client) if client is not None else ()
 
     async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
         """Run one tool through the gate on behalf of a slash command."""

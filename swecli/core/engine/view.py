@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # front-ends import this module before their first frame, and
     from swecli.core.checkpoints.report import Recent
     from swecli.core.checkpoints.targets import Target
     from swecli.core.context_management.compaction.plan import CompactionPlan
+    from swecli.core.context_management.compaction.retention import RuleReport
     from swecli.core.engine.spending import Spending
     from swecli.core.llm.offers import ModelOffer
 
@@ -145,6 +146,10 @@ class SessionPort(Protocol):
 
     def plan_compaction(self) -> CompactionPlan | None:
         """What a compaction would do now; None without a model."""
+        ...
+
+    def retention(self) -> Sequence[RuleReport]:
+        """What the user's rules about the context did so far; empty without rules or a model."""
         ...
 
     async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:

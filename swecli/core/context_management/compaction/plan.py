@@ -6,14 +6,16 @@ from dataclasses import dataclass
 
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.compaction.package import build_package
+from swecli.core.context_management.compaction.retention import tidy
 from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.compaction.tail import message_starts, tail_start
-from swecli.core.context_management.compaction.views import covered, replaced
+from swecli.core.context_management.compaction.views import covered, important, recent_start, replaced
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.events import ViewEntry
 
 TAIL_SHARE = 0.15
 """The verbatim tail takes at most this share of what there is."""
@@ -21,7 +23,9 @@ TAIL_SHARE = 0.15
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """Tokens are of the whole request; ``tokens_after`` counts the summary at its full allowance."""
+    """Tokens are of the whole request; ``tokens_after`` counts the summary at its full allowance. Ids in ``kept`` stay
+    word for word, those in ``replaced`` give way to a summary, a record or nothing, those in ``offloaded`` leave a
+    reference."""
 
     tokens_before: int
     tokens_after: int
@@ -31,38 +35,69 @@ class CompactionPlan:
     kept_tokens: int
     replaced_tokens: int
     summary_allowance: int
+    strategy: str = "chain"
+    offloaded_tokens: int = 0
+    kept: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    offloaded: tuple[str, ...] = ()
 
     @property
     def worthwhile(self) -> bool:
         """Whether there is anything to gain."""
-        return self.replaced_messages > 0 and self.tokens_after < self.tokens_before
+        return bool(self.replaced_messages or self.offloaded) and self.tokens_after < self.tokens_before
 
 
 def plan_compaction(
     ledger: Ledger, context: ContextManager, info: ModelInfo, facts: SessionFacts, options: CompactionOptions
 ) -> CompactionPlan:
-    """The plan of a compaction by summary at this moment."""
+    """The plan of a compaction at this moment."""
     before = context.measure(project(ledger), info)
     sizes, allowances = EntrySizes(context.monitor, info), options.allowances(before.effective)
-    start = tail_start(
-        ledger, ledger.view, sizes, tail_allowance(options, allowances, before.used), options.recent_messages
-    )
-    old, tail = ledger.view[:start], ledger.view[start:]
+    writes = options.strategy in ("chain", "summarization")
+    view, removed = _new_view(ledger, facts, options, sizes, allowances, before.used)
+    tidied = tidy(ledger, view, sizes, options.retention, allowances.tail)
     after = before.used
-    if old:
-        package = build_package(ledger, covered(old), "", facts, sizes, allowances)
-        view = replaced(ledger, ledger.view, start, "plan", package.text)
-        after = context.measure(project(ledger, view), info).used + allowances.summary
+    if removed or tidied.cleared:
+        after = context.measure(project(ledger, tidied.view), info).used + (allowances.summary if writes else 0)
+    kept = [entry for entry in tidied.view if entry.kind == "live"]
     return CompactionPlan(
         before.used,
         after,
         before.effective,
-        len(message_starts(ledger, tail)),
-        len(message_starts(ledger, old)),
-        sizes.view(tail, ledger),
-        sizes.view(old, ledger),
-        allowances.summary,
+        len(message_starts(ledger, kept)),
+        len(message_starts(ledger, removed)),
+        sizes.view(kept, ledger),
+        sizes.view(removed, ledger),
+        allowances.summary if writes and removed else 0,
+        options.strategy,
+        tidied.freed,
+        tuple(entry.id for entry in kept),
+        covered(removed),
+        tidied.cleared,
     )
+
+
+def _new_view(
+    ledger: Ledger,
+    facts: SessionFacts,
+    options: CompactionOptions,
+    sizes: EntrySizes,
+    allowances: Allowances,
+    used: int,
+) -> tuple[tuple[ViewEntry, ...], tuple[ViewEntry, ...]]:
+    """The view without what is removed, and what is removed."""
+    view = ledger.view
+    if options.strategy == "importance":
+        kept, dropped = important(ledger, view, options.importance)
+        return kept, tuple(entry for entry in view if set(covered([entry])) <= set(dropped))
+    if options.strategy == "truncation":
+        start = recent_start(ledger, view, options.truncation.keep_recent)
+    else:
+        start = tail_start(ledger, view, sizes, tail_allowance(options, allowances, used), options.recent_messages)
+    if not start:
+        return view, ()
+    package = build_package(ledger, covered(view[:start]), "", facts, sizes, allowances)
+    return replaced(ledger, view, start, "plan", package.text), view[:start]
 
 
 def tail_allowance(options: CompactionOptions, allowances: Allowances, used: int) -> int:

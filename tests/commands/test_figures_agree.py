@@ -1,0 +1,76 @@
+"""Meter, gate, ``/context`` and JSON show one and the same number, whatever happened before."""
+
+from pathlib import Path
+
+from swecli.commands.context import context_text
+from swecli.commands.documents import context_document
+from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.protocol.commands import Compact, SetModel, UndoCompaction
+from swecli.core.protocol.events import CompactionCompleted, ContextMeasured, ModelChanged, StepStarted
+from tests.core.engine.support import Bench, bench, call, until
+
+LINES = "\n".join(f"line {number} of a file with some words in it" for number in range(120))
+SUMMARY = "## Goal\\nRead the files.\\n## Done\\nRead many.\\n## Next\\nNothing."
+
+
+def script(reads: int, more: str = "", name: str = "first") -> str:
+    steps = [f"[[step]]\ncall = [{call('read_file', f'f{number}')}]" for number in range(reads)]
+    return "\n".join([f'name = "{name}"\nwindow = 200000\nmax_output = 2000', *steps, '[[step]]\ntext = "Read."', more])
+
+
+def number_everywhere(b: Bench) -> int:
+    """The one number, after checking that every place has it."""
+    view = b.session.view
+    measures = [e.body.budget for e in b.events if isinstance(e.body, ContextMeasured | StepStarted)]
+    assert view.budget == measures[-1]
+    document = context_document(b.session)
+    assert document["budget"]["used"] == view.budget.used
+    sign = "" if view.budget.source == "measured" else "~"
+    assert f"{sign}{view.budget.used:,} of {sign}{view.budget.effective:,} tokens" in context_text(view).replace(
+        f"of {view.budget.effective:,}", f"of {sign}{view.budget.effective:,}"
+    )
+    assert sum(part.tokens for part in view.budget.components) == view.budget.used
+    return view.budget.used
+
+
+async def test_one_number_on_all_surfaces(tmp_path: Path) -> None:
+    first = ScriptedModel(parse_script(script(12, f'[[step]]\ntext = "{SUMMARY}"')))
+    other = ScriptedModel(parse_script('name = "other"\nwindow = 100000\n[[step]]\ntext = "Yes."'))
+    models = {"scripted/first": first, "scripted/other": other}
+    async with bench(script(1), tmp_path, name="scripted/first", make_client=models.__getitem__) as b:
+        for number in range(12):
+            b.gates.outputs[f"f{number}"] = f"file {number}\n{LINES}"
+        await until(lambda: bool(b.bodies(ContextMeasured)), "first measure")
+        start = number_everywhere(b)
+        await b.say("Read the files.")
+        read = number_everywhere(b)
+        assert read > start
+        b.send(Compact())
+        await until(lambda: bool(b.bodies(CompactionCompleted)) and not b.session.view.busy)
+        compacted = number_everywhere(b)
+        assert compacted < read
+        assert abs(compacted - b.bodies(CompactionCompleted)[0].tokens_after) <= 2
+        b.send(UndoCompaction())
+        await until(lambda: b.session.view.budget is not None and b.session.view.budget.used > compacted)
+        await until(lambda: b.bodies(ContextMeasured)[-1].budget == b.session.view.budget)
+        number_everywhere(b)
+        b.send(SetModel("scripted/other"))
+        await until(lambda: any(body.model == "scripted/other" for body in b.bodies(ModelChanged)))
+        await until(lambda: b.bodies(ContextMeasured)[-1].budget == b.session.view.budget)
+        number_everywhere(b)
+        assert b.session.view.budget is not None
+        assert b.session.view.budget.window == 100_000
+        facts = list(b.facts)
+    async with bench(script(0), tmp_path, history=facts, name="scripted/other", make_client=models.__getitem__) as b:
+        await until(lambda: bool(b.bodies(ContextMeasured)), "measure after the resume")
+        assert number_everywhere(b) > compacted
+        await b.say("And now?")
+        number_everywhere(b)
+
+
+async def test_a_provider_that_reports_no_usage(tmp_path: Path) -> None:
+    steps = script(2).replace('[[step]]\ntext = "Read."', '[[step]]\ntext = "Read."\nusage = { silent = true }')
+    async with bench(steps, tmp_path) as b:
+        await b.say("Read the files.")
+        number_everywhere(b)
