@@ -20,6 +20,7 @@ from swecli.core.engine.compaction_hooks import with_session_hooks
 from swecli.core.engine.connection import Connection
 from swecli.core.engine.limit_notices import LimitNotices
 from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.resumption import known_size
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.types import ModelClient
 from swecli.core.protocol.events import (
@@ -67,6 +68,17 @@ class Compactions:
         budget = self._services.context.measure(messages, client.info)
         self._recorder.emit(ContextMeasured(budget))
         self._limits.check(budget, client.info.ref)
+
+    def take_up(self, client: ModelClient | None, model: str) -> None:
+        """A session goes on: let the measure begin with what was known of its size. ``model`` is how the user calls the
+        model."""
+        ledger = self._recorder.ledger
+        if client is None or not ledger.view:
+            return
+        known = known_size(self._recorder.facts, ledger.view, (model, client.info.ref))
+        if known is not None:
+            messages = project(ledger, ledger.view[: known.entries])
+            self._services.context.take_up(messages, known.usage, client.info)
 
     async def run(
         self,
