@@ -97,10 +97,11 @@ def _run(request: Request, start: Start, base: Path, server: socket.socket) -> P
         launch.end()
     if _text(work / "source" / "finished") != mark:
         return Probed(False, reason=output.splitlines()[0][:300] if output else "the probe did not run to its end")
-    return Probed(True, tuple(_escapes(base, server)))
+    return Probed(True, tuple(_escapes(base, None if request.options.network else server)))
 
 
-def _escapes(base: Path, server: socket.socket) -> Iterator[str]:
+def _escapes(base: Path, server: socket.socket | None) -> Iterator[str]:
+    """``server`` None: connecting is allowed."""
     git = base / "work" / ".git"
     if (base / "outside" / "written").exists():
         yield "writing outside the workspace"
@@ -108,6 +109,8 @@ def _escapes(base: Path, server: socket.socket) -> Iterator[str]:
         yield "moving .git away"
     elif _text(git / "config") != _CONFIG or (git / "hooks" / "planted").exists():
         yield "writing git's configuration and hooks"
+    if server is None:
+        return
     with contextlib.suppress(BlockingIOError):
         server.accept()[0].close()
         yield "connecting"

@@ -55,8 +55,9 @@ ESCAPES = {
     "write start-up files of the shell": 'write(HOME + "/.bashrc")',
     "make a device": 'os.mknod("source/disk", stat.S_IFBLK | 0o600, os.makedev(8, 0)); print("OPENED")',
     "write kernel settings": 'open("/proc/sys/kernel/core_pattern", "r+"); print("OPENED")',
-    "write settings of devices": "for path in ('/sys/kernel/uevent_helper', '/sys/kernel/mm/ksm/run', '/sys/power/state', "
-    "'/sys/fs/cgroup/cgroup.procs', '/proc/sysrq-trigger'):\n    if try_(open, path, 'r+'):\n        print('OPENED')",
+    "write settings of devices": "places = ('/sys/kernel/uevent_helper', '/sys/kernel/mm/ksm/run', '/sys/power/state', "
+    "'/sys/fs/cgroup/cgroup.procs', '/proc/sysrq-trigger')\n"
+    "[print('OPENED') for path in places if try_(open, path, 'r+')]",
     # metadata
     "change a mode": 'os.chmod(OUT + "/victim", 0o777)',
     "change a time": 'os.utime(OUT + "/victim", (1, 1))',

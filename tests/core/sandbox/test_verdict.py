@@ -1,0 +1,185 @@
+"""What is said about the sandbox where it is missing, refused, broken or lying."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from swecli.core.sandbox import sandbox as module
+from swecli.core.sandbox.launch import SandboxError
+from swecli.core.sandbox.sandbox import NoSandbox, Sandbox
+from swecli.core.sandbox.values import Options, SandboxState
+from tests.core.sandbox.support import Grounds, contained, scratch
+
+
+@pytest.fixture
+def grounds() -> Iterator[Grounds]:
+    with scratch() as base:
+        made = Grounds(base)
+        made.lay_out()
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def no_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "landlock_abi", lambda: 0)
+
+
+def fake(grounds: Grounds, script: str) -> str:
+    """A directory with a program that calls itself bwrap."""
+    folder = grounds.base / "bin"
+    folder.mkdir(exist_ok=True)
+    program = folder / "bwrap"
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "bubblewrap 0.9.0" && exit 0\n{script}\n')
+    program.chmod(0o755)
+    return str(folder)
+
+
+def full(grounds: Grounds) -> Sandbox:
+    sandbox = grounds.sandbox()
+    if sandbox.check().level != "full":
+        pytest.skip(f"no full sandbox here: {sandbox.state.text}")
+    return sandbox
+
+
+@pytest.mark.usefixtures("no_landlock")
+def test_a_missing_bubblewrap_is_named(grounds: Grounds) -> None:
+    state = grounds.sandbox(path="/nowhere").check()
+    assert (state.level, state.layer, state.label) == ("off", "none", "off")
+    assert "not installed" in state.text
+    assert "no Landlock" in state.text
+
+
+@pytest.mark.usefixtures("no_landlock")
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ('echo "bwrap: setting up uid map: Permission denied" >&2; exit 1', "setting up uid map: Permission denied"),
+        ('echo "bwrap: No permissions to create new namespace" >&2; exit 1', "No permissions to create new namespace"),
+        ("exit 0", "did not run to its end"),
+        ("kill -9 $$", "did not run to its end"),
+    ],
+)
+def test_a_refused_bubblewrap_is_named_and_nothing_runs(grounds: Grounds, script: str, said: str) -> None:
+    sandbox = grounds.sandbox(path=fake(grounds, script))
+    state = sandbox.check()
+    assert state.level == "off"
+    assert said in state.reason
+    with pytest.raises(SandboxError, match="off"):
+        sandbox.begin(grounds.work, full=False)
+
+
+@pytest.mark.usefixtures("no_landlock")
+def test_a_bubblewrap_that_contains_nothing_is_found_out(grounds: Grounds) -> None:
+    through = 'while [ "$1" != -- ]; do shift; done; shift; exec "$@"'
+    state = grounds.sandbox(path=fake(grounds, through)).check()
+    assert state.level == "off"
+    for escape in ("writing outside the workspace", "moving .git away", "connecting"):
+        assert escape in state.reason
+
+
+@pytest.mark.usefixtures("no_landlock")
+def test_a_program_of_the_workspace_is_never_asked(grounds: Grounds) -> None:
+    planted = grounds.work / "bwrap"
+    planted.write_text("#!/bin/sh\ntouch ran\n")
+    planted.chmod(0o755)
+    state = grounds.sandbox(path=f"{grounds.work}:.:").check()
+    assert "not installed" in state.reason
+    assert not (grounds.work / "ran").exists()
+
+
+def test_landlock_is_only_ever_partial_and_says_what_is_open(grounds: Grounds) -> None:
+    sandbox = grounds.sandbox(path="/nowhere")
+    state = sandbox.check()
+    if state.layer != "landlock":
+        pytest.skip(f"no Landlock here: {state.text}")
+    assert state.level == "partial"
+    assert "modes, owners" in state.text
+    assert "not installed" in state.text
+    with pytest.raises(SandboxError, match="partial"):
+        sandbox.begin(grounds.work, full=True)
+
+
+def test_the_verdict_is_remembered_for_the_same_bubblewrap_only(
+    grounds: Grounds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full(grounds)
+    monkeypatch.setattr(module, "probe", lambda *_: pytest.fail("probed again"))
+    assert grounds.sandbox().check().level == "full"
+    monkeypatch.undo()
+    (grounds.state / "cache" / "sandbox-verdict.json").write_text("{")
+    assert grounds.sandbox().check().level == "full", "a damaged note is as good as none"
+
+
+@pytest.mark.usefixtures("no_landlock")
+def test_a_refusal_is_not_remembered(grounds: Grounds) -> None:
+    path = fake(grounds, "exit 1")
+    assert grounds.sandbox(path=path).check().level == "off"
+    assert not (grounds.state / "cache").exists()
+
+
+def test_a_sandbox_that_stops_working_is_told_from_a_command_that_fails(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    launch = sandbox.begin(grounds.work, full=True)
+    bad = [*launch.prefix[:1], "--bind", "/does/not/exist", "/x", *launch.prefix[1:]]
+    ended = subprocess.run([*bad, "true"], capture_output=True, text=True, pass_fds=launch.inherited, check=False)
+    assert "bwrap: " in launch.failure(ended.stderr, ended.returncode)
+    launch.end()
+    launch = sandbox.begin(grounds.work, full=True)
+    command = [*launch.prefix, "sh", "-c", 'echo "bwrap: I lie"; exit 1']
+    ended = subprocess.run(command, capture_output=True, text=True, pass_fds=launch.inherited, check=False)
+    assert ended.stdout == "bwrap: I lie\n"
+    assert launch.failure(ended.stdout, ended.returncode) == ""
+    launch.end()
+    sandbox.failed("gone")
+    assert sandbox.state.level == "off"
+    assert "gone" in sandbox.state.text
+
+
+def test_a_workspace_that_can_not_be_guarded_is_not_full(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    os.rename(grounds.work / ".git", grounds.outside / "git")
+    os.symlink(grounds.outside / "git", grounds.work / ".git")
+    with pytest.raises(SandboxError, match="symbolic link"):
+        sandbox.begin(grounds.work, full=True)
+    assert sandbox.state.level == "partial"
+    result = contained(sandbox, "echo still", grounds.work)
+    assert result.output == "still\n"
+
+
+def test_the_network_by_setting_makes_it_partial(grounds: Grounds) -> None:
+    full(grounds)
+    state = grounds.sandbox(options=Options(network=True)).check()
+    assert (state.level, state.layer) == ("partial", "bwrap")
+    assert "network" in state.text
+
+
+def test_switched_off(grounds: Grounds) -> None:
+    sandbox = grounds.sandbox(options=Options(mode="off"))
+    assert sandbox.check().text == "off: switched off in the settings"
+    assert NoSandbox().check().level == "off"
+
+
+def test_words_for_the_states() -> None:
+    assert SandboxState().label == "checking"
+    assert SandboxState("full", "bwrap", checked=True).label == "bwrap"
+    assert SandboxState("partial", "landlock", "", ("x",), checked=True).label == "landlock, partial"
+    assert SandboxState("partial", "landlock", "no bwrap", ("x", "y"), checked=True).text == (
+        "partial (landlock): no bwrap; not covered: x, y"
+    )
+
+
+def test_temporary_directories_are_removed(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    launch = sandbox.begin(grounds.work, full=True)
+    private = Path(launch.plan.private)
+    launch.end()
+    assert private.stat().st_mode & 0o777 == 0o700
+    (private / "x").write_text("x")
+    sandbox.close()
+    assert not private.exists()
