@@ -35,6 +35,11 @@ def as_list(value: object) -> list[object]:
     return value if is_list(value) else []
 
 
+def as_items(value: object) -> list[object]:
+    """The items of a JSON array; an object that stands alone is the only one."""
+    return [value] if is_object(value) else as_list(value)
+
+
 def as_text(value: object) -> str:
     """``value`` if it is a string, else the empty string."""
     return value if isinstance(value, str) else ""

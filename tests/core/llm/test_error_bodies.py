@@ -141,3 +141,16 @@ def test_a_good_answer_with_a_status_of_its_own_is_no_error() -> None:
     decoder.feed(WireEvent(json.dumps(whole)))
     decoder.end()
     assert decoder.answer.outcome == "completed"
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [({"detail": "Not Found"}, "Not Found"), ({"code": 500, "msg": "系统异常", "success": False}, "系统异常")],
+)
+def test_json_of_another_kind_is_told_with_what_it_says(body: Any, sentence: str) -> None:
+    decoder = decoder_for("openai-chat", Origin("openai-chat", "h", "m"))
+    decoder.feed(WireEvent(json.dumps(body)))
+    last = decoder.end()[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == "protocol"
+    assert last.error.message == f"the answer is JSON, but not of this protocol: {sentence}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from swecli.core.llm.dialects import Dialect
+from swecli.core.llm.error_bodies import message_of
 from swecli.core.llm.errors import ErrorContext, WireError, read_error, readable, to_provider_error
 from swecli.core.llm.framing import BodyParser, WireEvent
 from swecli.core.llm.json_values import JsonObject, as_int, as_object, is_list, parse_json, parse_object
@@ -69,6 +70,7 @@ class Decoder(ABC):
         self._context = context or ErrorContext(model=origin.model)
         self._recognised = False
         self._seen = False
+        self._strange = ""
 
     @property
     def closed(self) -> bool:
@@ -102,6 +104,8 @@ class Decoder(ABC):
         message = as_object(value)
         self._seen = True
         self._recognised = self.on_message(message, name) or self._recognised
+        if not self._recognised and not self._strange:
+            self._strange = message_of(value, message)
         if not self.closed and (name == "error" or _is_error(message)):
             self.fail_wire(read_error(value))
 
@@ -120,7 +124,8 @@ class Decoder(ABC):
             return []
         self.on_end()
         if not self.closed and self._seen and not self._recognised:
-            self.fail("protocol", "the answer is JSON, but not of this protocol")
+            said = f": {readable(self._strange)[:300]}" if self._strange else ""
+            self.fail("protocol", f"the answer is JSON, but not of this protocol{said}")
         elif not self.closed:
             self.fail("truncated", "the answer ended before it was complete")
         return self.answer.take_events()

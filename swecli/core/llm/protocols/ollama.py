@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
+from swecli.core.llm.json_values import JsonObject, as_int, as_items, as_object, as_text
 from swecli.core.llm.protocols.answer import WireStop
 from swecli.core.llm.protocols.base import Decoder
 from swecli.core.llm.protocols.drafts import CallDraft
@@ -25,7 +25,7 @@ class OllamaDecoder(Decoder):
             self.answer.reasoning(thinking)
         if content := as_text(said.get("content")):
             self.answer.text(content)
-        for item in as_list(said.get("tool_calls")):
+        for item in as_items(said.get("tool_calls")):
             self._call(as_object(item))
         if message.get("done") is True:
             self._finish(message)

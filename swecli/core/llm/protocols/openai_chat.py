@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_list, is_object
+from swecli.core.llm.json_values import JsonObject, as_int, as_items, as_list, as_object, as_text, is_list, is_object
 from swecli.core.llm.protocols.answer import WireStop
 from swecli.core.llm.protocols.arguments import is_whole
 from swecli.core.llm.protocols.base import Decoder
@@ -78,7 +78,7 @@ class ChatDecoder(Decoder):
         if refusal := as_text(delta.get("refusal")):
             self.answer.refusal(refusal)
         tracker = self._calls = self._calls or _CallTracker(self)
-        for item in as_list(delta.get("tool_calls")):
+        for item in as_items(delta.get("tool_calls")):
             tracker.feed(as_object(item))
         if legacy := as_object(delta.get("function_call")):
             tracker.feed({"index": 0, "function": legacy})
@@ -97,7 +97,7 @@ class ChatDecoder(Decoder):
             if content:
                 self.answer.text(content)
             return
-        for item in as_list(content):
+        for item in as_items(content):
             part = as_object(item)
             if part.get("type") == "thinking":
                 for text in _texts(part.get("thinking")):

@@ -19,7 +19,7 @@ _INCOMPLETE: dict[str, WireStop] = {
     "max_messages": "length",
     "steered": "pause",
 }
-_TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+_TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done")
 
 
 class _Item:
@@ -223,7 +223,7 @@ class ResponsesDecoder(Decoder):
                 self._done(place, as_object(final))
         if usage := as_object(response.get("usage")):
             self.answer.report_usage(read_usage(usage))
-        status = as_text(response.get("status")) or kind.removeprefix("response.")
+        status = as_text(response.get("status")) or kind.removeprefix("response.").replace("done", "completed")
         if status == "failed" or response.get("error"):
             self.answer.stop("failed", "error")
             self.fail_wire(read_error({"error": response.get("error") or {"message": "the response failed"}}))
