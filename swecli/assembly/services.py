@@ -12,6 +12,7 @@ from pathlib import Path
 from swecli import __version__
 from swecli.assembly.context import compaction_options, context_limits
 from swecli.assembly.sandbox import build_sandbox
+from swecli.assembly.grants import grants_of, keeper, with_grants
 from swecli.assembly.startup import Startup
 from swecli.core.context_management.calibration import FamilyRatios
 from swecli.core.context_management.context_manager import ContextManager, PromptTexts
@@ -65,6 +66,7 @@ def build_services(
     )
     roots = (options.cwd, *options.add_dirs)
     environment = scrubbed_environment(startup.environment)
+    grants = grants_of(startup, options.cwd)
     return Services(
         workspace=Workspace(options.cwd, roots, environment),
         tools=registry,
@@ -78,7 +80,8 @@ def build_services(
             special_tools=registry.special,
         ),
         make_client=make_client,
-        decide=decide,
+        decide=with_grants(decide, grants),
+        keep_rule=keeper(grants),
         policy=build_policy(options, startup, environment),
         compaction=compaction_options(settings.context),
         blobs=blobs,
