@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from swecli.core.context_management.compaction.stubs import target_of
 from swecli.core.engine.answer import Call
 from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.repeats import RepeatDetector, Repetition, SeenCall
+from swecli.core.engine.repeats import RepeatDetector, Repetition, SeenCall, normalised
 from swecli.core.engine.seen_files import is_pointer
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import Notice, Option, Question
@@ -73,7 +74,8 @@ class RepeatGuard:
             return None
         result = next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")
         tool = self._tools.get(call.part.name)
-        about = " ".join(filter(None, (call.part.name, target_of(call.part))))
+        same = replace(call.part, arguments=normalised(call.part.arguments))
+        about = " ".join(filter(None, (call.part.name, target_of(same))))
         seen = SeenCall(
             tool=call.part.name,
             arguments=call.part.arguments,

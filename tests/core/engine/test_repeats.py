@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from swecli.core.engine.repeats import ASKED, RepeatDetector, Repetition, SeenCall, normalised
 from swecli.core.permissions.types import Policy
-from swecli.core.protocol.commands import Answer, Steer
+from swecli.core.protocol.commands import Answer, Interrupt, Steer
 from swecli.core.protocol.events import Notice, QuestionAnswered, QuestionAsked, TurnEnded
 from swecli.core.tools.builtin import builtin_tools
 from tests.core.engine.support import Bench, bench, call, until
@@ -260,6 +260,15 @@ async def test_work_between_two_failures_begins_a_new_count(tmp_path: Path) -> N
         assert told(b) == [False, False, False, True, True]
 
 
+async def test_another_spelling_is_the_same_call_and_told_once(tmp_path: Path) -> None:
+    reads = [real_call("read_file", path=path) for path in ("no.py", "no.py", "./no.py", "no.py")]
+    async with bench(script(*reads), tmp_path, tools=builtin_tools(), policy=Policy(mode="auto")) as b:
+        assert (await b.say("go")).outcome == "done"
+        assert [body.text for body in b.bodies(Notice)] == [
+            "The model repeats itself: read_file no.py failed in the same way 3 times. It was told."
+        ]
+
+
 async def test_reading_two_files_in_turn_is_noted_although_re_reads_are_short(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).write_text("".join(f"{name} line {number}\n" for number in range(50)))
@@ -271,8 +280,6 @@ async def test_reading_two_files_in_turn_is_noted_although_re_reads_are_short(tm
 
 
 async def test_an_interrupt_while_the_user_is_asked(tmp_path: Path) -> None:
-    from swecli.core.protocol.commands import Interrupt
-
     async with bench(script(*steps("read_file", "broken " * 9)), tmp_path) as b:
         b.send(Steer("go"))
         await question(b)
