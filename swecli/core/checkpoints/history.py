@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from swecli.core.checkpoints import journal
@@ -19,6 +20,7 @@ from swecli.core.checkpoints.report import Recent, Restored, outcome
 from swecli.core.checkpoints.restore import present, restore
 from swecli.core.checkpoints.shadow import Shadow, Sizes
 from swecli.core.checkpoints.targets import Target, chosen, nothing
+from swecli.core.workspace.atomic_write import sweep_temporary
 
 _EDITED = 16_000_000
 """Bytes of a file that is stored when a tool edits it: more than any tool edits."""
@@ -84,9 +86,13 @@ class FileHistory:
                     self._close(connection, one.id, one.kind, one.changes, changes, "unsure")
 
     def first_copy(self) -> None:
-        """Bring the copy of the trees up to date, and forget what is too old or too much."""
+        """Bring the copy of the trees up to date, and forget what is too old or too much. Temporary files that killed
+        writers left in the trees are removed."""
         self._make_room()
         self._shadow.look(again=True)
+        for folder in self._shadow.temporary:
+            sweep_temporary(Path(folder))
+        self._shadow.temporary.clear()
 
     @property
     def not_covered(self) -> tuple[Listed, ...]:

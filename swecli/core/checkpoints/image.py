@@ -105,6 +105,7 @@ def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: boo
         os.close(descriptor)
     digest = sha256(data).hexdigest()
     if len(data) > limit or not keep(data, digest):
-        note = "no room: see checkpoints.max_total_bytes" if len(data) <= limit else f"larger than {limit / 1_000_000:g} MB"
+        large = f"larger than {limit / 1_000_000:g} MB"
+        note = large if len(data) > limit else "no room: see checkpoints.max_total_bytes"
         return Image("file", mode, stamp, twin=twin, note=note)
     return Image("file", mode, digest, twin=twin)

@@ -17,6 +17,7 @@ from swecli.core.checkpoints.blobs import Blobs, Rows
 from swecli.core.checkpoints.covered import Covered
 from swecli.core.checkpoints.image import ABSENT, Image, capture, decoded
 from swecli.core.checkpoints.journal import digest_of
+from swecli.core.workspace.atomic_write import PREFIX
 from swecli.core.workspace.ignore import IGNORE_FILES
 
 _RACY_NS = 50_000_000
@@ -75,6 +76,8 @@ class Shadow:
         self._images: dict[str, Image] = {}
         self.left_out: dict[str, str] = {}
         """Paths that are not covered, and why."""
+        self.temporary: set[str] = set()
+        """Folders with temporary files of edits, of this process or of one that was killed."""
         self._stale_rules = False
         self._names: dict[str, set[str]] = {}
         """By device and inode, the paths that are one file."""
@@ -145,6 +148,9 @@ class Shadow:
                             sight: Sight = (0, status.st_mode)
                         else:
                             sight = (status.st_ctime_ns, status.st_ino)
+                        if name.startswith(PREFIX):
+                            self.temporary.add(folder)
+                            continue
                         entries += 1
                         if (why or not is_folder) and entry.path in self._sights:
                             yield from self._inside_gone(entry.path, covered)

@@ -102,5 +102,6 @@ def _apply(change: FileChange, lines: tuple[int, ...], ctx: ToolContext) -> Tool
     except (OSError, StaleFileError) as error:
         raise explained(error, change.path, ctx) from error
     where = f"at line {lines[0]}" if len(lines) == 1 else f"at {plural(len(lines), 'place')}, first at line {lines[0]}"
-    text = f"Edited {ctx.display(change.path)} {where} ({change.detail})."
-    return ToolOutcome(text, (change.block(ctx),), change.detail, changed=(changed,))
+    detail = change.detail
+    text = f"Edited {ctx.display(change.path)} {where} ({detail})."
+    return ToolOutcome(text, (change.block(ctx),), detail, changed=(changed,))

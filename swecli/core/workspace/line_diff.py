@@ -12,6 +12,12 @@ _EXACT_LINES = 1_000
 
 def count_changes(old: str, new: str) -> tuple[int, int]:
     """Added and removed lines."""
+    start = _common(old, new)
+    start = old.rfind("\n", 0, start) + 1  # whole lines only
+    end = min(_common(old[::-1], new[::-1]), len(old) - start, len(new) - start)
+    # The text that both end with begins after a line end.
+    end = len(old) - next_line if (next_line := old.find("\n", len(old) - end) + 1) and end else 0
+    old, new = old[start : len(old) - end], new[start : len(new) - end]
     before, after = _lines(old), _lines(new)
     start, limit = 0, min(len(before), len(after))
     while start < limit and before[start] == after[start]:
@@ -25,6 +31,18 @@ def count_changes(old: str, new: str) -> tuple[int, int]:
         return (has - had).total(), (had - has).total()
     kept = sum(block.size for block in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks())
     return len(after) - kept, len(before) - kept
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _lines(text: str) -> list[str]:

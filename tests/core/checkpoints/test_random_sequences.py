@@ -12,8 +12,8 @@ import pytest
 from tests.core.checkpoints.support import Bench
 from tests.support.trees import tree
 
-SEQUENCES = int(os.environ.get("SWECLI_UNDO_SEQUENCES", "24"))
-"""500 in the long form."""
+SEQUENCES = int(os.environ.get("SWECLI_EXAMPLES", "25"))
+"""500 in `make soak`."""
 
 NAMES = ("a", "b.txt", "d/c", "d/e/f", "g h", "ü", "d/x", "-n")
 

@@ -176,6 +176,10 @@ def test_sweep_removes_what_dead_writers_left(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == sorted((*names[1:], fresh.name))
 
 
+KILLS = 1_000 if int(os.environ.get("SWECLI_EXAMPLES", "0")) >= 500 else 8
+"""1,000 in `make soak`."""
+
+
 def test_killed_writers_leave_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     contents = [bytes([letter]) * 400_000 for letter in b"ab"]
@@ -190,12 +194,12 @@ def test_killed_writers_leave_a_whole_file(tmp_path: Path) -> None:
         "    atomic_write(path, bytes([b'ab'[turn % 2]]) * 400_000, sha256(old).hexdigest())\n"
         "    turn += 1\n"
     )
-    for trial in range(8):
+    for trial in range(KILLS):
         writer = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
         assert writer.stdout is not None
         assert writer.stdout.readline() == b"ready\n"
         # A different moment of the loop each time, without measuring time.
-        for _ in range(trial * 400):
+        for _ in range(trial % 40 * 400):
             path.stat()
         writer.kill()
         writer.wait()

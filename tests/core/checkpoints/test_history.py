@@ -1,0 +1,224 @@
+"""The record of changes: limits, links, other sessions, what was cut off, and what is told of it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from swecli.core.checkpoints import history as history_module
+from swecli.core.checkpoints.history import FileHistory
+from swecli.core.checkpoints.plan import Listed, Step
+from swecli.core.checkpoints.restore import Content, restore
+from swecli.core.checkpoints.targets import Target
+from swecli.core.workspace.atomic_write import PREFIX
+from tests.core.checkpoints.support import OPTIONS, Bench
+from tests.support.trees import tree
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    made = Bench(tmp_path)
+    (made.work / "a").write_text("one\n")
+    (made.work / "d").mkdir()
+    (made.work / "d" / "b").write_text("two\n")
+    return made
+
+
+def names(bench: Bench, listed: tuple[Listed, ...]) -> dict[str, str]:
+    return {os.path.relpath(one.path, bench.work): one.why for one in listed}
+
+
+def test_ignored_files_are_covered_and_ignored_folders_are_not(bench: Bench) -> None:
+    (bench.work / ".gitignore").write_text("*.log\nbuild/\n")
+    (bench.work / "x.log").write_text("log\n")
+    for folder in ("build", "node_modules", ".git"):
+        (bench.work / folder).mkdir()
+        (bench.work / folder / "f").write_text("f\n")
+    bench.history.first_copy()
+    assert names(bench, bench.history.not_covered) == {
+        ".git": "git's own data is never touched",
+        "build": "an ignored folder",
+        "node_modules": "a folder of generated files",
+    }
+    bench.command("rm -r x.log build; echo >> node_modules/f; echo x > .git/f")
+    done = bench.undo()
+    assert names(bench, done.not_covered) == {"build": "an ignored folder"}
+    assert (bench.work / "x.log").read_text() == "log\n"
+    assert not (bench.work / "build").exists()
+    assert (bench.work / ".git" / "f").read_text() == "x\n"
+
+
+def test_a_folder_that_becomes_ignored_is_not_taken_for_removed(bench: Bench) -> None:
+    bench.command("echo d/ > .gitignore")
+    bench.command("echo 2 > a")
+    done = bench.undo()
+    assert [os.path.basename(path.path) for path in done.paths] == ["a"]
+    bench.command("echo > .gitignore; echo 3 > a")
+    assert {os.path.basename(path.path) for path in bench.undo().paths} == {"a", ".gitignore"}
+    assert (bench.work / "d" / "b").read_text() == "two\n"
+
+
+def test_limits_of_size_are_exceptions_that_are_listed_before(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, replace(OPTIONS, file=1_000, total=40_000))
+    (bench.work / "large").write_bytes(bytes(1_001))
+    for number in range(100):
+        (bench.work / f"r{number}").write_bytes(os.urandom(900))
+    bench.history.first_copy()
+    listed = names(bench, bench.history.not_covered)
+    assert listed["large"] == "larger than 0.001 MB"
+    full = [name for name, why in listed.items() if why.startswith("no room")]
+    assert 30 < len(full) < 80
+    bench.command("rm r*; chmod 600 large")
+    done = bench.undo()
+    assert names(bench, done.not_covered).keys() == set(full)
+    assert len(done.paths) == 100 - len(full) + 1
+    bench.edit("a", b"edits are always covered")
+    assert len(bench.undo().paths) == 1
+
+
+def test_what_is_too_old_goes_and_the_oldest_sessions_make_room(tmp_path: Path) -> None:
+    now = time.time()
+    bench = Bench(tmp_path)
+    bench.edit("a", os.urandom(5_000))
+    bench.edit("a", None)
+    bench.history.close()
+
+    def later(days: float, total: int = OPTIONS.total) -> tuple[int, int]:
+        """Changes and contents that are left when another session begins."""
+        options = replace(OPTIONS, total=total)
+        history = FileHistory(bench.rows(), "s2", (str(bench.work),), options, clock=lambda: now + days * 86_400)
+        history.open()
+        history.first_copy()
+        history.close()
+        with sqlite3.connect(bench.base / "state" / "checkpoints.db") as database:
+            (changes,) = database.execute("SELECT count(*) FROM changes").fetchone()
+            (contents,) = database.execute("SELECT count(*) FROM blobs").fetchone()
+        return changes, contents
+
+    assert later(29) == (2, 1)
+    assert later(29, total=5_000) == (0, 0)
+    bench.session = "s3"
+    bench.history = bench.open()
+    bench.edit("a", b"x")
+    bench.history.close()
+    assert later(31)[0] == 0
+
+
+def test_nothing_is_done_through_a_link_that_was_put_into_the_path(bench: Bench) -> None:
+    other = bench.base / "other"
+    other.mkdir()
+    (other / "b").write_text("two\n")
+    (other / "new").write_text("agent\n")
+    bench.command("rm d/b; echo agent > d/new")
+    os.rename(bench.work / "d", bench.base / "was")
+    (bench.work / "d").symlink_to(other)
+    before = tree(other)
+    done = bench.undo()
+    assert names(bench, done.conflicts).keys() == {"d/b", "d/new"}
+    assert tree(other) == before
+
+
+def test_a_file_that_became_a_link_is_replaced_and_not_followed(bench: Bench) -> None:
+    outside = bench.base / "outside"
+    outside.write_text("mine\n")
+    bench.command(f"ln -sf {outside} a")
+    assert len(bench.undo().paths) == 1
+    assert (bench.work / "a").read_text() == "one\n"
+    assert not (bench.work / "a").is_symlink()
+    assert outside.read_text() == "mine\n"
+
+
+def test_changes_of_the_user_between_commands_are_the_users(bench: Bench) -> None:
+    bench.command("echo 1 > a")
+    (bench.work / "a").write_text("mine\n")
+    (bench.work / "own").write_text("own\n")
+    bench.command("echo 2 >> a")
+    assert bench.undo().conflicts == ()
+    assert (bench.work / "a").read_text() == "mine\n"
+    done = bench.undo()
+    assert names(bench, done.conflicts) == {"a": "it is not what the change left: it was changed since"}
+    assert (bench.work / "own").exists()
+
+
+def test_a_change_within_the_same_moment_and_of_the_same_size_is_seen(bench: Bench) -> None:
+    for number in range(20):
+        bench.command(f"printf {number:02} > a")
+    for number in range(18, -1, -1):
+        assert len(bench.undo().paths) == 1
+        assert (bench.work / "a").read_text() == f"{number:02}"
+
+
+def test_a_restore_that_was_cut_off_counts_as_far_as_it_came(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.command("echo 1 > a; echo 1 > d/b; echo 1 > new")
+
+    class Killed(BaseException):
+        pass
+
+    def half(steps: tuple[Step, ...], content: Content) -> tuple[Listed, ...]:
+        restore(steps[:1], content)
+        raise Killed
+
+    monkeypatch.setattr(history_module, "restore", half)
+    with pytest.raises(Killed):
+        bench.undo()
+    monkeypatch.undo()
+    bench.again()
+    assert (bench.work / "a").read_text() == "one\n"
+    done = bench.undo()
+    assert {os.path.basename(path.path) for path in done.paths} == {"b", "new"}
+    assert (bench.work / "d" / "b").read_text() == "two\n"
+    assert {os.path.basename(path.path) for path in bench.redo().paths} == {"b", "new"}
+    assert {os.path.basename(path.path) for path in bench.redo().paths} == {"a"}
+
+
+def test_an_edit_that_was_cut_off_is_found_and_needs_its_name(bench: Bench) -> None:
+    running = bench.history.begin(bench.origin("edit", "a"), [str(bench.work / "a")], watch=False)
+    (bench.work / "a").write_text("agent\n")
+    assert running.id
+    bench.again()
+    assert "swecli was killed while t1 ran" in bench.undo().conflicts[0].why
+    assert (bench.work / "a").read_text() == "agent\n"
+    assert len(bench.undo(Target("call", name="t1")).paths) == 1
+    assert (bench.work / "a").read_text() == "one\n"
+
+
+def test_what_was_put_back_by_hand_is_passed_over(bench: Bench) -> None:
+    bench.command("echo 1 > d/b")
+    bench.command("echo 1 > a")
+    (bench.work / "a").write_text("one\n")
+    done = bench.undo()
+    assert [os.path.basename(path.path) for path in done.paths] == ["b"]
+
+
+def test_names_that_are_no_unicode(bench: Bench) -> None:
+    before = tree(bench.work)
+    bench.command(r"printf x > $'bad\xff'; ln -s $'to\xfe' $'l\xfd'; printf y > $'new\nline'")
+    assert len(bench.undo().paths) == 3
+    assert tree(bench.work) == before
+    assert len(bench.redo().paths) == 3
+
+
+def test_temporary_files_of_killed_writers_go_and_are_never_recorded(bench: Bench) -> None:
+    left = bench.work / "d" / f"{PREFIX}99999999-aa"
+    left.write_bytes(b"half")
+    os.utime(left, (0, 0))
+    bench.command("true")
+    bench.again()
+    bench.history.first_copy()
+    assert not left.exists()
+
+
+def test_a_damaged_store_gives_nothing_back_and_says_so(bench: Bench) -> None:
+    bench.edit("a", b"two")
+    bench.history.close()
+    with sqlite3.connect(bench.base / "state" / "checkpoints.db") as database:
+        database.execute("UPDATE blobs SET data = zeroblob(9)")
+    bench.history = bench.open()
+    done = bench.undo()
+    assert done.conflicts[0].why == "its stored content is damaged or gone"
+    assert (bench.work / "a").read_bytes() == b"two"
