@@ -71,6 +71,7 @@ def _build(options: LaunchOptions) -> _Parts:
     environment = dict(os.environ)
     startup = read_startup(options.cwd, environment, flags_of(options), trust=options.trust)
     require_trust(options, startup)
+    require_sandbox(options, startup)
     settings = startup.loaded.settings
     state = startup.paths.state
     secrets = known_secrets(settings, environment)
@@ -83,7 +84,6 @@ def _build(options: LaunchOptions) -> _Parts:
     services = build_services(
         options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs
     )
-    require_sandbox(services.sandbox, settings.sandbox)
     services = replace(services, checkpoints=open_checkpoints(options, startup, stored.session_id))
     notices = (*startup.notices, *models.notices, *stored.notices, *instructions.notices, *_orphans())
     return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)

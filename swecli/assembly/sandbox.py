@@ -9,8 +9,10 @@ from pathlib import Path
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import workspace_key
 from swecli.core.config.sandbox_settings import SandboxSettings
+from swecli.core.protocol.blocks import TextBlock
 from swecli.core.sandbox.sandbox import CommandSandbox, Folders, Ground, Sandbox, own_code
-from swecli.core.sandbox.values import Options
+from swecli.core.sandbox.values import Options, SandboxState
+from swecli.core.workspace.environment import scrubbed_environment
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -41,22 +43,37 @@ def wishes(settings: SandboxSettings, home: str, *, ask: bool) -> Options:
     )
 
 
-def require_sandbox(sandbox: CommandSandbox, settings: SandboxSettings) -> None:
+def require_sandbox(options: LaunchOptions, startup: Startup) -> None:
     """Refuse to start where the user demands a full sandbox and there is none. Takes a moment, if so.
 
     Raises:
         StartError: it is off or only partial.
     """
-    if not settings.required:
+    if not startup.loaded.settings.sandbox.required:
         return
-    state = sandbox.check()
+    state = _look(options, startup)
     if state.level != "full":
-        sandbox.close()
         raise StartError(
             f"sandbox.required is set, and the sandbox is {state.text}. Nothing was started. `swecli doctor` tells "
             "more; docs/sandbox.md says what each system needs.",
             ExitCode.SANDBOX,
         )
+
+
+def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:
+    """One line about the sandbox of a folder; an error where it is required and not full."""
+    state = _look(options, startup)
+    if startup.loaded.settings.sandbox.required and state.level != "full":
+        return TextBlock(f"Sandbox: {state.text}. It is required, so swecli does not start here.", "error")
+    asks = "" if state.level == "full" else ". Auto mode asks before every command that is not proven to only read."
+    return TextBlock(f"Sandbox: {state.text}{asks}", "plain" if state.level == "full" else "warning")
+
+
+def _look(options: LaunchOptions, startup: Startup) -> SandboxState:
+    sandbox = build_sandbox(options, startup, scrubbed_environment(startup.environment))
+    state = sandbox.check()
+    sandbox.close()
+    return state
 
 
 def _expanded(path: str, home: str) -> str:
