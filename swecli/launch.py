@@ -35,6 +35,8 @@ class LaunchOptions:
 
     headless: bool = False
     """No screen: nobody can be asked unless ``input_format`` brings answers."""
+    plain: bool = False
+    """Lines instead of a screen."""
     output_format: OutputFormat = "text"
     input_format: InputFormat = "text"
 

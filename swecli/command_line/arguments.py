@@ -60,6 +60,9 @@ def main_parser() -> Parser:
     _scope_options(parser.add_argument_group("permissions and scope"))
     _prompt_options(parser.add_argument_group("instructions"))
     parser.add_argument(
+        "--plain", action="store_true", help="lines instead of a screen: for screen readers, dumb terminals and pipes"
+    )
+    parser.add_argument(
         "--debug",
         action="store_true",
         help="show internal failures with their traceback, and write what goes over the wire",
@@ -165,6 +168,7 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         add_dirs=tuple(_directory(name, cwd, "--add-dir") for name in arguments.add_dir),
         prompt="\n\n".join(clean(text) for text in prompts),
         headless=one_shot or arguments.compact_dry_run,
+        plain=arguments.plain,
         compact_dry_run=arguments.compact_dry_run,
         output_format=arguments.output_format,
         input_format=arguments.input_format,

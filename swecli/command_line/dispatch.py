@@ -61,7 +61,11 @@ def with_standard_input(options: LaunchOptions) -> LaunchOptions:
     """
     if options.compact_dry_run:
         return options
+    if options.plain and not options.headless:
+        return options
     person, screen = is_terminal(sys.stdin), is_terminal(sys.stdout)
+    if person and screen and not options.headless and os.environ.get("TERM", "").lower() == "dumb":
+        return replace(options, plain=True)
     if not options.headless and not screen:
         sys.stderr.write("swecli: standard output is no terminal: answering as with -p\n")
     options = replace(options, headless=options.headless or not person or not screen)
@@ -83,10 +87,12 @@ def launch(options: LaunchOptions) -> int:
         from swecli.command_line.looking import print_plan
 
         return print_plan(options)
-    from swecli.command_line.front_ends import run_headless, run_interactive
+    from swecli.command_line.front_ends import run_headless, run_interactive, run_plain
 
     if options.headless:
         return run_headless(options)
+    if options.plain:
+        return run_plain(options)
     return run_interactive(options)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,6 +40,28 @@ async def _headless(options: LaunchOptions) -> int:
         start_failed(options, error)
         raise
     return await run(session, options)
+
+
+def run_plain(options: LaunchOptions) -> int:
+    """Lines out, lines in."""
+    from swecli.app import open_session
+    from swecli.plain.front_end import LinearFrontEnd
+
+    fresh = replace(options, prompt="", resume=None, continue_newest=False)
+
+    async def opened(wanted: LaunchOptions) -> SessionPort:
+        session = await open_session(wanted)
+        if wanted.banner:
+            session.notice(wanted.banner)
+        return session
+
+    async def run() -> int:
+        front_end = LinearFrontEnd(lambda: opened(options), lambda: opened(fresh), first_prompt=options.prompt)
+        return await front_end.run()
+
+    code = asyncio.run(run())
+    sys.stdout.write(f"Continue with: {resume_hint(options)}\n")
+    return code
 
 
 def run_interactive(options: LaunchOptions) -> int:

@@ -12,12 +12,12 @@ from pathlib import Path
 from swecli.assembly.accounts import AccountError, Accounts
 from swecli.assembly.models import ModelSupply, main_model
 from swecli.assembly.startup import Startup, flags_of, read_startup
+from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
 from swecli.command_line.standard_input import is_terminal
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.exit_codes import ExitCode
-from swecli.headless.blocks import block_lines
 from swecli.headless.output import Output, OutputClosed, detach_stdout
 from swecli.launch import LaunchOptions, StartError
 

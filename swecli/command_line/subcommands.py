@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
 from swecli.command_line.standard_input import is_terminal
 from swecli.exit_codes import ExitCode
-from swecli.headless.blocks import block_lines
 from swecli.headless.output import Output, OutputClosed, detach_stdout
 from swecli.launch import LaunchOptions, StartError
 
@@ -24,11 +24,14 @@ def demo(arguments: Sequence[str]) -> int:
         prog="swecli demo", description="The program on a sample project with a scripted model: no key, no network."
     )
     parser.add_argument("-p", "--print", action="store_true", help="as text, as it is without a terminal")
+    parser.add_argument("--plain", action="store_true", help="lines instead of a screen; you answer its questions")
     chosen = parser.parse_args(arguments)
     from swecli.command_line.dispatch import launch
 
     options = demo_options()
-    if chosen.print or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+    if chosen.plain or os.environ.get("TERM", "").lower() == "dumb":
+        options = replace(options, plain=True)
+    elif chosen.print or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         options = replace(options, headless=True, output_format="transcript", approve_all=True)
     return launch(options)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult, Screen
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, parse
 from swecli.commands.running import run_command
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
-from swecli.headless.blocks import block_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from swecli.core.protocol.events import (
     StepStarted,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart
-from swecli.headless.blocks import block_lines
+from swecli.block_text import block_lines
 from swecli.headless.outcome import Outcome
 from swecli.headless.output import Output, safe
 from swecli.headless.printers import closing_lines, trouble_line

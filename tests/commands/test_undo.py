@@ -15,7 +15,7 @@ from swecli.core.checkpoints.plan import Listed
 from swecli.core.checkpoints.report import Recent
 from swecli.core.checkpoints.targets import Target
 from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
-from swecli.headless.blocks import block_lines
+from swecli.block_text import block_lines
 from tests.commands.support import CommandSession
 
 DONE = FilesRestored(

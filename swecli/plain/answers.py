@@ -1,0 +1,86 @@
+"""What a typed line means as an answer to the session's questions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swecli.core.protocol.commands import ReplyPermission
+from swecli.core.protocol.events import PermissionRequested, Question
+
+_WORDS = {
+    "y": "once",
+    "yes": "once",
+    "once": "once",
+    "a": "always",
+    "always": "always",
+    "n": "reject",
+    "no": "reject",
+}
+
+
+class NotUnderstood(Exception):
+    """The line is no answer; the message says what would be one."""
+
+
+def approval_hint(request: PermissionRequested) -> str:
+    """The answers that there are."""
+    always = f", a always ({request.rule}, for this session)" if request.rule else ""
+    return f"Answer with y once{always}, or n no, with a word on what to do instead."
+
+
+def reply(request: PermissionRequested, line: str) -> ReplyPermission:
+    """The reply that a line asks for.
+
+    Raises:
+        NotUnderstood: it is neither y, a nor n. An empty line never approves.
+    """
+    word, _, rest = line.strip().partition(" ")
+    match _WORDS.get(word.lower().strip(",.")):
+        case "once" if not rest:
+            return ReplyPermission(request.request, "once")
+        case "always" if not rest and request.rule is not None:
+            return ReplyPermission(request.request, "always")
+        case "reject":
+            return ReplyPermission(request.request, "reject", rest.strip())
+        case _:
+            raise NotUnderstood(f"Nothing was run. {approval_hint(request)}")
+
+
+def question_hint(question: Question) -> str:
+    """How the question is answered."""
+    if not question.options:
+        return "Type your answer."
+    several = ", or several with commas" if question.multiple else ""
+    return f"Answer with a number{several}, or with words of your own."
+
+
+def answer(question: Question, line: str) -> tuple[str, ...]:
+    """The chosen labels, or the words themselves.
+
+    Raises:
+        NotUnderstood: it is empty, or a number that no option has.
+    """
+    text = line.strip()
+    if not text:
+        raise NotUnderstood(question_hint(question))
+    parts = [part.strip() for part in text.split(",")] if question.multiple else [text]
+    named = {option.label.casefold(): option.label for option in question.options}
+    if all(part.casefold() in named or (question.options and part.isdecimal()) for part in parts):
+        return tuple(dict.fromkeys(named.get(part.casefold()) or _label(question, int(part)) for part in parts))
+    return (text,)
+
+
+def question_lines(question: Question, place: int, count: int) -> Sequence[str]:
+    """The question with its numbered options."""
+    number = f" {place} of {count}" if count > 1 else ""
+    header = f"{question.header}: " if question.header else ""
+    lines = [f"Question{number}: {header}{question.text}"]
+    for at, option in enumerate(question.options, 1):
+        lines.append(f"{at}. {option.label}{f': {option.description}' if option.description else ''}")
+    return [*lines, question_hint(question)]
+
+
+def _label(question: Question, number: int) -> str:
+    if not 1 <= number <= len(question.options):
+        raise NotUnderstood(f"There are options 1 to {len(question.options)}. {question_hint(question)}")
+    return question.options[number - 1].label

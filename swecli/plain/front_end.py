@@ -1,0 +1,263 @@
+"""The linear front-end: a loop of events that are written and lines that are typed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import TextIO
+
+from swecli.commands.base import CommandResult
+from swecli.commands.registry import COMMANDS, Invocation, parse
+from swecli.commands.running import run_command
+from swecli.core.engine.view import SessionPort
+from swecli.core.protocol.commands import Answer, Interrupt, RunShell, Steer, Submit
+from swecli.core.protocol.events import (
+    Event,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    SessionStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from swecli.plain.answers import NotUnderstood, answer, question_lines, reply
+from swecli.plain.lines import Line, Lines
+from swecli.plain.printer import LinearPrinter
+
+GRACE = 0.3
+"""Seconds after a permission question in which a typed line is not yet an answer to it."""
+
+READY = "Ready. Type a message, /help for commands, Ctrl+D to leave."
+LEAVING = "Press Ctrl+C again to leave."
+
+OpenSession = Callable[[], Awaitable[SessionPort]]
+
+
+class LinearFrontEnd:
+    """One session after the other until the user leaves. ``new_session`` is what /clear opens."""
+
+    def __init__(
+        self,
+        open_session: OpenSession,
+        new_session: OpenSession,
+        *,
+        first_prompt: str = "",
+        source: TextIO = sys.stdin,
+        target: TextIO = sys.stdout,
+    ) -> None:
+        self._open = open_session
+        self._new = new_session
+        self._first = first_prompt
+        self._source = source
+        self._target = target
+        self._printer = LinearPrinter(self._write)
+        self._requests: list[PermissionRequested | QuestionAsked] = []
+        self._answers: list[tuple[str, ...]] = []
+        self._asked_at = 0.0
+        self._busy = False
+        self._armed = False
+        self._again = False
+        self._first_sent = False
+        self._left = asyncio.Event()
+        self._changed = asyncio.Event()
+        """Set whenever an event has come."""
+
+    async def run(self) -> int:
+        """Run until the user leaves. Returns the exit code."""
+        lines = Lines(self._source)
+        loop = asyncio.get_running_loop()
+        for number, act in ((signal.SIGINT, self._interrupted), (signal.SIGTERM, self._left.set)):
+            loop.add_signal_handler(number, act)
+        opening = self._open
+        while True:
+            session = await opening()
+            await self._play(session, lines)
+            if not self._again:
+                return 0
+            self._again, opening = False, self._new
+
+    async def _play(self, session: SessionPort, lines: Lines) -> None:
+        self._session = session
+        first = self._first
+        self._requests.clear()
+        self._busy = False
+        self._left.clear()
+        events = asyncio.create_task(self._events(session))
+        typed = asyncio.create_task(self._lines(lines))
+        leaving = asyncio.create_task(self._left.wait())
+        self._first_sent, self._first = bool(self._first), ""
+        if first:
+            session.send(Submit(first))
+        try:
+            await asyncio.wait((events, typed, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await session.close()
+            for task in (typed, leaving):
+                task.cancel()
+            await asyncio.gather(events, typed, leaving, return_exceptions=True)
+
+    async def _events(self, session: SessionPort) -> None:
+        told = False
+        async for event in session.subscribe(replay=True):
+            self._note(event)
+            self._printer.event(event)
+            match event.body:
+                case QuestionAsked():
+                    self._ask_next()
+                case TurnEnded():
+                    self._printer.say([READY])
+                case SessionStarted() if not told and event.seq >= session.view.started_seq and not self._first_sent:
+                    told = True
+                    self._printer.say([READY])
+                case _:
+                    pass
+
+    def _note(self, event: Event) -> None:
+        body = event.body
+        self._changed.set()
+        match body:
+            case TurnStarted():
+                self._busy = True
+            case TurnEnded():
+                self._busy = False
+                self._requests.clear()
+            case PermissionRequested() | QuestionAsked():
+                self._requests.append(body)
+                self._asked_at = time.monotonic()
+            case PermissionResolved() | QuestionAnswered():
+                self._requests = [entry for entry in self._requests if entry.request != body.request]
+            case _:
+                pass
+
+    async def _lines(self, lines: Lines) -> None:
+        if self._first_sent and not lines.by_hand:
+            await self._begun()
+        while True:
+            if not lines.by_hand:  # what is piped in waits its turn
+                await self._until(lambda: not self._busy or bool(self._requests))
+            lines.want()
+            line = await lines.queue.get()
+            lines.taken()
+            if line.text is None:
+                while not lines.by_hand and (self._busy or self._requests):
+                    if self._requests:
+                        self._dismiss()
+                    await self._until(lambda: not self._busy or bool(self._requests))
+                return
+            self._armed = False
+            if self._requests:
+                self._answer(line, lines.by_hand)
+            elif line.text.strip():
+                await self._do(line.text)
+                if not lines.by_hand:
+                    await self._begun()
+
+    async def _begun(self) -> None:
+        """Let a message that was sent begin its turn before the next line is looked at."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._until(lambda: self._busy), 0.5)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._changed.clear()
+            await self._changed.wait()
+
+    # --- answers ---
+
+    def _answer(self, line: Line, by_hand: bool) -> None:
+        request, text = self._requests[0], line.text or ""
+        if by_hand and line.at - self._asked_at < GRACE:
+            self._printer.say(["That line came before you could have read the question; please answer again."])
+            return
+        try:
+            if isinstance(request, PermissionRequested):
+                self._session.send(reply(request, text))
+                self._requests.pop(0)
+            else:
+                self._answers.append(answer(request.questions[len(self._answers)], text))
+                self._ask_next()
+        except NotUnderstood as error:
+            self._printer.say([str(error)])
+
+    def _ask_next(self) -> None:
+        request = self._requests[0]
+        if not isinstance(request, QuestionAsked):
+            return
+        if len(self._answers) < len(request.questions):
+            at = len(self._answers)
+            self._printer.say(question_lines(request.questions[at], at + 1, len(request.questions)))
+        else:
+            self._requests.pop(0)
+            self._session.send(Answer(request.request, tuple(self._answers)))
+            self._answers = []
+
+    def _dismiss(self) -> None:
+        """Nobody types any more: what is asked is not allowed."""
+        request = self._requests.pop(0)
+        if isinstance(request, PermissionRequested):
+            self._session.send(reply(request, "n The input has ended; nobody can answer."))
+        else:
+            self._session.send(Answer(request.request, ()))
+
+    # --- messages and commands ---
+
+    async def _do(self, text: str) -> None:
+        stripped = "/help" if text.strip() == "?" else text.strip()
+        if stripped.startswith("!") and stripped[1:].strip():
+            self._session.send(RunShell(stripped[1:].strip()))
+            return
+        found = parse(stripped)
+        if found is None:
+            self._printer.typed(text)
+            self._session.send(Steer(text) if self._busy else Submit(text))
+        elif not isinstance(found, Invocation):
+            self._printer.say([found.message])
+        elif self._busy and not found.command.while_busy:
+            self._printer.say([f"/{found.command.name} has to wait until the turn has ended; Ctrl+C interrupts it."])
+        else:
+            # A command may ask for consent: the line that answers must be read meanwhile.
+            self._task = asyncio.create_task(self._command(found))
+
+    async def _command(self, found: Invocation) -> None:
+        result = await run_command(found.command, self._session, found.arguments)
+        self._show(result)
+        match result.screen:
+            case "quit":
+                self._left.set()
+            case "clear":
+                self._again = True
+                self._left.set()
+            case "help":
+                self._printer.say(
+                    [f"/{entry.name} {entry.arguments}".rstrip() + f": {entry.summary}" for entry in COMMANDS]
+                )
+            case _:
+                pass
+
+    def _show(self, result: CommandResult) -> None:
+        blocks = result.blocks or result.instead
+        self._printer.blocks(blocks)
+        if not blocks and result.screen not in (None, "quit", "clear", "help"):
+            self._printer.say(["This needs its argument here; /help shows which."])
+
+    def _interrupted(self) -> None:
+        """Ctrl+C: interrupt the turn; twice without one leaves."""
+        if self._busy:
+            self._session.send(Interrupt())
+        elif self._armed:
+            self._left.set()
+        else:
+            self._armed = True
+            self._printer.say([LEAVING])
+
+    def _write(self, line: str) -> None:
+        try:
+            self._target.write(f"{line}\n")
+            self._target.flush()
+        except (BrokenPipeError, ValueError):
+            self._left.set()

@@ -1,0 +1,182 @@
+"""Events as lines, each written once and never changed: everything that happens, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from swecli.block_text import block_lines
+from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionUndone,
+    Event,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    ModeChanged,
+    ModelChanged,
+    Notice,
+    PermissionRequested,
+    QueueChanged,
+    RetryScheduled,
+    SessionStarted,
+    TodosChanged,
+    TurnEnded,
+)
+from swecli.core.protocol.messages import ReasoningPart, TextPart
+from swecli.plain.answers import approval_hint
+from swecli.safe_text import sanitise
+
+_MARKS = {"pending": "to do", "in_progress": "at work", "completed": "done"}
+
+
+class LinearPrinter:
+    """Writes the lines of a session with ``write``, which takes one line without its end. Answers and reasoning are
+    written line by line as they come, everything else when it is complete."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._started: dict[str, ItemStarted] = {}
+        self._streams: dict[str, str] = {}
+        """What of a running answer has not been written yet."""
+        self._shown: dict[str, tuple[DisplayBlock, ...]] = {}
+        self._typed: list[str] = []
+
+    def typed(self, text: str) -> None:
+        """The user typed this message, so it is on the screen already."""
+        self._typed.append(text)
+
+    def say(self, lines: Iterable[str]) -> None:
+        """Write lines of text from anywhere."""
+        for line in lines:
+            for part in sanitise(line).split("\n"):
+                self._write(part.rstrip())
+
+    def blocks(self, blocks: Sequence[DisplayBlock]) -> None:
+        """Write what a slash command or a tool shows."""
+        for block in blocks:
+            self.say(block_lines(block))
+
+    def event(self, event: Event) -> None:
+        """Write what an event has to tell."""
+        match event.body:
+            case ItemStarted() as started:
+                self._finish_lines()
+                self._started[started.item] = started
+            case ItemDelta(item=item, text=text, channel="text"):
+                self._stream(item, text)
+            case ItemCheckpointed(item=item, title=title, running=running) if item in self._started:
+                self._checkpoint(item, title, running)
+            case ItemCompleted() as completed:
+                self._complete(completed)
+            case PermissionRequested() as request:
+                self._ask(request)
+            case _:
+                self.say(_told(event))
+
+    def _stream(self, item: str, text: str) -> None:
+        started = self._started.get(item)
+        if started is None or started.kind not in _STREAMED:
+            return
+        if item not in self._streams:
+            self._finish_lines()
+            self.say([_STREAMED[started.kind]])
+        *lines, rest = (self._streams.get(item, "") + text).split("\n")
+        self.say(lines)
+        self._streams[item] = rest
+
+    def _finish_lines(self) -> None:
+        """Something else begins: write what is open of the lines before it."""
+        for item, rest in self._streams.items():
+            if rest:
+                self.say([rest])
+                self._streams[item] = ""
+
+    def _checkpoint(self, item: str, title: str, running: bool) -> None:
+        known = self._started[item]
+        self._started[item] = ItemStarted(item, known.kind, known.name, title or known.title)
+        if running and known.kind == "tool":
+            self.say([f"Started: {_call(self._started[item])}"])
+
+    def _complete(self, completed: ItemCompleted) -> None:
+        started = self._started.pop(completed.item, None)
+        if started is None:
+            return
+        text = "".join(part.text for part in completed.parts if isinstance(part, TextPart | ReasoningPart))
+        ending = "" if completed.status == "ok" else f" ({completed.status})"
+        match started.kind:
+            case "text" | "reasoning":
+                self._end_text(completed.item, _STREAMED[started.kind], text, ending)
+            case "user":
+                self._user(started, completed, text)
+            case "tool" | "subagent":
+                detail = f": {completed.detail}" if completed.detail else ""
+                self.say([f"{_ENDED[completed.status]}: {_call(started)}{detail}"])
+                if completed.blocks != self._shown.pop(completed.item, None):
+                    self.blocks(completed.blocks)
+            case _:
+                pass
+
+    def _end_text(self, item: str, header: str, text: str, ending: str) -> None:
+        if item in self._streams:
+            rest = self._streams.pop(item)
+            self.say([line for line in (rest, ending.strip()) if line])
+        elif text.strip():
+            self.say([header, text.strip("\n") + ending])
+
+    def _user(self, started: ItemStarted, completed: ItemCompleted, text: str) -> None:
+        if started.name == "shell":
+            self.blocks(completed.blocks)
+        elif text in self._typed:
+            self._typed.remove(text)
+        else:
+            self.say([f"You: {text}"])
+
+    def _ask(self, request: PermissionRequested) -> None:
+        self._shown[request.item] = request.blocks
+        target = f" {request.title}" if request.title else ""
+        self.say([f"Permission needed: {request.tool.replace('_', ' ')}{target}"])
+        self.say([request.reason, *(line for line in request.evidence if line not in request.reason)])
+        self.blocks(request.blocks)
+        self.say([approval_hint(request)])
+
+
+_STREAMED = {"text": "Answer:", "reasoning": "Reasoning:"}
+_ENDED = {"ok": "Done", "error": "Failed", "rejected": "Rejected", "interrupted": "Interrupted"}
+
+
+def _call(started: ItemStarted) -> str:
+    return f"{started.name.replace('_', ' ')} {started.title}".strip()
+
+
+def _told(event: Event) -> list[str]:
+    """Lines of what is no item."""
+    match event.body:
+        case SessionStarted() as body:
+            start = "Session continued" if body.resumed else "New session"
+            return [f"{start}. swecli {body.swecli}, model {body.model or 'none'}, mode {body.mode}, in {body.cwd}."]
+        case Notice(level=level, text=text, hint=hint):
+            name = {"info": "Note", "warning": "Warning", "error": "Error"}[level]
+            return [f"{name}: {text}{f' {hint}' if hint else ''}"]
+        case ModeChanged(mode=mode):
+            return [f"Mode: {mode}"]
+        case ModelChanged(model=model):
+            return [f"Model: {model}"]
+        case QueueChanged(queue=queue):
+            return [f"Waiting: {entry.text}" for entry in queue]
+        case TodosChanged(todos=todos):
+            return ["Plan:", *(f"{_MARKS[todo.status]}: {todo.text}" for todo in todos)]
+        case RetryScheduled(attempt=attempt, limit=limit, delay=delay, reason=reason):
+            return [f"Retry {attempt} of {limit} in {delay:.0f} seconds: {reason}"]
+        case CompactionCompleted(tokens_before=before, tokens_after=after):
+            return [f"Context compacted from {before:,} to {after:,} tokens. /compact undo takes it back."]
+        case CompactionFailed(reason=reason):
+            return [f"Compaction failed, nothing was changed: {reason}"]
+        case CompactionUndone():
+            return ["Compaction taken back."]
+        case TurnEnded(outcome=outcome, reason=reason, duration=duration):
+            return [f"Turn {outcome} in {duration:.1f} seconds{f': {reason}' if reason else ''}."]
+        case _:
+            return []

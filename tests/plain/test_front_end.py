@@ -1,0 +1,164 @@
+"""The linear front-end on a prepared session: what is written, what typed lines do."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
+from swecli.core.protocol.commands import Answer, ReplyPermission, Submit
+from swecli.core.protocol.events import (
+    Body,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    Option,
+    PermissionRequested,
+    Question,
+    QuestionAsked,
+)
+from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.plain.front_end import LinearFrontEnd
+from tests.support.fake_session import FakeSession
+
+EDIT = DiffBlock("shop/pricing.py", "a\n", "b\n")
+ASK = PermissionRequested("p1", "t1", "edit_file", "shop/pricing.py", (EDIT,), "Edits ask.", "hash", "Edit(/shop)")
+WORK: tuple[Body, ...] = (
+    ItemStarted("r1", "reasoning"),
+    ItemDelta("r1", "Think\x1b[31m"),
+    ItemCompleted("r1", "ok", (ReasoningPart("Think\x1b[31m"),)),
+    ItemStarted("t1", "tool", "edit_file"),
+    ItemCheckpointed("t1", ToolCallPart("t1", "edit_file", "{}"), "shop/pricing.py"),
+    ASK,
+    ItemCheckpointed("t1", ToolCallPart("t1", "edit_file", "{}"), "shop/pricing.py", running=True),
+    ItemCompleted("t1", "ok", (ToolResultPart("t1", "edit_file", "ok"),), (EDIT,), "+1 -1"),
+    ItemStarted("t2", "tool", "run_command"),
+    ItemCheckpointed("t2", ToolCallPart("t2", "run_command", "{}"), "make", running=True),
+    ItemCompleted("t2", "error", (), (TerminalBlock("make", "one\ntwo\n", 2),), "exit 2"),
+    ItemStarted("a1", "text"),
+    ItemDelta("a1", "First li"),
+    ItemDelta("a1", "ne.\nSecond"),
+    ItemDelta("a1", " line."),
+    ItemCompleted("a1", "ok", (TextPart("First line.\nSecond line."),)),
+)
+
+
+async def play(typed: str, *turns: tuple[Body, ...], first: str = "") -> tuple[FakeSession, list[str]]:
+    session = FakeSession(*turns)
+
+    async def opened() -> FakeSession:
+        return session
+
+    target = io.StringIO()
+    front_end = LinearFrontEnd(opened, opened, first_prompt=first, source=io.StringIO(typed), target=target)
+    assert await front_end.run() == 0
+    assert session.closed
+    return session, target.getvalue().splitlines()
+
+
+async def test_a_whole_task_in_lines() -> None:
+    session, lines = await play("fix it\nperhaps\ny\n", WORK)
+    assert [type(command) for command in session.commands] == [Submit, ReplyPermission]
+    expected = [
+        "New session.",
+        "Ready.",
+        "Reasoning:",
+        "Think␛[31m",
+        "Permission needed: edit file shop/pricing.py",
+        "Edits ask.",
+        "-a",
+        "+b",
+        "Answer with y once",
+        "Nothing was run. Answer with y once",
+        "Started: edit file shop/pricing.py",
+        "Done: edit file shop/pricing.py: +1 -1",
+        "Started: run command make",
+        "Failed: run command make: exit 2",
+        "$ make",
+        "one",
+        "two",
+        "exit 2",
+        "Answer:",
+        "First line.",
+        "Second line.",
+        "Turn done",
+        "Ready.",
+    ]
+    position = 0
+    for line in lines:
+        if position < len(expected) and line.startswith(expected[position]):
+            position += 1
+    assert position == len(expected), (expected[position], lines)
+    assert lines.count("+b") == 1, "a change that was shown for consent is not written again"
+
+
+async def test_nothing_of_it_moves_the_cursor_or_draws_boxes() -> None:
+    _, lines = await play("y\n", WORK, first="go")
+    text = "\n".join(lines)
+    assert "\x1b" not in text
+    assert "\r" not in text
+    assert not any(0x2500 <= ord(char) <= 0x259F or 0x2800 <= ord(char) <= 0x28FF for char in text)
+
+
+async def test_a_first_message_of_the_command_line_starts_at_once() -> None:
+    session, lines = await play("no do it otherwise\n", WORK, first="go")
+    assert session.commands[0] == Submit("go")
+    assert session.commands[1] == ReplyPermission("p1", "reject", "do it otherwise")
+    assert lines.count("You: go") <= 1
+
+
+async def test_an_input_that_ends_allows_nothing() -> None:
+    session, _ = await play("", WORK, first="go")
+    (replied,) = [command for command in session.commands if isinstance(command, ReplyPermission)]
+    assert replied.choice == "reject"
+
+
+async def test_questions_are_answered_one_after_the_other() -> None:
+    ask = QuestionAsked("q1", "t1", (Question("Which?", (Option("A"), Option("B"))), Question("Why?")))
+    session, lines = await play("go\n7\n2\nbecause\n", (ask,))
+    assert session.commands[-1] == Answer("q1", (("B",), ("because",)))
+    assert any("There are options 1 to 2" in line for line in lines)
+    assert "Question 2 of 2: Why?" in lines
+
+
+@pytest.mark.parametrize(("typed", "said"), [("/help\n", "/help"), ("/hlp\n", "Did you mean /help?"), ("?\n", "/mode")])
+async def test_slash_commands(typed: str, said: str) -> None:
+    session, lines = await play(typed)
+    assert session.commands == []
+    assert any(said in line for line in lines)
+
+
+async def test_clear_goes_on_in_a_new_session() -> None:
+    old, new = FakeSession(), FakeSession(WORK[-5:])
+
+    async def opened() -> FakeSession:
+        return old
+
+    async def fresh() -> FakeSession:
+        return new
+
+    target = io.StringIO()
+    await LinearFrontEnd(opened, fresh, source=io.StringIO("/clear\ngo\n"), target=target).run()
+    assert old.commands == []
+    assert new.commands == [Submit("go")]
+    assert "Second line." in target.getvalue()
+
+
+async def test_what_is_piped_in_waits_until_the_first_message_has_begun() -> None:
+    session, _ = await play("y\n", WORK, first="go")
+    assert [type(command) for command in session.commands] == [Submit, ReplyPermission]
+
+
+async def test_an_answer_that_goes_on_after_something_else_began_stays_in_order() -> None:
+    turn: tuple[Body, ...] = (
+        ItemStarted("a1", "text"),
+        ItemDelta("a1", "I look at it"),
+        ItemStarted("t1", "tool", "read_file"),
+        ItemCompleted("a1", "ok", (TextPart("I look at it"),)),
+        ItemCompleted("t1", "ok", (), (), "3 lines"),
+    )
+    _, lines = await play("go\n", turn)
+    start = lines.index("Answer:")
+    assert lines[start : start + 3] == ["Answer:", "I look at it", "Done: read file: 3 lines"]
