@@ -1,0 +1,188 @@
+"""Which commands run in the sandbox, what is asked when it stopped one, and what happens when it is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swecli.core.permissions.types import Policy, Rule, Sandbox
+from swecli.core.protocol.commands import SetMode
+from swecli.core.protocol.events import ItemCompleted, PermissionRequested, SandboxChanged
+from swecli.core.sandbox.launch import Launch, SandboxError
+from swecli.core.sandbox.values import Options, Plan, SandboxState
+from swecli.core.tools.run_command import RunCommand
+from tests.core.engine.support import Bench, bench
+
+DONE = '[[step]]\ntext = "done"'
+UNPROVEN, BLOCKED = "./show", "./work"
+SCRIPTS = {
+    "show": 'echo ran >> log; test -n "$SWECLI_SANDBOX" && echo inside; exit 0',
+    "work": 'test -z "$SWECLI_SANDBOX" && echo free && exit 0; echo Read-only file system; exit 1',
+}
+
+
+class FakeSandbox:
+    """Marks what runs in it by a variable. ``broken`` is what it fails to start with."""
+
+    def __init__(self, level: Sandbox = "full", options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.known = SandboxState(level, "bwrap" if level != "off" else "none", "why", checked=True)
+        self.state = SandboxState()
+        self.broken = ""
+        self.checks = self.closed = 0
+
+    def check(self) -> SandboxState:
+        self.checks += 1
+        self.state = self.known
+        return self.state
+
+    def begin(self, cwd: Path, *, full: bool) -> Launch:
+        if full and self.check().level != "full":
+            raise SandboxError(f"the sandbox is {self.state.text}")
+        plan = Plan((str(cwd),), (), (), "/tmp")
+        prefix: Sequence[str] = ["env"]
+        if self.broken:
+            prefix = ["sh", "-c", f'echo "swecli sandbox: {self.broken}"; exit 126', "--"]
+        return Launch("landlock", plan, prefix, (), {"SWECLI_SANDBOX": "1"})
+
+    def failed(self, reason: str) -> None:
+        self.state = self.known = SandboxState(reason=reason, checked=True)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def step(command: str, **more: object) -> str:
+    arguments = json.dumps({"command": command, **more})
+    return f"[[step]]\n[[step.call]]\ntool = 'run_command'\narguments = {json.dumps(arguments)}\n"
+
+
+def running(tmp_path: Path, sandbox: FakeSandbox, *steps: str, mode: str = "auto", **changes: Any) -> Any:
+    policy = Policy(mode=mode, trust="trusted", rules=changes.pop("rules", ()))  # pyright: ignore[reportArgumentType]
+    for name, text in SCRIPTS.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    script = "\n".join([*steps, DONE])
+    return bench(script, tmp_path, tools=[RunCommand()], sandbox=sandbox, policy=policy, **changes)
+
+
+def results(made: Bench) -> list[str]:
+    return list(made.tool_texts().values())
+
+
+async def test_auto_runs_unproven_commands_inside_a_full_sandbox_without_a_question(tmp_path: Path) -> None:
+    sandbox = FakeSandbox()
+    async with running(tmp_path, sandbox, step(UNPROVEN)) as made:
+        await made.say("go")
+        assert not made.bodies(PermissionRequested)
+        assert "inside" in results(made)[0]
+        assert [(body.level, body.label) for body in made.bodies(SandboxChanged)] == [("full", "bwrap")]
+        assert made.session.view.sandbox == made.bodies(SandboxChanged)[0]
+    assert sandbox.closed == 1
+
+
+@pytest.mark.parametrize("level", ["off", "partial"])
+async def test_without_a_full_sandbox_auto_asks_and_runs_outside(tmp_path: Path, level: Sandbox) -> None:
+    async with running(tmp_path, FakeSandbox(level), step(UNPROVEN)) as made:
+        made.allow_all = True
+        await made.say("go")
+        assert "no full sandbox" in made.bodies(PermissionRequested)[0].reason
+        assert "inside" not in results(made)[0]
+        assert made.bodies(SandboxChanged)[0].level == level
+
+
+async def test_what_a_rule_or_the_user_allows_runs_outside(tmp_path: Path) -> None:
+    rule = Rule("allow", "Bash(./show)", "user")
+    async with running(tmp_path, FakeSandbox(), step(UNPROVEN), rules=(rule,)) as made:
+        await made.say("go")
+        assert "inside" not in results(made)[0]
+    sandbox = FakeSandbox()
+    async with running(tmp_path, sandbox, step(UNPROVEN), mode="default") as made:
+        made.allow_all = True
+        await made.say("go")
+        assert len(made.bodies(PermissionRequested)) == 1
+        assert "inside" not in results(made)[0]
+    assert sandbox.checks == 0, "it is looked for when it is needed"
+
+
+async def test_on_runs_every_command_inside(tmp_path: Path) -> None:
+    sandbox = FakeSandbox("partial", Options(mode="on"))
+    async with running(tmp_path, sandbox, step(UNPROVEN), mode="default") as made:
+        made.allow_all = True
+        await made.say("go")
+        assert len(made.bodies(PermissionRequested)) == 1
+        assert "inside" in results(made)[0]
+
+
+@pytest.mark.parametrize("command", [UNPROVEN, "echo hello"])
+async def test_the_model_may_ask_for_outside_and_the_user_decides(tmp_path: Path, command: str) -> None:
+    async with running(tmp_path, FakeSandbox(), step(command, outside=True)) as made:
+        made.allow_all = True
+        await made.say("go")
+        assert "outside of the sandbox" in made.bodies(PermissionRequested)[0].reason
+        assert made.bodies(PermissionRequested)[0].rule is None
+        assert "inside" not in results(made)[0]
+
+
+async def test_a_blocked_command_is_told_and_one_key_runs_it_outside(tmp_path: Path) -> None:
+    async with running(tmp_path, FakeSandbox(), step(BLOCKED)) as made:
+        made.allow_all = True
+        await made.say("go")
+        asked = made.bodies(PermissionRequested)
+        assert [one.tool for one in asked] == ["run_command"]
+        assert asked[0].reason.startswith("Blocked by the sandbox")
+        assert asked[0].rule is None
+        assert "free" in results(made)[0]
+        assert [body.detail for body in made.bodies(ItemCompleted) if body.detail] == ["exit 0"]
+
+
+async def test_a_no_keeps_the_result_and_the_model_reads_why(tmp_path: Path) -> None:
+    async with running(tmp_path, FakeSandbox(), step(BLOCKED)) as made:
+        task = asyncio.ensure_future(made.say("go"))
+        made.allow(await made.asked(), "reject", "use the local copy")
+        await task
+        text = results(made)[0]
+        assert "Blocked by the sandbox" in text
+        assert "said no. The user says: use the local copy" in text
+        assert any(body.detail == "blocked by sandbox, exit 1" for body in made.bodies(ItemCompleted))
+
+
+async def test_nobody_is_asked_where_that_is_switched_off(tmp_path: Path) -> None:
+    async with running(tmp_path, FakeSandbox(options=Options(ask_outside=False)), step(BLOCKED)) as made:
+        await made.say("go")
+        assert not made.bodies(PermissionRequested)
+        assert "outside: true" in results(made)[0]
+
+
+async def test_a_sandbox_that_breaks_runs_nothing_and_asks_from_then_on(tmp_path: Path) -> None:
+    sandbox = FakeSandbox()
+    sandbox.broken = "no namespaces"
+    async with running(tmp_path, sandbox, step(UNPROVEN), step(UNPROVEN)) as made:
+        made.allow_all = True
+        await made.say("go")
+        first, second = results(made)
+        assert "Not run" in first
+        assert "no namespaces" in first
+        assert "inside" not in second
+        assert (tmp_path / "log").read_text() == "ran\n"
+        assert [body.level for body in made.bodies(SandboxChanged)] == ["full", "off"]
+        assert len(made.bodies(PermissionRequested)) == 1
+
+
+async def test_switching_to_auto_looks_for_the_sandbox_when_a_command_needs_it(tmp_path: Path) -> None:
+    sandbox = FakeSandbox()
+    async with running(tmp_path, sandbox, step(UNPROVEN), mode="default") as made:
+        made.send(SetMode("auto"))
+        await made.say("go")
+        assert "inside" in results(made)[0]
+
+
+async def test_an_interface_learns_the_state_at_the_start(tmp_path: Path) -> None:
+    async with running(tmp_path, FakeSandbox(), mode="default", sandbox_early=True) as made:
+        await made.say("go")
+    assert made.bodies(SandboxChanged)
