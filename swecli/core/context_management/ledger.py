@@ -94,7 +94,8 @@ class Ledger:
         """What the model has seen of files."""
         self.stored: dict[str, str] = {}
         """References of results that are stored outside of the context, by item."""
-        self.view: tuple[ViewEntry, ...] = ()
+        self._view: list[ViewEntry] = []
+        self._frozen: tuple[ViewEntry, ...] | None = ()
         self.environment: str = ""
         self.revision: int = 0
         """Changes with each change of the view."""
@@ -105,6 +106,13 @@ class Ledger:
         self._undo: list[tuple[str, tuple[ViewEntry, ...]]] = []
         self._redo: list[tuple[str, tuple[ViewEntry, ...]]] = []
         self._response_of: dict[str, str] = {}
+
+    @property
+    def view(self) -> tuple[ViewEntry, ...]:
+        """What the model sees, in order."""
+        if self._frozen is None:  # made when it is looked at: a long history is taken in without a copy at each entry
+            self._frozen = tuple(self._view)
+        return self._frozen
 
     def apply(self, event: Event) -> None:
         """Take in one event; deltas and events that concern no message change nothing."""
@@ -179,7 +187,8 @@ class Ledger:
         if entry.id in self.entries:
             return
         self.entries[entry.id] = entry
-        self.view = (*self.view, ViewEntry("live", entry.id))
+        self._view.append(ViewEntry("live", entry.id))
+        self._frozen = None
         self.revision += 1
 
     def _rewind(self, item: str) -> None:
@@ -223,7 +232,7 @@ class Ledger:
         self._set_view((*restored, *later))
 
     def _set_view(self, view: tuple[ViewEntry, ...]) -> None:
-        self.view = view
+        self._view, self._frozen = list(view), view
         self.revision += 1
         self.rewrites += 1
 

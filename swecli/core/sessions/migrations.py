@@ -48,14 +48,6 @@ _VERSION_1: Migration = (
     """,
     "CREATE INDEX idx_blobs_session ON tool_result_blobs(session_id)",
     """
-    CREATE TABLE session_snapshots (
-        session_id  TEXT PRIMARY KEY REFERENCES sessions(id) ON DELETE CASCADE,
-        messages    TEXT    NOT NULL,
-        token_count INTEGER NOT NULL,
-        created_at  REAL    NOT NULL
-    )
-    """,
-    """
     CREATE TABLE leases (
         session_id      TEXT PRIMARY KEY REFERENCES sessions(id) ON DELETE CASCADE,
         pid             INTEGER NOT NULL,
