@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.core.protocol.commands import Command
 
 Screen = Literal["quit", "clear", "pick_mode", "pick_model", "pick_theme", "keys", "login", "help"]
 """What only a front-end can do; one without a screen ignores it or ends."""
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """Something that is done once the user says yes, and at once where nobody can be asked. ``yes`` and ``no`` are
+    labels with what follows from them."""
+
+    title: str
+    command: Command
+    yes: tuple[str, str]
+    no: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class CommandResult:
     """What a command shows, and what the front-end has to do, if anything. ``argument`` is for that screen;
     ``instead`` is shown by a front-end that has no such screen."""
+
+    offer: Offer | None = field(default=None, kw_only=True)
 
     blocks: tuple[DisplayBlock, ...] = ()
     screen: Screen | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.base import CommandResult, Offer, SlashCommand
 from swecli.commands.figures import number, percent
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.view import SessionPort
@@ -31,8 +31,13 @@ async def _run(port: SessionPort, arguments: str) -> CommandResult:
             f"There is nothing to gain yet: the conversation has {number(plan.kept_tokens)} tokens in "
             f"{plan.kept_messages} messages, and all of them would be kept."
         )
-    port.send(Compact(arguments.strip()))
-    return CommandResult()
+    command = Compact(arguments.strip())
+    if plan is None:
+        port.send(command)
+        return CommandResult()
+    title = f"Compact from {number(plan.tokens_before)} to at most {number(plan.tokens_after)} tokens?"
+    offer = Offer(title, command, ("Apply", "/compact undo takes it back"), ("Leave it", "nothing changes"))
+    return CommandResult((_table(plan),), offer=offer)
 
 
 def _plan(port: SessionPort) -> CommandResult:
@@ -47,8 +52,14 @@ def _plan(port: SessionPort) -> CommandResult:
 def _table(plan: CompactionPlan) -> TableBlock:
     rows = (
         ("kept word for word", str(plan.kept_messages), number(plan.kept_tokens)),
-        ("replaced by a summary", str(plan.replaced_messages), number(plan.replaced_tokens)),
+        (
+            "summarised" if plan.summary_allowance else "left out",
+            str(plan.replaced_messages),
+            number(plan.replaced_tokens),
+        ),
+        ("offloaded, with a reference", str(len(plan.offloaded)), number(plan.offloaded_tokens)),
         ("summary, at most", "1", number(plan.summary_allowance)),
+        ("the whole request, before and after", "", f"{number(plan.tokens_before)} -> {number(plan.tokens_after)}"),
     )
     return TableBlock(("", "messages", "tokens"), rows, "A compaction now")
 

@@ -30,6 +30,8 @@ def meaning(prompt: str) -> Invocation | UnknownCommand | None:
 async def run(session: SessionPort, invocation: Invocation) -> Shown:
     """Run a command to its end."""
     result = await run_command(invocation.command, session, invocation.arguments)
+    if result.offer is not None:
+        session.send(result.offer.command)
     blocks = result.blocks or result.instead or _instead_of(result, session)
     text = "\n".join(line for block in blocks for line in block_lines(block))
     return Shown(text, any(isinstance(block, TextBlock) and block.style == "error" for block in blocks))

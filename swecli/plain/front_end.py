@@ -226,6 +226,8 @@ class LinearFrontEnd:
     async def _command(self, found: Invocation) -> None:
         result = await run_command(found.command, self._session, found.arguments)
         self._show(result)
+        if result.offer is not None:
+            self._session.send(result.offer.command)
         match result.screen:
             case "quit":
                 self._left.set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from swecli.commands.base import SlashCommand
+from swecli.commands.base import Offer, SlashCommand
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.safe_text import safe_line
 from swecli.tui import help
@@ -40,6 +40,18 @@ class Desk:
     def show_keys(self, words: str) -> None:
         """What every key does, or those that have to do with the words."""
         self.show(help.key_blocks(self._app.keymap, words), f"/keys {words}".rstrip())
+
+    def offer(self, offer: Offer) -> None:
+        """Ask whether something is to be done; Enter does it, Esc leaves it."""
+        from swecli.tui.dock.picker import Choice, Picker
+
+        choices = [Choice("yes", *offer.yes), Choice("no", *offer.no)]
+
+        def picked(value: str) -> None:
+            if value == "yes":
+                self._app.stage.link.send(offer.command)
+
+        self._app.slot.show(Picker(offer.title, choices, picked))
 
     def pick_mode(self) -> None:
         from swecli.commands.mode import MODE_MEANINGS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, get_args
 
-from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.base import CommandResult, Offer, SlashCommand
 from swecli.commands.running import run_command
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command, RunShell, SetMode, SetModel, Steer, Submit
@@ -20,6 +20,7 @@ class Desk(Protocol):
 
     def show(self, blocks: Sequence[DisplayBlock], title: str = "") -> None: ...
     def flash(self, text: str) -> None: ...
+    def offer(self, offer: Offer) -> None: ...
     def pick_mode(self) -> None: ...
     def pick_model(self) -> None: ...
     def pick_theme(self, name: str) -> None: ...
@@ -74,6 +75,8 @@ class Talk:
         result = await run_command(command, port, arguments)
         if result.blocks:
             self._desk.show(result.blocks, title)
+        if result.offer is not None:
+            self._desk.offer(result.offer)
         self._open(result)
 
     def _open(self, result: CommandResult) -> None:

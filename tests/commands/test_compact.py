@@ -26,8 +26,11 @@ class Planned(CommandSession):
 
 async def test_the_focus_goes_with_the_command() -> None:
     session = Planned(PLAN)
-    await COMPACT.run(session, "the login bug")
-    assert session.got == [Compact("the login bug")]
+    result = await COMPACT.run(session, "the login bug")
+    assert session.got == []
+    assert result.offer is not None
+    assert result.offer.command == Compact("the login bug")
+    assert "100,000 to at most 30,000 tokens" in result.offer.title
 
 
 async def test_undo_and_redo() -> None:

@@ -1,0 +1,30 @@
+"""/compact shows its plan and asks: Enter applies it, Esc leaves everything as it is."""
+
+from swecli.commands.compact import COMPACT
+from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.protocol.commands import Compact
+from tests.tui.support import COMMANDS, Session, running
+
+
+class Planned(Session):
+    def plan_compaction(self) -> CompactionPlan | None:
+        return CompactionPlan(100_000, 30_000, 160_000, 12, 80, 15_000, 80_000, 6_400)
+
+
+async def test_enter_applies_the_plan_that_is_shown() -> None:
+    async with running(session=Planned(), commands=lambda: (*COMMANDS, COMPACT)) as it:
+        await it.say("/compact the bug")
+        await it.shows("Compact from 100,000 to at most 30,000 tokens?")
+        assert "summarised" in it.screen()
+        assert it.session.sent(Compact) == []
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(Compact) == [Compact("the bug")])
+
+
+async def test_esc_leaves_it() -> None:
+    async with running(session=Planned(), commands=lambda: (*COMMANDS, COMPACT)) as it:
+        await it.say("/compact")
+        await it.shows("Compact from")
+        await it.press("escape")
+        await it.hides("Compact from 100,000")
+        assert it.session.sent(Compact) == []
