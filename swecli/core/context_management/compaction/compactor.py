@@ -39,6 +39,8 @@ ACCEPTED_SHARE = 0.70
 """The whole request must shrink to this share of what it was."""
 ACCEPTED_FILL = 0.50
 """And to less than this share of the effective window."""
+LEAST_BATCH = 8_000
+"""Tokens that a batch of clearing frees at least when it takes the place of a summary."""
 WANTED_SHARE, WANTED_FILL = 0.35, 0.30
 """The same for what is looked for: clearing that makes less room gives way to a summary."""
 
@@ -94,6 +96,8 @@ class _Attempt:
     before: Budget
     cleared: tuple[ViewEntry, ...] = ()
     """The view with as much cleared as can be, for the case that no summary comes."""
+    demanding: bool = False
+    """Only ample room counts."""
     strategies: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -189,8 +193,8 @@ class Compactor:
     def _cleared(self, attempt: _Attempt) -> tuple[ViewEntry, ...] | None:
         """Old results and arguments as stubs, if need be all but what a summary would leave word for word.
 
-        Taken where it makes as much room as a summary would, or pays for itself and brings the request below the
-        trigger: the summary, which loses more and costs a call, waits until there is little left to clear.
+        Taken where it makes as much room as a summary would. In a large window that is mostly full of what can't be
+        cleared, a batch that pays is taken as well: the summary, which loses more and costs a call, can wait.
         """
         allowances, ledger = attempt.allowances, attempt.ledger
         for newest in (allowances.protected, allowances.tail):
@@ -202,7 +206,8 @@ class Compactor:
                 return self._taken(attempt, cleared.view, "clearing")
             if acceptable(attempt.before, after, manual=False):
                 attempt.cleared = cleared.view
-            least = max(allowances.worthwhile // 2, round(PROGRESS * attempt.before.used))
+                continue
+            least = max(LEAST_BATCH, allowances.worthwhile // 2, round(PROGRESS * attempt.before.used))
             below = after.level in ("ok", "warn") and attempt.job.trigger == "auto"
             if newest == allowances.tail and below and cleared.pays(least):
                 attempt.strategies.append("clearing")
@@ -210,7 +215,13 @@ class Compactor:
         return None
 
     def _packaged(self, attempt: _Attempt, summary: str) -> tuple[ViewEntry, ...] | None:
-        """Summary or record in front of ever shorter tails, until one is small enough."""
+        """Summary or record in front of ever shorter tails, until one makes ample room, or else just enough."""
+        attempt.demanding = attempt.job.trigger in ("auto", "overflow")
+        view = self._tailed(attempt, summary) if attempt.demanding else None
+        attempt.demanding = False
+        return view or self._tailed(attempt, summary)
+
+    def _tailed(self, attempt: _Attempt, summary: str) -> tuple[ViewEntry, ...] | None:
         tail = tail_allowance(self.options, attempt.allowances, attempt.before.used)
         for share in (1.0, 0.5, 0.25, 0.0):
             allowance = max(1, int(tail * share))
@@ -224,6 +235,8 @@ class Compactor:
         view = self._packaged_from(attempt, len(attempt.ledger.view), summary, "truncation")
         if view is not None:
             return view
+        if attempt.demanding:
+            return None
         largest = max(200, attempt.allowances.tail // 4)
         return self._taken(attempt, shrunk(attempt.ledger, attempt.ledger.view, attempt.sizes, largest), "shrinking")
 
@@ -248,6 +261,8 @@ class Compactor:
         """The view if it is small enough, else None."""
         after = self._measure(attempt.ledger, view, attempt.job.client.info)
         if not acceptable(attempt.before, after, manual=attempt.job.trigger in ("manual", "model")):
+            return None
+        if attempt.demanding and not ample(attempt.before, after):
             return None
         if name and name not in attempt.strategies:
             attempt.strategies.append(name)

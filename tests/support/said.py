@@ -1,0 +1,60 @@
+"""A conversation for tests of what is done with it: said line by line, kept as a session keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from swecli.core.context_management.ledger import Ledger
+from swecli.core.protocol.blocks import TerminalBlock
+from swecli.core.protocol.events import Body, Event, ItemCheckpointed, ItemCompleted, ItemStarted, ModelResponded
+from swecli.core.protocol.messages import Origin, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+
+
+class Said:
+    """A ledger that grows by what user, model and tools say; ids are u1, a2, t3, ... in order."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self._seq = 0
+        self._items = 0
+
+    def tell(self, *bodies: Body) -> None:
+        """Events."""
+        for body in bodies:
+            self._seq += 1
+            self.ledger.apply(Event(self._seq, float(self._seq), "s", 1, body))
+
+    def user(self, text: str) -> str:
+        """A message of the user."""
+        item = self._item("u")
+        self.tell(ItemStarted(item, "user"), ItemCompleted(item, "ok", (TextPart(text),)))
+        return item
+
+    def answer(self, text: str, reasoning: str = "") -> str:
+        """An answer without calls."""
+        parts: list[Part] = [ReasoningPart(reasoning)] if reasoning else []
+        items: list[str] = []
+        for part in (*parts, TextPart(text)):
+            items.append(self._item("a"))
+            kind = "reasoning" if isinstance(part, ReasoningPart) else "text"
+            self.tell(ItemStarted(items[-1], kind), ItemCompleted(items[-1], "ok", (part,)))
+        self.tell(ModelResponded(f"m{items[-1]}", tuple(items), Origin("", "", "m")))
+        return items[-1]
+
+    def call(self, name: str, arguments: Mapping[str, object], result: str, exit_status: int = 0) -> str:
+        """A call and its result."""
+        item = self._item("t")
+        part = ToolCallPart(f"c{item}", name, json.dumps(arguments))
+        blocks = (TerminalBlock("", result, exit_status),) if name == "run_command" else ()
+        self.tell(
+            ItemStarted(item, "tool", name),
+            ItemCheckpointed(item, part),
+            ModelResponded(f"m{item}", (item,), Origin("", "", "m")),
+            ItemCompleted(item, "ok", (ToolResultPart(part.call_id, name, result),), blocks),
+        )
+        return item
+
+    def _item(self, prefix: str) -> str:
+        self._items += 1
+        return f"{prefix}{self._items}"
