@@ -25,6 +25,14 @@ def inline_lines(token: Token, palette: Palette, base: Style) -> list[Styled]:
     return _Lines(palette, base).feed(token.children or [])
 
 
+def _plain(tokens: Sequence[Token]) -> str:
+    """The text of an image, of which only words count."""
+    parts = (_plain(token.children or []) if token.type == "image" else token.content for token in tokens)
+    return "".join(
+        " " if token.type in ("softbreak", "hardbreak") else part for token, part in zip(tokens, parts, strict=True)
+    )
+
+
 class _Lines:
     def __init__(self, palette: Palette, base: Style) -> None:
         self.lines = [Styled()]
@@ -59,7 +67,7 @@ class _Lines:
         elif kind == "code_inline":
             self._add(token.content, self._styles[-1] + self._palette.inline_code)
         elif kind == "image":
-            alt = token.content or "image"
+            alt = _plain(token.children or []) or "image"
             self._add(f"[{alt}]({token.attrs.get('src', '')})", self._styles[-1] + self._palette.link)
         else:
             self._add(token.content, self._styles[-1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +11,9 @@ from swecli.tui.transcript.markdown import markdown_rows
 from swecli.tui.transcript.markdown_stream import MarkdownStream
 from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.rows import Row
+
+DOCUMENTS = int(os.environ.get("SWECLI_DOCUMENTS", "300"))
+"""Random documents; a thorough run takes thousands."""
 
 LINES = st.sampled_from(
     [
@@ -66,7 +71,7 @@ def shape(rows: list[Row]) -> list[tuple[str, str | None, list[tuple[str, str]]]
     return [(row.text, row.join, [(part.text, str(part.style)) for part in row.segments()]) for row in rows]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=DOCUMENTS, deadline=None)
 @given(SOURCES, st.data(), st.sampled_from([8, 20, 60]))
 def test_pieces_equal_the_whole(source: str, data: st.DataObject, width: int) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(source)), max_size=12)))
