@@ -14,6 +14,7 @@ _VERBS = {
     "read_file": "Reading",
     "write_file": "Writing",
     "edit_file": "Editing",
+    "apply_patch": "Editing",
     "list_files": "Listing",
     "search": "Searching",
     "run_command": "Running",

@@ -301,7 +301,7 @@ class ToolCalls:
         checkpoints = self._services.checkpoints
         if checkpoints is None:
             return nullcontext()
-        title = call.title or call.tool.name
+        title = call.title if call.effects.command is not None else f"{call.tool.verb} {call.title}".strip()
         return checkpoints.around(self._recorder.session, self._recorder.turn, call.item, title, call.effects)
 
     def _uncovered(self, call: PreparedCall) -> tuple[TextBlock, ...]:

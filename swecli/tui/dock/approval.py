@@ -19,6 +19,7 @@ from swecli.tui.dock.panel import NARROW, Clock, DockPanel, Grace, keymap_of
 _VERBS = {
     "run_command": "Run this command?",
     "edit_file": "Make this change?",
+    "apply_patch": "Make these changes?",
     "write_file": "Write this file?",
     "read_file": "Read this file?",
     "list_files": "List these files?",

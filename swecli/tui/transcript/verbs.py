@@ -13,6 +13,7 @@ _VERBS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "read_file": ("◇", "Read"),
         "write_file": ("✎", "Write"),
         "edit_file": ("✎", "Edit"),
+        "apply_patch": ("✎", "Patch"),
         "list_files": ("▤", "List"),
         "search": ("⌕", "Search"),
         "run_command": ("$", "Run"),
