@@ -29,17 +29,18 @@ def bwrap_argv(
     seccomp: int | None = None,
     status: int | None = None,
     lock: int | None = None,
+    root: bool = False,
 ) -> list[str]:
     """Everything up to the command. ``seccomp`` is a descriptor to read the filter from, ``status`` one to write the
-    outcome to as JSON, ``lock`` one to hold open as long as anything runs inside."""
-    argv = [program, "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    outcome to as JSON, ``lock`` one to hold open as long as anything runs inside. ``root``: the user is root."""
+    argv = [program, "--unshare-user", "--unshare-ipc", "--unshare-pid"]
     if not plan.network:
         argv.append("--unshare-net")
     if version >= DISABLE_USERNS:
         argv.append("--disable-userns")
     argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    for name in _KERNEL:
+    for name in _KERNEL if root else ():
         argv += ["--ro-bind-try", f"/proc/{name}", f"/proc/{name}"]
     for mount in plan.mounts:
         argv += _mount(mount, plan)
@@ -58,7 +59,8 @@ def _mount(mount: Mount, plan: Plan) -> list[str]:
         case "read":
             return ["--ro-bind", mount.path, mount.path]
         case "private":
-            return ["--bind", plan.private, mount.path] if mount.path == plan.temporary else ["--tmpfs", mount.path]
+            # The other one, /dev/shm, is new already: --dev makes it.
+            return ["--bind", plan.private, mount.path] if mount.path == plan.temporary else []
         case "hidden" if mount.directory:
             return ["--tmpfs", mount.path]
         case "hidden":

@@ -107,7 +107,16 @@ def launch_bubblewrap(found: Bubblewrap, plan: Plan, cwd: str, lock: int | None)
             os.close(descriptor)
         raise SandboxError(f"the sandbox can't be set up: {error.strerror}") from error
     opened.append(writer)
-    argv = bwrap_argv(found.path, plan, cwd, version=found.version, seccomp=filter_, status=writer, lock=lock)
+    argv = bwrap_argv(
+        found.path,
+        plan,
+        cwd,
+        version=found.version,
+        seccomp=filter_,
+        status=writer,
+        lock=lock,
+        root=os.geteuid() == 0,
+    )
     return Launch("bwrap", plan, argv, tuple(opened), _changes("bwrap", plan.temporary), reader, lock)
 
 

@@ -17,7 +17,7 @@ from swecli.core.sandbox.places import (
 from swecli.core.sandbox.repositories import GitPlaces, git_places, nested
 from swecli.core.sandbox.values import Access, Mount, Placeholder, Plan, Request
 
-_TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
+_TEMPORARY = ("/tmp", "/dev/shm")
 _STRENGTH: dict[Access, int] = {"private": 0, "write": 1, "read": 2, "hidden": 3, "denied": 4}
 """Where one place is meant twice, the narrower meaning holds."""
 
@@ -138,7 +138,7 @@ class _Drawing:
     def _hold(self, path: str, content: bytes | None) -> None:
         """Keep a name that is not there from appearing."""
         self._absent[path] = Placeholder(path, content)
-        self._add(path, "write" if path.endswith("/.git/info") else "read", directory=content is None)
+        self._add(path, "read", directory=content is None)
 
     def _pin(self, path: str, base: str) -> None:
         """Make every folder on the way a place of its own: otherwise it could be moved, and a new one put there."""
@@ -152,8 +152,10 @@ class _Drawing:
     def _services(self) -> None:
         disk, network = self._disk, self._request.options.network
         for path in socket_places(self._request.environment, self._request.home):
-            self._hide(disk.real(path))
+            self._hide(path)
         for path in needed_of_run(network):
+            if disk.kind(path) == "missing":
+                continue
             real = disk.real(path)
             if disk.kind(real) != "missing":
                 self._add(path if disk.kind(path) != "link" else real, "read", disk.kind(real) == "directory")
@@ -161,13 +163,17 @@ class _Drawing:
     def _secrets(self) -> None:
         request = self._request
         for path in home_secrets(request.home):
-            self._hide(self._disk.real(path))
+            self._hide(path)
         for path in (*request.own_dirs, *request.options.hide):
-            self._hide(self._disk.real(path), hold=True)
+            self._hide(path, hold=True)
 
     def _hide(self, path: str, *, hold: bool = False) -> None:
         """Make a place look empty, and with ``hold`` keep it from appearing where it is not there. A workspace in it
         stays in sight."""
+        kind = self._disk.kind(path)
+        if kind == "missing" and not hold:
+            return  # most of them: finding out where a link leads is dear
+        path = self._disk.real(path)
         kind = self._disk.kind(path)
         root = inside(path, self._request.roots)
         if path == root:

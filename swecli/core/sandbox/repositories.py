@@ -54,17 +54,12 @@ def _directory(git: str, folder: str, disk: Disk) -> GitPlaces:
 def _steering(git: str, disk: Disk) -> tuple[list[str], list[tuple[str, bytes | None]]]:
     guarded: list[str] = []
     absent: list[tuple[str, bytes | None]] = []
-    info = posixpath.join(git, "info")
-    if disk.kind(info) == "missing":
-        absent.append((info, None))
-    elif disk.kind(info) == "link":
-        guarded.append(info)
     for name, content in (
         ("hooks", None),
         ("config", b""),
         ("config.worktree", b""),
         ("commondir", COMMON_CONTENT),
-        ("info/attributes", b""),
+        ("info", None),
     ):
         path = posixpath.join(git, name)
         if disk.kind(path) == "missing":

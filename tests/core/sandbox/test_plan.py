@@ -40,7 +40,7 @@ def test_the_workspace_is_writable_and_what_steers_git_is_not() -> None:
         assert access(made, f"/w/.git/{name}") == "read"
     assert access(made, "/w/.git") == "write", "pinned, so that it can't be moved away"
     assert held(made)["/w/.git/commondir"] == b".\n"
-    assert held(made)["/w/.git/info/attributes"] == b""
+    assert held(made)["/w/.git/info"] is None
     assert not made.uncovered
 
 
@@ -194,6 +194,8 @@ def test_arguments_for_bubblewrap() -> None:
     assert ("/dev/null", "/w/.env") in options(argv, "--ro-bind"), "can't be opened"
     assert ("/dev/null", "/home/u/.netrc") in options(argv, "--dev-bind"), "looks empty"
     assert argv.index("--remount-ro") > max(i for i, word in enumerate(argv) if word in ("--bind", "--tmpfs"))
+    assert ("/proc/sys", "/proc/sys") not in options(argv, "--ro-bind-try")
+    assert ("/proc/sys", "/proc/sys") in options(bwrap_argv("bwrap", made, "/w", root=True), "--ro-bind-try")
     assert argv[-9:] == ["--seccomp", "5", "--json-status-fd", "6", "--sync-fd", "7", "--chdir", "/w", "--"]
 
 
