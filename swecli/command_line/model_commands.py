@@ -34,13 +34,17 @@ def doctor(arguments: Sequence[str]) -> int:
     for notice in startup.notices:
         sys.stderr.write(f"warning: {notice}\n")
     from swecli.assembly.doctor import examine
+    from swecli.assembly.sandbox import examine_sandbox
 
     settings, environment = startup.loaded.settings, startup.environment
     supply = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config))
     main = main_model(settings, environment, supply.accounts)
     report = asyncio.run(examine(supply, main, online=chosen.online))
-    if not _show(report.blocks):
+    contained = examine_sandbox(options, startup)
+    if not _show((*report.blocks, contained)):
         return ExitCode.FAILURE
+    if contained.style == "error":
+        return ExitCode.SANDBOX
     return ExitCode.OK if report.healthy else ExitCode.CONFIG
 
 
