@@ -36,7 +36,8 @@ test: check ## Everything that CI runs
 bench: $(DEV) ## Figures as ratios to a bare interpreter and to a minimal Textual app
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(DEV) ## The tests again and again with new random examples, for MINUTES=10
+soak: $(DEV) ## Random commands under strace (needs bubblewrap, strace), then the tests again and again with new random examples, for MINUTES=10
+	@$(BIN)/python scripts/proof_fuzz.py --minutes $(MINUTES)
 	@$(BIN)/python scripts/soak.py --minutes $(MINUTES) $(ARGS)
 
 test-live: $(DEV) ## Four small tasks against the provider whose key is in the environment

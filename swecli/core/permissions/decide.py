@@ -244,8 +244,8 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
             return Decision("ask", f"This command is not known to stay inside the workspace: {why}.", evidence=evidence)
         return Decision("deny", f"Plan mode runs only what is proven to change nothing: {why}.", evidence=evidence)
     if judgement.dangers:
-        danger = judgement.dangers[0]
-        return Decision("ask", danger.reason, evidence=(*danger.evidence, *evidence))
+        shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
+        return Decision("ask", judgement.dangers[0].reason, evidence=(*shown, *evidence))
     if judgement.unread is not None:
         return Decision("ask", f"Part of this command can't be read: {judgement.unread}.", evidence=evidence)
     if call.effects.outside:

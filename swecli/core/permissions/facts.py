@@ -6,6 +6,8 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from swecli.core.permissions.git_facts import git_problem
@@ -25,6 +27,21 @@ _OTHER_VERSION_FILES = (
 """Files by which version managers choose what runs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much is in a place: files, folders, bytes. ``whole`` is False where it was too much to count."""
+
+    files: int = 0
+    folders: int = 0
+    size: int = 0
+    whole: bool = True
+
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(
+            self.files + other.files, self.folders + other.folders, self.size + other.size, self.whole and other.whole
+        )
+
+
 class FileFacts(Protocol):
     """Answers about the disk at the moment of the decision. Paths are absolute; nothing is opened for its
     content except git's own configuration."""
@@ -39,6 +56,10 @@ class FileFacts(Protocol):
 
     def size(self, path: str) -> int:
         """Bytes of a file; 0 when there is none."""
+        ...
+
+    def extent(self, path: str) -> Extent:
+        """How much is at and below ``path``, links not followed."""
         ...
 
     def names(self, directory: str) -> tuple[str, ...] | None:
@@ -81,6 +102,10 @@ class NoFacts:
     def size(self, path: str) -> int:
         del path
         return 0
+
+    def extent(self, path: str) -> Extent:
+        del path
+        return Extent(whole=False)
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         del directory
@@ -131,6 +156,25 @@ class OsFacts:
             return os.stat(path).st_size
         except (OSError, ValueError):
             return 0
+
+    def extent(self, path: str) -> Extent:
+        try:
+            state = os.lstat(path)
+        except (OSError, ValueError):
+            return Extent()
+        if not stat.S_ISDIR(state.st_mode):
+            return Extent(files=1, size=state.st_size)
+        files, folders, size = 0, 1, 0
+        for entry in _tree(path):
+            if entry is None:
+                return Extent(files, folders, size, whole=False)
+            if entry.is_dir(follow_symlinks=False):
+                folders += 1
+                continue
+            files += 1
+            with suppress(OSError):
+                size += entry.stat(follow_symlinks=False).st_size
+        return Extent(files, folders, size)
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         found: list[str] = []

@@ -15,7 +15,9 @@ def decode_ansi(body: str) -> str:
 
 def _ansi_character(match: re.Match[str]) -> str:
     code = match.group(1)
-    if code[0] in "uU" or code[0] == "x":
+    if code in ("u", "U", "x"):
+        return f"\\{code}"  # without digits it is no escape
+    if code[0] in "uUx":
         number = int(code[1:], 16)
         return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else ""
     if code[0] in "01234567":

@@ -11,6 +11,7 @@ from functools import cache
 
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.paths import inside, is_own, protected_reason
+from swecli.core.permissions.shell.extent import extent_lines, matching
 from swecli.core.permissions.shell.found import ScanWord
 from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.tables import tables
@@ -187,8 +188,7 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
     elif item.name != "rmdir" and item.name not in ("rm", "unlink"):
         reason = "removes files for good"
     if reason is not None:
-        evidence = tuple(dict.fromkeys(path for target in targets for path in _paths(target, place)))
-        yield Danger(f"{_shown(item)} {reason}.", evidence=evidence[:20])
+        yield Danger(f"{_shown(item)} {reason}.", evidence=_extent(targets, place))
 
 
 def _find(item: Started, place: Place) -> Iterable[Danger]:
@@ -211,6 +211,18 @@ def _find(item: Started, place: Place) -> Iterable[Danger]:
             special = _special(path, place)
             if special is not None and not filters:
                 yield Danger(f"find would remove everything in {path}: {special}.", refuse=True, evidence=(path,))
+    evidence = _extent(starts or [ScanWord(".")], place, filtered=bool(filters))
+    yield Danger(f"{_shown(item)} removes what it finds there.", evidence=evidence)
+
+
+def _extent(targets: Sequence[ScanWord], place: Place, *, filtered: bool = False) -> tuple[str, ...]:
+    """What the words stand for now, with count and bytes; a word that is computed can't be counted."""
+    unknown = any(not target.known or "{}" in target.text for target in targets)
+    paths = [path for target in targets if target.known for path in _paths(target, place)]
+    globs = {path for target in targets if target.known and target.glob for path in _paths(target, place)}
+    found = [each for path in paths for each in (matching(path, place.facts) if path in globs else [path])]
+    note = ("A part of what it removes is not known beforehand.",) if unknown else ()
+    return (*note, *(extent_lines(found, place.facts, filtered=filtered) if found else ()))
 
 
 def _paths(word: ScanWord, place: Place) -> list[str]:

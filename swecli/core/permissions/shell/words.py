@@ -61,6 +61,8 @@ class WordReader(ABC):
 
     def words(self) -> list[Word]:
         """One word, or those that a plain ``{a,b}`` in it stands for."""
+        if self.at_end or self.peek() in METACHARACTERS:
+            raise UnprovenError(f"a word is missing before {self.rest!r}")
         return [self._checked(segments) for segments in _without_braces(self._segments())]
 
     def _segments(self) -> list[Segment]:

@@ -209,7 +209,7 @@ def test_the_reason_names_the_part_that_is_not_proven(workspace: ShellWorkspace)
     decision = workspace.decide("ls | frobnicate --now")
     assert "frobnicate" in decision.reason
     assert any("frobnicate --now" in item for item in decision.evidence)
-    assert "README.md" in workspace.decide("rm -rf README.md").evidence[0]
+    assert any(line.endswith("/README.md") for line in workspace.decide("rm -rf README.md").evidence)
 
 
 def test_auto_in_a_full_sandbox_still_asks_about_secrets_and_places_outside(workspace: ShellWorkspace) -> None:
