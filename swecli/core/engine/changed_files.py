@@ -55,18 +55,25 @@ class ChangedFiles:
             return
         found = await asyncio.to_thread(_look, [path for path, _ in visible], dict(self._stamps))
         self._stamps.update(found)
+        taken_back = self._recorder.state.taken_back
         changed = [
-            (display_name(path, self._cwd), found[path].sha256)
+            (display_name(path, self._cwd), _how(found[path].sha256, path in taken_back))
             for path, touch in visible
             if path in found and found[path].sha256 != touch.sha256
         ]
         self.note = _note(changed)
 
 
-def _note(changed: Sequence[tuple[str, str | None]]) -> str:
+def _how(sha256: str | None, taken_back: bool) -> str:
+    words = [*(["deleted"] if sha256 is None else []), *(["the user took your change back"] if taken_back else [])]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _note(changed: Sequence[tuple[str, str]]) -> str:
+    """``changed`` are names and what is to be said of each."""
     if not changed:
         return ""
-    names = [f"{name}{'' if digest else ' (deleted)'}" for name, digest in changed[:NAMED]]
+    names = [f"{name}{how}" for name, how in changed[:NAMED]]
     more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
     listed = ", ".join(names) + more
     return f"Changed on disk since you last saw them: {listed}. Read them again before you edit or rely on them."

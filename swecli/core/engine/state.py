@@ -15,6 +15,8 @@ from swecli.core.protocol.events import (
     CompactionCompleted,
     ContextMeasured,
     Event,
+    FileChanged,
+    FilesRestored,
     ItemCompleted,
     ItemStarted,
     Mode,
@@ -67,6 +69,8 @@ class SessionState:
     questions: dict[str, QuestionAsked] = field(default_factory=dict)
     sandbox: SandboxChanged | None = None
     """As far as it is known in this run."""
+    taken_back: set[str] = field(default_factory=set[str])
+    """Files in which the user took changes of the model back."""
     rules: tuple[Rule, ...] = ()
     """What the user answered with "always" in this session, or in this turn for the turn."""
     tools: Counter[str] = field(default_factory=Counter)
@@ -122,6 +126,11 @@ class SessionState:
                 self.questions[asked.request] = asked
             case QuestionAnswered(request=request):
                 self.questions.pop(request, None)
+            case FilesRestored(direction=direction, files=files):
+                paths = {file.path for file in files}
+                self.taken_back = self.taken_back | paths if direction == "undo" else self.taken_back - paths
+            case FileChanged(path=path):
+                self.taken_back.discard(path)
             case ItemCompleted():
                 pass
             case _:

@@ -253,3 +253,22 @@ async def test_a_store_that_fails_is_told_and_the_work_goes_on(work: Path) -> No
         assert len(told) == 1
         assert "No space left" in told[0]
         assert "No space left" in (await b.session.undo_files(Target())).reason
+
+
+async def test_the_model_is_told_what_was_taken_back(work: Path) -> None:
+    turns = script(
+        step("edit_file", path="a.txt", old_string="two", new_string="2")
+        + step("write_file", path="n.txt", content="n\n"),
+        step("list_files"),
+        step("list_files"),
+    )
+    async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
+        await b.say("go")
+        await b.session.undo_files(Target("turn"))
+        await b.say("more")
+        tail = b.model.requests[-1].tail
+        assert "a.txt (the user took your change back)" in tail
+        assert "n.txt (deleted, the user took your change back)" in tail
+        await b.session.redo_files()
+        await b.say("and more")
+        assert "took your change back" not in b.model.requests[-1].tail
