@@ -122,6 +122,10 @@ class Sandbox:
         self._bubblewrap: Bubblewrap | None = None
         self._abi = 0
         self._checking = threading.Lock()
+        self._counting = threading.Lock()
+        self._running = 0
+        self._shared: Plan | None = None
+        """The plan of the commands that run now."""
 
     @property
     def options(self) -> Options:
@@ -146,15 +150,37 @@ class Sandbox:
         state = self.check()
         if state.level == "off":
             raise SandboxError(f"the sandbox is off: {state.reason}")
+        plan = self._enter()
         try:
-            plan = self._plan(self._request())
-        except OSError as error:
-            raise SandboxError(f"there is no temporary directory: {error}") from error
+            return self._begun(plan, state, cwd, full)
+        except BaseException:
+            self._leave()
+            raise
+
+    def _enter(self) -> Plan:
+        """The plan for one more command. While one runs it stays the same: what that command made since could be
+        exchanged for a link between the look at it and the mount."""
+        with self._counting:
+            if self._running == 0 or self._shared is None:
+                try:
+                    self._shared = self._plan(self._request())
+                except OSError as error:
+                    raise SandboxError(f"there is no temporary directory: {error}") from error
+            self._running += 1
+            return self._shared
+
+    def _leave(self) -> None:
+        with self._counting:
+            self._running -= 1
+
+    def _begun(self, plan: Plan, state: SandboxState, cwd: Path, full: bool) -> Launch:
         if plan.uncovered and state.level == "full":
             self._state = state = replace(state, level="partial", uncovered=plan.uncovered)
         if full and state.level != "full":
             raise SandboxError(f"the sandbox is {state.text}")
-        return self._launch(state.layer, plan, str(cwd), self._placeholders)
+        launch = self._launch(state.layer, plan, str(cwd), self._placeholders)
+        launch.release = _both(launch.release, self._leave)
+        return launch
 
     def failed(self, reason: str) -> None:
         self._cache.forget()
@@ -270,6 +296,16 @@ class Sandbox:
 
 def _releasing(placeholders: Placeholders, lock: int) -> Callable[[], object]:
     return lambda: placeholders.release(lock)
+
+
+def _both(first: Callable[[], object], second: Callable[[], object]) -> Callable[[], object]:
+    def release() -> None:
+        try:
+            first()
+        finally:
+            second()
+
+    return release
 
 
 def _off(reason: str) -> SandboxState:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from swecli.core.sandbox import sandbox as module
 from swecli.core.sandbox.launch import SandboxError
+from swecli.core.sandbox.placeholders import Placeholders
 from swecli.core.sandbox.sandbox import NoSandbox, Sandbox
 from swecli.core.sandbox.values import Options, SandboxState
 from tests.core.sandbox.support import Grounds, contained, scratch
+
+PYTHON_HERE = sys.executable
 
 
 @pytest.fixture
@@ -172,6 +177,57 @@ def test_words_for_the_states() -> None:
     assert SandboxState("partial", "landlock", "no bwrap", ("x", "y"), checked=True).text == (
         "partial (landlock): no bwrap; not covered: x, y"
     )
+
+
+def test_what_a_running_command_makes_does_not_enter_the_plan_of_the_next(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    first = sandbox.begin(grounds.work, full=True)
+    (grounds.work / "later" / ".git" / "hooks").mkdir(parents=True)
+    second = sandbox.begin(grounds.work, full=True)
+    assert second.plan == first.plan
+    second.end()
+    first.end()
+    third = sandbox.begin(grounds.work, full=True)
+    assert str(grounds.work / "later" / ".git" / "hooks") in third.plan.paths("read")
+    third.end()
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from tests.core.sandbox.support import contained
+from swecli.core.sandbox.sandbox import Folders, Ground, Sandbox
+from swecli.core.sandbox.values import Options
+import os
+base = Path(sys.argv[2])
+ground = Ground((str(base / "work"),), str(base / "home"), dict(os.environ), (str(base / "own"),))
+sandbox = Sandbox(Options(mode="on"), ground, Folders(base / "state", base / "state" / "cache"))
+contained(sandbox, "echo begun > source/begun; setsid sleep 300 & sleep 300", base / "work")
+"""
+
+
+def test_a_killed_swecli_leaves_neither_processes_nor_placeholders(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    arguments = [PYTHON_HERE, "-c", KILLED, str(Path(__file__).parents[3]), str(grounds.base)]
+    process = subprocess.Popen(arguments, cwd=grounds.base)
+    wait_for((grounds.work / "source" / "begun").exists)
+    assert (grounds.work / ".mcp.json").is_dir()
+    process.kill()
+    process.wait()
+    record = grounds.state / "sandbox" / "workspace" / "placeholders"
+    wait_for(lambda: Placeholders(record.parent).sweep())  # possible only when nothing runs in there any more
+    assert not record.exists()
+    assert not (grounds.work / ".mcp.json").exists()
+    assert not (grounds.work / ".git" / "commondir").exists()
+    sandbox.close()
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
 
 
 def test_temporary_directories_are_removed(grounds: Grounds) -> None:
