@@ -76,6 +76,14 @@ FUNCTION: Json = {
     "name": "read",
     "arguments": "{}",
 }
+UNENCRYPTED: Json = {"id": "rs_SECRET", "type": "reasoning", "summary": []}
+
+
+def without_id(item: Json) -> Json:
+    """An item whose reasoning is missing: the server looks for it by the id."""
+    return {key: value for key, value in item.items() if key != "id"}
+
+
 DETAILS: list[Json] = [
     {"type": "reasoning.text", "text": "pl", "index": 0, "format": "f"},
     {"type": "reasoning.text", "text": "an", "index": 0},
@@ -177,8 +185,10 @@ RULES = (
     responses("phase-and-id", outputs(REASONING, message_item("commentary")), [REASONING, message_item("commentary")]),
     responses("several-in-order", outputs(REASONING, message_item(), {**REASONING, "id": "rs_SECRET2"}, FUNCTION),
               [REASONING, message_item(), {**REASONING, "id": "rs_SECRET2"}, FUNCTION]),
-    responses("without-encryption", outputs({"id": "rs_SECRET", "type": "reasoning", "summary": []}, FUNCTION),
-              [FUNCTION]),
+    responses("without-encryption", outputs(UNENCRYPTED, message_item("commentary"), FUNCTION),
+              [without_id(message_item("commentary")), without_id(FUNCTION)]),
+    responses("partly-encrypted", outputs(UNENCRYPTED, message_item(), REASONING, FUNCTION),
+              [without_id(message_item()), REASONING, FUNCTION]),
     responses("raw-content", outputs({"id": "rs_SECRET", "type": "reasoning", "summary": [],
                                       "content": [{"type": "reasoning_text", "text": "SECRET"}]}, FUNCTION),
               [{"id": "rs_SECRET", "type": "reasoning", "summary": [],

@@ -95,17 +95,22 @@ def _content(message: Message) -> list[JsonObject]:
 
 
 def _assistant(message: Message, target: Target) -> list[JsonObject]:
-    """Items in their order. Reasoning is held until the item that it belongs to follows: alone it is refused."""
+    """Items in their order. Reasoning is held until the item that it belongs to follows: alone it is refused. An item
+    whose reasoning can't go back goes without its id: by that the server would know that the reasoning is missing."""
     out: list[JsonObject] = []
     held: list[JsonObject] = []
+    bereft = False
     for part in message.parts:
         if isinstance(part, ReasoningPart):
             item = as_object((target.echo(part.opaque) or {}).get("item"))
-            if item.get("encrypted_content") or item.get("content"):
+            bereft = not (item.get("encrypted_content") or item.get("content"))
+            if not bereft:
                 held.append(item)
             continue
         item = _item(part, target)
         if item is not None:
+            if bereft:
+                item = {key: value for key, value in item.items() if key != "id"}
             out.extend((*held, item))
             held.clear()
     return out
