@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.permissions_rules import grant, list_rules, revoke, try_rule
 from swecli.command_line.permissions_trust import accept, set_trust
 from swecli.core.protocol.events import Mode
 from swecli.exit_codes import ExitCode
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """What would be asked about, by which rules, and what was granted.
 
+  swecli permissions                       the rules that hold here: origin, uses, and what makes one void
+  swecli permissions test RULE             which of the last 200 commands it would have matched
+  swecli permissions grant RULE            allow for 7 days, or with --for project until revoked; revoke ID
   swecli permissions check -- COMMAND      the verdict about a command, which is not run
   swecli permissions check --batch         JSON lines {"command", "cwd", "mode"} in, verdicts out
   swecli permissions trust [--below]       settings and instructions of this folder count; decline, forget
@@ -125,6 +129,10 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "check": _check,
     **{word: partial(set_trust, word) for word in ("trust", "decline", "forget")},
     "accept": accept,
+    "list": partial(list_rules, folder_policy),
+    "test": partial(try_rule, folder_policy),
+    "grant": partial(grant, folder_policy),
+    "revoke": partial(revoke, folder_policy),
 }
 
 

@@ -67,3 +67,58 @@ def test_wrong_arguments_are_one_line(arguments: list[str], capsys: pytest.Captu
     told = capsys.readouterr().err
     assert told.startswith("swecli: ")
     assert told.count("\n") == 1
+
+
+def test_a_grant_is_listed_judged_by_and_revoked(capsys: pytest.CaptureFixture[str], own_home: Path) -> None:
+    assert main(["permissions", "grant", "Bash(make *)"]) == 0
+    identifier = capsys.readouterr().out.split()[0]
+    assert main(["permissions", "grant", "Bash(make all)", "--for", "project"]) == 0
+    capsys.readouterr()
+    assert main(["permissions", "check", "--json", "make all"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["verdict"], answer["rule"]["scope"]) == ("allow", "grant")
+    assert main(["permissions", "list", "--json"]) == 0
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (first["id"], first["rule"], first["uses"], first["void"]) == (identifier, "Bash(make *)", 0, "")
+    assert second["void"].startswith("already covered by allow Bash(make *)")
+    assert main(["permissions"]) == 0
+    assert "Bash(make *)" in capsys.readouterr().out
+    assert main(["permissions", "revoke", identifier]) == 0
+    assert main(["permissions", "revoke", "Bash(make all)"]) == 0
+    assert main(["permissions", "revoke", identifier]) == 2
+    capsys.readouterr()
+    assert main(["permissions", "check", "--json", "make all"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "ask"
+    assert not list(own_home.iterdir())
+
+
+@pytest.mark.parametrize("rule", ["Bash(*x)", "Bash(", "", "Read(../x)", "WebFetch(x)"])
+def test_a_rule_that_makes_no_sense_is_not_granted(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["permissions", "grant", rule]) == 2
+    assert main(["permissions"]) == 0
+    assert "No rules hold here" in capsys.readouterr().out
+
+
+def test_trust_is_given_and_taken_and_settings_are_accepted(capsys: pytest.CaptureFixture[str], own_home: Path) -> None:
+    (own_home / ".swecli").mkdir()
+    (own_home / ".swecli" / "config.toml").write_text('[approval]\nallow = ["Bash(make *)"]\ndeny = ["Bash(ls *)"]\n')
+
+    def verdicts() -> list[str]:
+        capsys.readouterr()
+        for command in ("make x", "ls"):
+            assert main(["permissions", "check", "--json", command]) == 0
+        return [json.loads(line)["verdict"] for line in capsys.readouterr().out.splitlines()]
+
+    assert verdicts() == ["ask", "allow"]
+    assert main(["permissions", "accept"]) == 55
+    assert main(["permissions", "trust"]) == 0
+    assert verdicts() == ["ask", "deny"]
+    assert main(["permissions", "accept"]) == 0
+    assert 'approval.allow = ["Bash(make *)"]' in capsys.readouterr().out
+    assert main(["permissions", "accept", "approval.mode"]) == 2
+    assert main(["permissions", "accept", "approval.allow"]) == 0
+    assert verdicts() == ["allow", "deny"]
+    assert main(["permissions", "decline"]) == 0
+    assert verdicts() == ["ask", "allow"]
+    assert main(["permissions", "forget"]) == 0
+    assert verdicts() == ["ask", "allow"]
