@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from swecli.core.sandbox.sandbox import Folders, Ground, Sandbox
+from swecli.core.sandbox.machine import Folders, Ground
+from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.values import Options
 from swecli.core.workspace.process import run_process
 

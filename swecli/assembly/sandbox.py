@@ -10,7 +10,8 @@ from swecli.assembly.startup import Startup
 from swecli.core.config.paths import workspace_key
 from swecli.core.config.sandbox_settings import SandboxSettings
 from swecli.core.protocol.blocks import TextBlock
-from swecli.core.sandbox.sandbox import CommandSandbox, Folders, Ground, Sandbox, own_code
+from swecli.core.sandbox.machine import Folders, Ground
+from swecli.core.sandbox.sandbox import CommandSandbox, Sandbox, own_code
 from swecli.core.sandbox.values import Options, SandboxState
 from swecli.core.workspace.environment import scrubbed_environment
 from swecli.exit_codes import ExitCode

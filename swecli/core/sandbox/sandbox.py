@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from swecli.core.permissions.paths import inside
-from swecli.core.sandbox import landlock, seatbelt
-from swecli.core.sandbox.disk import OsDisk
 from swecli.core.sandbox.launch import Launch, SandboxError
-from swecli.core.sandbox.layers import (
-    HELPER,
-    Bubblewrap,
-    filter_program,
-    find_bubblewrap,
-    landlock_abi,
-    launch_bubblewrap,
-    launch_landlock,
-    launch_seatbelt,
-)
-from swecli.core.sandbox.placeholders import PlaceholderError, Placeholders
-from swecli.core.sandbox.plan import mount_plan
-from swecli.core.sandbox.probe import Probed, probe
+from swecli.core.sandbox.machine import Folders, Ground, Machine, off, planned
+from swecli.core.sandbox.placeholders import Placeholders
 from swecli.core.sandbox.temporary import PrivateTemporary
 from swecli.core.sandbox.values import Options, Plan, Request, SandboxState
-from swecli.core.sandbox.verdict_cache import VerdictCache
 
 OFF_BY_SETTING = SandboxState(reason="switched off in the settings", checked=True)
 
@@ -88,39 +72,16 @@ class NoSandbox:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Folders:
-    """Where the sandbox keeps its own: ``state`` for locks and scratch, ``cache`` for the verdict (None: nowhere)."""
-
-    state: Path
-    cache: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """The session's surroundings. ``environment`` is what commands get; ``key`` names the workspace."""
-
-    roots: tuple[str, ...]
-    home: str
-    environment: Mapping[str, str]
-    own_dirs: tuple[str, ...] = ()
-    own_code: tuple[str, ...] = ()
-    key: str = "workspace"
-
-
 class Sandbox:
-    """Implements ``CommandSandbox`` with bubblewrap, else Landlock, else seatbelt, whatever proves to hold."""
+    """Implements ``CommandSandbox`` with what the machine offers."""
 
     def __init__(self, options: Options, ground: Ground, folders: Folders) -> None:
         self._options = options
         self._ground = ground
-        self._folders = folders
-        self._cache = VerdictCache(folders.cache)
+        self._machine = Machine(ground, folders)
         self._placeholders = Placeholders(folders.state / "sandbox" / ground.key)
         self._temporary = PrivateTemporary()
         self._state = OFF_BY_SETTING if options.mode == "off" else SandboxState()
-        self._bubblewrap: Bubblewrap | None = None
-        self._abi = 0
         self._checking = threading.Lock()
         self._counting = threading.Lock()
         self._running = 0
@@ -141,9 +102,9 @@ class Sandbox:
             if not self._state.checked:
                 self._placeholders.sweep()
                 try:
-                    self._state = self._examine()
+                    self._state = self._machine.examine(self._request())
                 except OSError as error:
-                    self._state = _off(f"it can't be set up: {error}")
+                    self._state = off(f"it can't be set up: {error}")
             return self._state
 
     def begin(self, cwd: Path, *, full: bool) -> Launch:
@@ -163,7 +124,7 @@ class Sandbox:
         with self._counting:
             if self._running == 0 or self._shared is None:
                 try:
-                    self._shared = self._plan(self._request())
+                    self._shared = planned(self._request())
                 except OSError as error:
                     raise SandboxError(f"there is no temporary directory: {error}") from error
             self._running += 1
@@ -178,85 +139,17 @@ class Sandbox:
             self._state = state = replace(state, level="partial", uncovered=plan.uncovered)
         if full and state.level != "full":
             raise SandboxError(f"the sandbox is {state.text}")
-        launch = self._launch(state.layer, plan, str(cwd), self._placeholders)
+        launch = self._machine.launch(state.layer, plan, str(cwd), self._placeholders)
         launch.release = _both(launch.release, self._leave)
         return launch
 
     def failed(self, reason: str) -> None:
-        self._cache.forget()
-        self._state = _off(f"it could not be set up: {reason}")
+        self._machine.forget()
+        self._state = off(f"it could not be set up: {reason}")
 
     def close(self) -> None:
         self._placeholders.sweep()
         self._temporary.close()
-
-    # --- the verdict ----------------------------------------------------------------------------------------------
-
-    def _examine(self) -> SandboxState:
-        request = self._request()
-        if sys.platform == "darwin":
-            return self._examine_seatbelt(request)
-        if sys.platform != "linux":
-            return _off(f"there is none for {platform.system()}")
-        found = find_bubblewrap(self._ground.environment, self._ground.roots)
-        if isinstance(found, Bubblewrap):
-            self._bubblewrap = found
-            why = self._examine_bubblewrap(found, request)
-            if isinstance(why, SandboxState):
-                return why
-        else:
-            why = found
-        return self._examine_landlock(request, why)
-
-    def _examine_bubblewrap(self, found: Bubblewrap, request: Request) -> SandboxState | str:
-        """The state under bubblewrap, or why it is of no use here."""
-        uncovered = self._plan(request).uncovered
-        if not filter_program(os.uname().machine, "bwrap", request.options.network):
-            uncovered += (f"sockets of special kinds (no call table for {os.uname().machine})",)
-        facts = (
-            *(platform.release(), platform.version(), found.path, str(found.version), found.identity),
-            *(str(os.geteuid()), str(request.options.network), *request.options.writable, *request.options.hide),
-        )
-        if not self._cache.holds(facts):
-            probed = self._probe(request, "bwrap")
-            if not probed.held:
-                return f"{found.name} {_why(probed)}"
-            self._cache.keep(facts)
-        return SandboxState("partial" if uncovered else "full", "bwrap", "", uncovered, checked=True)
-
-    def _examine_landlock(self, request: Request, why: str) -> SandboxState:
-        self._abi = landlock_abi()
-        if self._abi < 1:
-            return _off(f"{why}, and this kernel has no Landlock")
-        if any(inside(path, request.roots) for path in (os.path.realpath(sys.executable), str(HELPER))):
-            return _off(f"{why}, and Landlock needs a swecli that is installed outside of the workspace")
-        probed = self._probe(request, "landlock")
-        if not probed.held:
-            return _off(f"{why}, and Landlock {_why(probed)}")
-        open_ = (
-            *landlock.uncovered(self._abi, network=request.options.network),
-            *self._plan(request).uncovered,
-        )
-        return SandboxState("partial", "landlock", why, open_, checked=True)
-
-    def _examine_seatbelt(self, request: Request) -> SandboxState:
-        if not os.access(seatbelt.PROGRAM, os.X_OK):
-            return _off(f"{seatbelt.PROGRAM} is missing")
-        probed = self._probe(request, "seatbelt")
-        if not probed.held:
-            return _off(f"seatbelt {_why(probed)}")
-        open_ = (*seatbelt.UNCOVERED, *self._plan(request).uncovered)
-        return SandboxState("partial", "seatbelt", "", open_, checked=True)
-
-    def _probe(self, request: Request, layer: str) -> Probed:
-        folder = self._folders.state / "sandbox"
-
-        def start(scratch: Request, cwd: str) -> Launch:
-            held = Placeholders(Path(cwd).parent / "held")
-            return self._launch(layer, self._plan(scratch), cwd, held)
-
-        # The scratch workspace lies among swecli's own files, which are out of sight otherwise.
-        return probe(replace(request, own_dirs=(), own_code=()), start, folder)
 
     # --- one command ----------------------------------------------------------------------------------------------
 
@@ -272,31 +165,6 @@ class Sandbox:
             self._options,
         )
 
-    def _plan(self, request: Request) -> Plan:
-        return mount_plan(request, OsDisk())
-
-    def _launch(self, layer: str, plan: Plan, cwd: str, placeholders: Placeholders) -> Launch:
-        if layer == "landlock":
-            return launch_landlock(plan, self._abi)
-        if layer == "seatbelt":
-            return launch_seatbelt(plan)
-        assert self._bubblewrap is not None
-        try:
-            lock = placeholders.hold(plan.placeholders)
-        except PlaceholderError as error:
-            raise SandboxError(str(error)) from error
-        try:
-            launch = launch_bubblewrap(self._bubblewrap, plan, cwd, lock)
-        except SandboxError:
-            placeholders.release(lock)
-            raise
-        launch.release = _releasing(placeholders, lock)
-        return launch
-
-
-def _releasing(placeholders: Placeholders, lock: int) -> Callable[[], object]:
-    return lambda: placeholders.release(lock)
-
 
 def _both(first: Callable[[], object], second: Callable[[], object]) -> Callable[[], object]:
     def release() -> None:
@@ -306,16 +174,6 @@ def _both(first: Callable[[], object], second: Callable[[], object]) -> Callable
             second()
 
     return release
-
-
-def _off(reason: str) -> SandboxState:
-    return SandboxState(reason=reason, checked=True)
-
-
-def _why(probed: Probed) -> str:
-    if probed.escaped:
-        return f"does not hold here ({', '.join(probed.escaped)} was possible)"
-    return f"is refused here ({probed.reason})"
 
 
 def own_code() -> Sequence[str]:

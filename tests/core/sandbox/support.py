@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from swecli.core.sandbox.sandbox import Folders, Ground, Sandbox
+from swecli.core.sandbox.machine import Folders, Ground
+from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.values import Options
 from swecli.core.workspace.process import ProcessResult, run_process
 

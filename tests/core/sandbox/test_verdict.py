@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.sandbox import sandbox as module
+from swecli.core.sandbox import machine as module
 from swecli.core.sandbox.launch import SandboxError
 from swecli.core.sandbox.placeholders import Placeholders
 from swecli.core.sandbox.sandbox import NoSandbox, Sandbox
@@ -197,7 +197,8 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from tests.core.sandbox.support import contained
-from swecli.core.sandbox.sandbox import Folders, Ground, Sandbox
+from swecli.core.sandbox.machine import Folders, Ground
+from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.values import Options
 import os
 base = Path(sys.argv[2])
