@@ -112,19 +112,19 @@ class Checkpoints:
             self._failed(error)
             return None
 
-    async def _copied(self) -> bool:
+    async def _copied(self, *, told: bool = True) -> bool:
+        """Whether the first copy is complete, after some patience; if not, the user is ``told``."""
         self.start()
         if self._copying is None or self.failure:
             return False
         if not self._copying.done():
             await asyncio.wait((self._copying,), timeout=self._patience)
-        if not self._copying.done():
+        if not self._copying.done() and told:
             self.tell(
                 "This workspace is large: its first copy is not complete yet, so /undo does not cover the command "
                 "that runs now. Edits are covered."
             )
-            return False
-        return not self.failure
+        return self._copying.done() and not self.failure
 
     def _tell_once(self, listed: Sequence[Listed]) -> None:
         """Say before the first command what it is not covered for, unless it is only the usual."""
@@ -143,6 +143,7 @@ class Checkpoints:
         if self._opening.exception() is not None:
             return ""
         listed = self._opening.result().not_covered
+        self._tell_once(listed)
         words = effects.command.split()
         found = [
             f"{self._shown(one.path)} ({one.why})"
@@ -189,7 +190,7 @@ class Checkpoints:
             return Recent(reason=self.failure)
         try:
             history = await self._history()
-            await self._copied()
+            await self._copied(told=False)
             return await _finished(lambda: history.recent(LISTED))
         except _FAILURES as error:
             return Recent(reason=f"The checkpoint store can't be read ({error}).")

@@ -75,7 +75,8 @@ class Shadow:
         self._sights: dict[str, dict[str, Sight]] = {}
         self._images: dict[str, Image] = {}
         self.left_out: dict[str, str] = {}
-        """Paths that are not covered, and why."""
+        """Paths that are not covered, and why, as of the last whole look."""
+        self._leaving: dict[str, str] = {}
         self.temporary: set[str] = set()
         """Folders with temporary files of edits, of this process or of one that was killed."""
         self._stale_rules = False
@@ -111,7 +112,7 @@ class Shadow:
         names = {twin: tuple(paths) for twin, paths in self._names.items()}
         found: list[Difference] = []
         pending: list[_Seen] = []
-        self.left_out = {}
+        self._leaving = {}
         for covered in self._covered:
             for one in self._walk(covered):
                 pending.append(one)
@@ -155,7 +156,7 @@ class Shadow:
                         if (why or not is_folder) and entry.path in self._sights:
                             yield from self._inside_gone(entry.path, covered)
                         if why or entries > limit:
-                            self.left_out[entry.path] = why or f"beyond the {limit:,} entries that are looked at"
+                            self._leaving[entry.path] = why or f"beyond the {limit:,} entries that are looked at"
                             if before.get(name) != sight or not why:
                                 yield entry.path, sight, status, covered
                             now[name] = sight
@@ -170,7 +171,7 @@ class Shadow:
                         if before.get(name) != sight:
                             yield entry.path, sight, status, covered
             except OSError:
-                self.left_out[folder] = "can't be read"
+                self._leaving[folder] = "can't be read"
                 continue
             for name in before.keys() - now.keys():
                 yield from self._gone(f"{folder}/{name}", covered)
@@ -200,7 +201,7 @@ class Shadow:
         return found
 
     def _image(self, connection: sqlite3.Connection, path: str, status: os.stat_result, covered: Covered) -> Image:
-        why = self.left_out.get(path)
+        why = self._leaving.get(path)
         if why is not None:
             return Image("other", stat.S_IMODE(status.st_mode), note=why)
 
@@ -231,9 +232,9 @@ class Shadow:
                 self._names.setdefault(image.twin, set()).add(path)
 
     def _note_left_out(self) -> None:
-        self.left_out.update(
-            (path, image.note) for path, image in self._images.items() if image.note and path not in self.left_out
-        )
+        named = {path: image.note for path, image in self._images.items() if image.note}
+        # Replaced as a whole: another thread may be reading it.
+        self.left_out = {**named, **self._leaving}
 
 
 def _with_names(image: Image, names: Mapping[str, Iterable[str]]) -> Image:

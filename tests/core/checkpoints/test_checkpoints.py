@@ -1,0 +1,114 @@
+"""Checkpoints off the event loop: large workspaces, cancellation, closing in the middle, failing stores."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from swecli.core.checkpoints.checkpoints import Checkpoints
+from swecli.core.checkpoints.history import FileHistory
+from swecli.core.checkpoints.targets import Target
+from swecli.core.permissions.types import Effects
+from tests.core.checkpoints.support import Bench
+
+COMMAND = Effects(command="echo > a")
+
+
+def over(bench: Bench, history: FileHistory, patience: float = 30) -> Checkpoints:
+    return Checkpoints(lambda: history, str(bench.work), (str(bench.work),), "/nowhere", patience=patience)
+
+
+async def test_a_command_does_not_wait_for_ever_for_the_first_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path)
+    release = threading.Event()
+    monkeypatch.setattr(bench.history, "first_copy", lambda: release.wait(30))
+    checkpoints = over(bench, bench.history, patience=0)
+    told: list[str] = []
+    checkpoints.tell = told.append
+    async with checkpoints.around("s1", 1, "t1", "echo", COMMAND):
+        (bench.work / "a").write_text("x")
+    assert "first copy is not complete yet" in told[0]
+    release.set()
+    async with checkpoints.around("s1", 1, "t2", "Edit b", Effects(writes=(str(bench.work / "b"),))):
+        (bench.work / "b").write_text("x")
+    done = await checkpoints.undo(Target())
+    assert [Path(path.path).name for path in done.paths] == ["b"]
+    assert (await checkpoints.undo(Target())).paths == ()
+    await checkpoints.close()
+
+
+async def test_a_call_that_is_cancelled_is_recorded_as_far_as_it_came(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    checkpoints = over(bench, bench.history)
+
+    async def call() -> None:
+        async with checkpoints.around("s1", 1, "t1", "echo", COMMAND):
+            (bench.work / "a").write_text("x")
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(call())
+    while not (bench.work / "a").exists():  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    done = await checkpoints.undo(Target())
+    assert [path.how for path in done.paths] == ["removed"]
+    await checkpoints.close()
+
+
+async def test_cancelled_before_it_ran_leaves_nothing_open(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    checkpoints = over(bench, bench.history)
+    for turns in range(6):
+
+        async def call() -> None:
+            async with checkpoints.around("s1", 1, "t1", "echo", COMMAND):
+                await asyncio.Event().wait()
+
+        task = asyncio.create_task(call())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await checkpoints.close()
+    with sqlite3.connect(bench.base / "state" / "checkpoints.db") as database:
+        assert database.execute("SELECT count(*) FROM operations").fetchone() == (0,)
+
+
+async def test_reads_are_not_recorded_and_open_no_store(tmp_path: Path) -> None:
+    def never() -> FileHistory:
+        raise AssertionError
+
+    checkpoints = Checkpoints(never, str(tmp_path), (str(tmp_path),), "/nowhere")
+    async with checkpoints.around("s", 1, "t1", "Read a", Effects(reads=(str(tmp_path / "a"),))):
+        pass
+    await checkpoints.close()
+
+
+async def test_a_store_that_breaks_on_the_way_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path)
+    checkpoints = over(bench, bench.history)
+    told: list[str] = []
+    checkpoints.tell = told.append
+
+    def full(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(bench.history, "end", full)
+    for number in range(3):
+        async with checkpoints.around("s1", 1, f"t{number}", "echo", COMMAND):
+            (bench.work / "a").write_text(str(number))
+    assert (bench.work / "a").read_text() == "2"
+    assert len(told) == 1
+    assert "disk is full" in told[0]
+    assert "disk is full" in (await checkpoints.undo(Target())).reason
+    assert "disk is full" in (await checkpoints.recent()).reason
+    await checkpoints.close()
