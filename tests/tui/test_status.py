@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.protocol.events import Budget, ContextLevel
+from swecli.core.protocol.events import Budget, ContextLevel, Mode, SandboxChanged
 from swecli.tui.status import Facts, line, money, percent, tokens
 
 
@@ -86,3 +87,21 @@ def test_numbers() -> None:
 @given(st.integers(0, 200), st.floats(0, 2), st.text(max_size=60))
 def test_it_never_is_wider_than_the_screen(width: int, share: float, model: str) -> None:
     assert len(text(Facts("accept-edits", model, budget(share)), width)) <= width
+
+
+def contained(level: Literal["off", "partial", "full"], label: str, mode: Mode = "auto") -> Facts:
+    return Facts(mode, "m", budget(), sandbox=SandboxChanged(level, "bwrap", label=label))
+
+
+def test_the_sandbox_is_shown_and_auto_says_when_it_asks() -> None:
+    assert "auto · sandbox bwrap · m" in text(contained("full", "bwrap"), 80)
+    assert "auto · sandbox off, asks · m" in text(contained("off", "off"), 80)
+    assert "sandbox landlock, partial, asks" in text(contained("partial", "landlock, partial"), 80)
+    assert "default · sandbox off · m" in text(contained("off", "off", "default"), 80)
+    assert "sandbox" not in text(Facts("auto", "m", budget()), 80)
+
+
+def test_a_missing_sandbox_gives_way_last_in_auto_mode() -> None:
+    assert "sandbox off, asks" in text(contained("off", "off"), 46)
+    assert "sandbox" not in text(contained("full", "bwrap"), 46)
+    assert len(text(contained("partial", "landlock, partial"), 20)) <= 20
