@@ -1,0 +1,155 @@
+"""Tricks that would write in plan mode, tried for real through the calls of a session: the tree stays as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from swecli.app import tool_batch
+
+TRICKS = [
+    *("touch new", "echo x > README.md", "echo x >> README.md", "echo x | tee README.md", "cat README.md > copy"),
+    *(
+        "sed -i s/a/b/ README.md",
+        "sed -n 'w out' README.md",
+        "sed 's/a/b/w out' README.md",
+        "sed 1e\\ touch\\ new README.md",
+    ),
+    *("awk 'BEGIN{system(\"touch new\")}'", "awk '{print > \"out\"}' README.md", 'awk \'BEGIN{print "x" | "sh"}\''),
+    *("find . -fprintf out x", "find . -name README.md -delete", "find . -exec touch new {} +", "find . -fls out"),
+    *("sort -o README.md README.md", "sort --output=out README.md", "uniq README.md out", "shuf -o out README.md"),
+    *(
+        "tar cf x.tar README.md",
+        "tar xf x.tar",
+        "tar cf /dev/null --checkpoint=1 --checkpoint-action=exec=touch\\ new .",
+    ),
+    *(
+        "git add .",
+        "git commit -am x",
+        "git checkout -b y",
+        "git -c alias.x='!touch new' x",
+        "git config a.b c",
+        "git tag v1",
+    ),
+    *(
+        "git -c core.pager='touch new' log",
+        "git diff --output=out",
+        "git stash",
+        "git grep -Otouch a",
+        "git branch new",
+    ),
+    *(
+        "rg --pre 'touch new' a",
+        "fd -x touch new",
+        "xargs touch new < README.md",
+        "ls | xargs rm",
+        "dd if=README.md of=out",
+    ),
+    *(
+        "cp README.md new",
+        "mv README.md new",
+        "ln -s README.md new",
+        "mkdir new",
+        "install README.md new",
+        "chmod 777 README.md",
+    ),
+    *(
+        'python3 -c \'open("new","w")\'',
+        "perl -e 'open F,\">new\"'",
+        'node -e \'require("fs").writeFileSync("new","")\'',
+    ),
+    *(
+        "bash -c 'touch new'",
+        "eval 'touch new'",
+        "sh <<EOF\ntouch new\nEOF",
+        "env touch new",
+        "nice touch new",
+        "command touch new",
+    ),
+    *(
+        "cat <<EOF > new\nx\nEOF",
+        "printf x>new",
+        ": >new",
+        "exec >new",
+        "{ echo x; } >new",
+        "(touch new)",
+        "echo $(touch new)",
+    ),
+    *(
+        "echo `touch new`",
+        "cat <(touch new)",
+        "X=$(touch new)",
+        "[[ -n $(touch new) ]]",
+        "ls; touch new",
+        "ls && touch new",
+    ),
+    *(
+        "ls\ntouch new",
+        "ls & touch new",
+        "truncate -s 0 README.md",
+        "rm README.md",
+        "unlink README.md",
+        "vim -c ':w new' -c q",
+    ),
+    *(
+        "make",
+        "npm run x",
+        "pip install .",
+        "curl -o new file:///etc/hosts",
+        "wget -O new http://127.0.0.1:9",
+        "rsync -a . new/",
+    ),
+    *(
+        'ta""r cf x.tar README.md',
+        "$'touch' new",
+        "t{ou,}ch new",
+        "\\touch new",
+        "ed -s README.md <<< w",
+        "patch < README.md",
+    ),
+]
+EDITS = [
+    {"name": "write_file", "arguments": {"path": "new.txt", "content": "x"}},
+    {"name": "edit_file", "arguments": {"path": "README.md", "old_string": "a", "new_string": "b"}},
+]
+
+
+def _state(folder: Path) -> dict[str, tuple[int, str]]:
+    found: dict[str, tuple[int, str]] = {}
+    for path in sorted(folder.rglob("*")):
+        text = os.readlink(path).encode() if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+        found[str(path)] = (path.lstat().st_mode, hashlib.sha256(text).hexdigest())
+    return found
+
+
+def _commit(folder: Path) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for arguments in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "x"]):
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
+
+
+async def test_no_trick_writes_in_plan_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(TRICKS) >= 60
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
+    (folder / "README.md").write_text("a\nb\n")
+    (folder / "Makefile").write_text("all:\n\ttouch new\n")
+    _commit(folder)
+    before = _state(folder)
+    calls = [{"name": "run_command", "arguments": {"command": command}} for command in TRICKS] + EDITS
+    lines = [json.dumps({**call, "cwd": str(folder), "mode": "plan", "approve": False}) for call in calls]
+    ran: list[str] = []
+    position = 0
+    async for line in tool_batch(lines):
+        if json.loads(line)["executed"]:
+            ran.append(str(calls[position]["arguments"]))
+        position += 1
+    assert position == len(calls)
+    assert ran == []
+    assert _state(folder) == before
