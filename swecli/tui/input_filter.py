@@ -9,6 +9,7 @@ PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
 
 _REPORT = re.compile(r"\x1b\]1[01];(?:rgb:([0-9a-fA-F/]{5,14}))?[^\x07\x1b]*(?:\x07|\x1b\\)")
 _PARTIAL = re.compile(r"\x1b(?:\[2(?:0|00)?|\](?:1[01]?(?:;[^\x07\x1b]{0,40}\x1b?)?)?)\Z")
+_ALT = re.compile(r"\x1b([a-z0-9\x7f])")
 _NOT_A_NUMBER = re.compile(r"\x1b\[<[^mM\x1b]{0,24}NaN[^mM\x1b]{0,24}[mM]")
 
 
@@ -17,6 +18,13 @@ class Keys:
     """Input for the key parser."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alt:
+    """A key with Alt, which terminals send as Esc and the key; ``key`` is its name."""
+
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +55,22 @@ class InputFilter:
         self._held = ""
         self._paste: list[str] | None = None
 
-    def feed(self, text: str) -> list[Keys | Pasted | Background]:
+    def feed(self, text: str) -> list[Keys | Alt | Pasted | Background]:
         """Take a chunk; an unfinished marker at its end is held back until more comes or ``flush``."""
         text, self._held = self._held + text, ""
-        out: list[Keys | Pasted | Background] = []
+        out: list[Keys | Alt | Pasted | Background] = []
         while text:
             text = self._outside(text, out) if self._paste is None else self._inside(text, out)
         return out
 
-    def flush(self) -> list[Keys | Pasted | Background]:
+    def flush(self) -> list[Keys | Alt | Pasted | Background]:
         """What was held back turns out to be keys: nothing has followed it."""
         if self._paste is not None or not self._held:
             return []
         held, self._held = self._held, ""
         return [Keys(held)]
 
-    def _outside(self, text: str, out: list[Keys | Pasted | Background]) -> str:
+    def _outside(self, text: str, out: list[Keys | Alt | Pasted | Background]) -> str:
         before, marker, rest = text.partition(PASTE_START)
         if marker:
             self._paste = []
@@ -72,7 +80,7 @@ class InputFilter:
             self._keys(before, out)
         return rest
 
-    def _inside(self, text: str, out: list[Keys | Pasted | Background]) -> str:
+    def _inside(self, text: str, out: list[Keys | Alt | Pasted | Background]) -> str:
         assert self._paste is not None
         body, marker, rest = text.partition(PASTE_END)
         if marker:
@@ -86,18 +94,31 @@ class InputFilter:
         self._paste.append(body)
         return ""
 
-    def _keys(self, text: str, out: list[Keys | Pasted | Background]) -> None:
+    def _keys(self, text: str, out: list[Keys | Alt | Pasted | Background]) -> None:
         if "NaN" in text:
             text = _NOT_A_NUMBER.sub("", text)
         position = 0
         for report in _REPORT.finditer(text):
             if report.start() > position:
-                out.append(Keys(text[position : report.start()]))
+                _split(text[position : report.start()], out)
             position = report.end()
             if report.group(1) and (colour := _colour(report.group(1))):
                 out.append(colour)
         if position < len(text):
-            out.append(Keys(text[position:]))
+            _split(text[position:], out)
+
+
+def _split(text: str, out: list[Keys | Alt | Pasted | Background]) -> None:
+    """Keys with Alt as pieces of their own: a key parser that waits whether more belongs to them loses what came in
+    the same read."""
+    position = 0
+    for found in _ALT.finditer(text):
+        if found.start() > position:
+            out.append(Keys(text[position : found.start()]))
+        out.append(Alt("backspace" if found[1] == "\x7f" else found[1]))
+        position = found.end()
+    if position < len(text):
+        out.append(Keys(text[position:]))
 
 
 def _colour(text: str) -> Background | None:

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from swecli.commands.registry import COMMANDS
 from swecli.core.engine.view import SessionPort
 from swecli.tui.launch import run
 from swecli.tui.options import Options
@@ -27,4 +28,4 @@ async def open_session() -> SessionPort:
 
 
 if __name__ == "__main__":
-    sys.exit(run(Options(open_session, state=Path(os.environ["SWECLI_HOME"]) / "prompt")))
+    sys.exit(run(Options(open_session, commands=lambda: COMMANDS, state=Path(os.environ["SWECLI_HOME"]) / "prompt")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.tui.input_filter import Background, InputFilter, Keys, Pasted
+from swecli.tui.input_filter import Alt, Background, InputFilter, Keys, Pasted
 
 
 def feed(*chunks: str) -> list[Keys | Pasted | Background]:
@@ -75,3 +75,13 @@ def test_five_megabytes_are_quick() -> None:
     assert isinstance(pieces[0], Pasted)
     assert len(pieces[0].text) == 80 * 65536
     assert time.process_time() - began < 1.0
+
+
+def test_keys_with_alt_are_told_apart_from_what_came_with_them() -> None:
+    assert InputFilter().feed("x\x1bb\x0b\x1b\x7fy\x1b[A\x1bOB") == [
+        Keys("x"),
+        Alt("b"),
+        Keys("\x0b"),
+        Alt("backspace"),
+        Keys("y\x1b[A\x1bOB"),
+    ]
