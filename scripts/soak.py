@@ -1,8 +1,8 @@
 """Runs the test suite again and again, each time with new random examples, until the time is over.
 
 The suite's property tests and sweeps draw their examples at random; one run sees few of them. ``SWECLI_EXAMPLES`` is
-how many whole sessions each round makes up (500 here, 25 in the suite). A failure ends the soak and names the seed that
-repeats it.
+how many whole sessions each round makes up (500 here, 25 in the suite), ``SWECLI_HISTORIES`` how many histories at the
+level of ledger and policy (5,000 here, 160 in the suite). A failure ends the soak and names the seed that repeats it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ def main() -> int:
         seed = random.SystemRandom().randrange(2**31)
         print(f"round {rounds}, seed {seed}", flush=True)
         command = [sys.executable, "-m", "pytest", "-n", "2", f"--hypothesis-seed={seed}", *options.paths]
-        environment = {"SWECLI_EXAMPLES": "500", **os.environ}
+        environment = {
+            "SWECLI_EXAMPLES": "500",
+            "SWECLI_HISTORIES": "5000",
+            "SWECLI_HISTORY": str(seed),
+            **os.environ,
+        }
         status = subprocess.run(command, check=False, env=environment).returncode
         if status != 0:
             print(f"failed in round {rounds}; repeat it with: {' '.join(command[1:])}")

@@ -16,14 +16,15 @@ class Said:
 
     def __init__(self) -> None:
         self.ledger = Ledger()
-        self._seq = 0
+        self.events: list[Event] = []
         self._items = 0
 
     def tell(self, *bodies: Body) -> None:
         """Events."""
         for body in bodies:
-            self._seq += 1
-            self.ledger.apply(Event(self._seq, float(self._seq), "s", 1, body))
+            number = len(self.events) + 1
+            self.events.append(Event(number, float(number), "s", 1, body))
+            self.ledger.apply(self.events[-1])
 
     def user(self, text: str) -> str:
         """A message of the user."""
@@ -55,6 +56,10 @@ class Said:
         )
         return item
 
-    def _item(self, prefix: str) -> str:
+    def next_id(self) -> int:
+        """A number that no item has."""
         self._items += 1
-        return f"{prefix}{self._items}"
+        return self._items
+
+    def _item(self, prefix: str) -> str:
+        return f"{prefix}{self.next_id()}"
