@@ -17,6 +17,7 @@ from swecli.core.workspace.regular_file import READ_FLAGS
 
 Content = Callable[[str], bytes | None]
 """The stored bytes of a hash."""
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | (READ_FLAGS & ~os.O_RDONLY)
 _COMPARED = 1 << 30
 """Bytes of the largest file that is compared."""
 
@@ -94,8 +95,7 @@ def _do(step: Step, content: Content) -> None:
     _remove(path, found)
     match then.kind:
         case "file":
-            atomic_write(Path(path), data, None)
-            _set_mode(path, then.mode)
+            _create(path, data, then.mode)
         case "folder":
             with Folder(Path(path).parent) as folder:
                 folder.make_folder(os.path.basename(path))
@@ -124,6 +124,29 @@ def _rewrite(path: str, found: Image, then: Image, content: Content) -> None:
             _set_mode(path, found.mode | 0o200)
         atomic_write(Path(path), data, found.content)
     _set_mode(path, then.mode)
+
+
+def _create(path: str, data: bytes, mode: int) -> None:
+    """Make a file that must not exist, whole at every moment. Not synced: its bytes are in the store as well, and a
+    command may have removed thousands."""
+    with Folder(Path(path).parent) as folder:
+        name, temporary = os.path.basename(path), f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+        descriptor = folder.open(temporary, _CREATE_FLAGS)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fchmod(stream.fileno(), mode)
+            try:
+                folder.link(temporary, name)
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without hard links
+                if folder.exists(name):
+                    raise
+                folder.rename(temporary, name)
+        finally:
+            folder.remove(temporary)
 
 
 def _bytes_of(image: Image, content: Content) -> bytes:
