@@ -162,7 +162,7 @@ def _told(event: Event) -> list[str]:
             return [f"{name}: {text}{f' {hint}' if hint else ''}"]
         case ModeChanged(mode=mode):
             return [f"Mode: {mode}"]
-        case ModelChanged(model=model):
+        case ModelChanged(model=model, switched=True):
             return [f"Model: {model}"]
         case QueueChanged(queue=queue):
             return [f"Waiting: {entry.text}" for entry in queue]

@@ -144,7 +144,7 @@ async def test_a_session_announces_the_window_and_gates_on_it(tmp_path: Path) ->
     async with serve_json(routes) as server, session_with(supply(tmp_path, server), tmp_path) as (session, events):
         await until(lambda: any(isinstance(event.body, ModelChanged) for event in events))
         changed = next(event.body for event in events if isinstance(event.body, ModelChanged))
-        assert changed.window == 4096
+        assert (changed.window, changed.switched) == (4096, False)
         measured = [event.body.budget for event in events if isinstance(event.body, ContextMeasured)]
         assert (measured[0].window, measured[-1].window, measured[-1].window_source) == (32_000, 4096, "endpoint")
         session.send(Submit("word " * 6_000))

@@ -82,12 +82,12 @@ class ModelChoice:
                 self._recorder.emit(Notice(f"{model} can't stand in: {trouble}", "warning", "model"))
                 continue
             self._home = self._home or away
-            self._announce(self._services.effort(self._ref))
-            self.measure()
-            self._ask()
             why = "is overloaded" if error.kind == "overloaded" else "refuses requests because of their number"
             text = f"{away} {why}; {self._ref} answers for the rest of this turn."
             self._recorder.emit(Notice(text, "warning", "model", f"The next turn begins with {self._home} again."))
+            self._announce(self._services.effort(self._ref))
+            self.measure()
+            self._ask()
             return True
         return False
 
@@ -121,7 +121,7 @@ class ModelChoice:
         if news:
             self._recorder.emit(Notice(news, "warning", "model"))
         if client.info != before:
-            self._announce(self._recorder.state.effort)
+            self._announce(self._recorder.state.effort, switched=False)
             self.measure()
 
     async def close(self) -> None:
@@ -161,17 +161,18 @@ class ModelChoice:
             self._services.report_defect(error)
             return
         if news and client is self._connection.client:
-            self._announce(self._recorder.state.effort)
+            self._announce(self._recorder.state.effort, switched=False)
             self.measure()
 
     @property
     def _ref(self) -> str:
         return self._connection.client.info.ref if self._connection.client is not None else ""
 
-    def _announce(self, effort: str | None) -> None:
+    def _announce(self, effort: str | None, *, switched: bool = True) -> None:
         client = self._connection.client
         model = client.info.ref if client is not None else self._recorder.state.model
-        self._recorder.emit(ModelChanged(model, effort, client.info.window if client is not None else None))
+        window = client.info.window if client is not None else None
+        self._recorder.emit(ModelChanged(model, effort, window, switched))
 
     def _tell_price(self, before: str) -> None:
         """A switch in the middle of a conversation loses the provider's cache of it: say what that costs."""

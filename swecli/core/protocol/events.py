@@ -18,7 +18,7 @@ from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.budget import Budget as Budget
 from swecli.core.protocol.budget import Component as Component
 from swecli.core.protocol.budget import ContextLevel as ContextLevel
-from swecli.core.protocol.messages import ImagePart, Origin, Part, Stop
+from swecli.core.protocol.messages import ImagePart, Message, Origin, Part, Stop
 from swecli.core.protocol.usage import Usage
 from swecli.core.protocol.value import value
 
@@ -149,9 +149,13 @@ class ModeChanged:
 
 @value
 class ModelChanged:
+    """Which model answers from now on, how much it thinks, and its context window in tokens. ``switched`` is false
+    where only more has become known of the model that answers anyway."""
+
     model: str
     effort: str | None = None
     window: int | None = None
+    switched: bool = True
     type: Literal["model_changed"] = field(default="model_changed", kw_only=True)
 
 
@@ -428,6 +432,19 @@ class ItemsOffloaded:
 
 
 @value
+class ContextRestored:
+    """The model's view was taken from a snapshot, for events that it came from can't be read any more: ``messages`` in
+    place of everything up to event ``snapshot``, then the entries of ``later``. Entries made of them have ids that begin
+    with ``item``."""
+
+    item: str
+    messages: tuple[Message, ...]
+    later: tuple[ViewEntry, ...]
+    snapshot: int
+    type: Literal["context_restored"] = field(default="context_restored", kw_only=True)
+
+
+@value
 class ContextEdited:
     """The user pinned, dropped, restored or offloaded ledger items."""
 
@@ -572,6 +589,7 @@ Body = (
     | CompactionRedone
     | ItemsOffloaded
     | ContextEdited
+    | ContextRestored
     | CacheBreak
     | FileChanged
     | FilesRestored

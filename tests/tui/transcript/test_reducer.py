@@ -15,6 +15,7 @@ from swecli.core.protocol.events import (
     ItemCompleted,
     ItemDelta,
     ItemStarted,
+    ModelChanged,
     PermissionRequested,
     PermissionResolved,
     QueueChanged,
@@ -217,5 +218,6 @@ def test_what_a_subagent_does_is_one_block() -> None:
 
 def test_events_that_show_nothing_change_nothing() -> None:
     budget = Budget((), 1, 1, 10, 12, 2, "ok")
-    quiet = stream(ContextMeasured(budget), StepStarted(1, budget), QueueChanged(()), TodosChanged(()))
+    more_is_known = ModelChanged("a/model", window=9, switched=False)
+    quiet = stream(ContextMeasured(budget), StepStarted(1, budget), QueueChanged(()), TodosChanged(()), more_is_known)
     assert Reducer().reduce(quiet) == []
