@@ -51,7 +51,7 @@ class FirstRun:
     def _offer(self) -> None:
         from swecli.tui.dock.picker import Picker
 
-        self._picker = Picker(TITLE, self._choices(), self._picked, free=True)
+        self._picker = Picker(TITLE, self._choices(), self._picked, free=True, end=self._app.leave)
         self._app.slot.show(self._picker)
 
     def _choices(self) -> list[Choice]:

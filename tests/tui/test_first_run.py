@@ -130,3 +130,13 @@ async def test_a_connected_model_needs_no_welcome() -> None:
     async with running() as it:
         await it.pilot.pause()
         assert "Connect a model" not in it.screen()
+
+
+async def test_control_d_quits_unless_something_is_typed() -> None:
+    async with running(session=alone()) as it:
+        await it.shows("Connect a model")
+        await it.press(*"ab", "left", "ctrl+d")
+        await it.shows("a")
+        assert it.app.return_code is None
+        await it.press("backspace", "ctrl+d")
+        await it.until(lambda: it.app.return_code == 0)

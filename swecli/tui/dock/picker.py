@@ -27,7 +27,8 @@ class Choice:
 
 class Picker(DockPanel):
     """Calls ``pick`` with the chosen value. ``free`` lets the user pick what they typed even when it is not in
-    the list. ``look`` is called with each value that is pointed at, ``leave`` when nothing is picked."""
+    the list. ``look`` is called with each value that is pointed at, ``leave`` when nothing is picked, ``end`` by
+    the key that quits on an empty prompt, while nothing is typed."""
 
     def __init__(
         self,
@@ -38,11 +39,13 @@ class Picker(DockPanel):
         free: bool = False,
         look: Callable[[str], None] | None = None,
         leave: Callable[[], None] | None = None,
+        end: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self._pick = pick
         self._look = look
         self._leave = leave
+        self._end = end
         self._title = title
         self._choices = list(choices)
         self._shown = list(choices)
@@ -67,6 +70,13 @@ class Picker(DockPanel):
             event.prevent_default()
             self._rows.move(step)
             self._point()
+        elif self._end is not None and not self._filter.value and self._ends(event.key):
+            event.stop()
+            event.prevent_default()
+            self._end()
+
+    def _ends(self, key: str) -> bool:
+        return keymap_of(self).action("prompt", key) == "leave"
 
     @on(Input.Changed)
     def _narrow(self, event: Input.Changed) -> None:
