@@ -1,11 +1,15 @@
-"""Changing one value in the user's settings file; comments and order of the file stay."""
+"""Changing one value in a settings file; comments and order of the file stay."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from swecli.core.config.read_toml import ConfigError, ConfigProblem, read_toml
+from swecli.core.config.toml_value import key_parts
+
+Table = dict[str, Any]
 
 
 def set_value(path: Path, key: str, value: object) -> None:
@@ -16,22 +20,83 @@ def set_value(path: Path, key: str, value: object) -> None:
         ConfigError: the file can't be read or written, or is no TOML; it is as it was.
     """
     import tomlkit
+
+    def put(document: Table) -> bool:
+        *sections, name = key_parts(key)
+        table = document
+        for section in sections:
+            if section not in table:
+                table[section] = tomlkit.table(is_super_table=section is not sections[-1])
+            table = cast("Table", table[section])
+        old = table.get(name)
+        if isinstance(value, Mapping) and isinstance(old, dict):
+            _merge(cast("Table", old), cast("Mapping[str, object]", value))
+        elif isinstance(value, Mapping | list):
+            table[name] = _inline(cast("object", value))
+        else:
+            table[name] = value
+        return True
+
+    _change(path, key, put)
+
+
+def unset_value(path: Path, key: str) -> bool:
+    """Take a dotted ``key`` out of a settings file. Whether it was there.
+
+    Raises:
+        ConfigError: the file can't be read or written, or is no TOML; it is as it was.
+    """
+
+    def take(document: Table) -> bool:
+        *sections, name = key_parts(key)
+        table = document
+        for section in sections:
+            if not isinstance(table.get(section), dict):
+                return False
+            table = cast("Table", table[section])
+        return table.pop(name, None) is not None
+
+    return _change(path, key, take)
+
+
+def _merge(table: Table, wanted: Mapping[str, object]) -> None:
+    """Make a table equal to ``wanted``; what stays equal keeps its place and comments."""
+    for gone in [name for name in table if name not in wanted]:
+        del table[gone]
+    for name, value in wanted.items():
+        if name not in table or table[name] != value:
+            table[name] = value
+
+
+def _inline(value: object) -> Any:
+    """Tables inside of a value on its line."""
+    import tomlkit
+
+    if isinstance(value, Mapping):
+        table: Any = tomlkit.inline_table()
+        table.update({name: _inline(item) for name, item in cast("Mapping[str, object]", value).items()})
+        return table
+    if isinstance(value, list):
+        array: Any = tomlkit.array()
+        array.extend(_inline(item) for item in cast("list[object]", value))
+        return array
+    return value
+
+
+def _change(path: Path, key: str, change: Callable[[Table], bool]) -> bool:
+    import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     read = read_toml(path)
     target = path.resolve()
     try:
         document = tomlkit.parse(read[1] if read is not None else "")
-        table = cast("dict[str, Any]", document)
-        *sections, name = key.split(".")
-        for section in sections:
-            if section not in table:
-                table[section] = tomlkit.table()
-            table = cast("dict[str, Any]", table[section])
-        table[name] = value
+        changed = change(cast("Table", document))
         text = tomlkit.dumps(document)
-    except (TOMLKitError, TypeError, ValueError) as error:
+    except (TOMLKitError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise ConfigError([ConfigProblem(str(path), None, f"{key} can't be set here: {error}")]) from None
+    if not changed:
+        return False
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         new = target.with_name(f"{target.name}.new")
@@ -41,3 +106,4 @@ def set_value(path: Path, key: str, value: object) -> None:
         new.replace(target)
     except OSError as error:
         raise ConfigError([ConfigProblem(str(path), None, f"can't be written: {error.strerror or error}")]) from None
+    return True

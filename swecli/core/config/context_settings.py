@@ -63,6 +63,8 @@ class ContextSettings(Section):
     auto_compact: bool = True
     """False: no model is asked to compact and nothing is cleared unless the user says so."""
     strategy: Strategy = "chain"
+    """How room is made: chain clears old results, then summarises, then cuts; truncation leaves out the oldest
+    messages, importance those that score lowest, both without a model; summarization writes a summary at once."""
     warn: Share = 0.80
     """Share of the effective window from which on user and model are told."""
     target_tokens: Tokens | None = None
@@ -74,8 +76,11 @@ class ContextSettings(Section):
     max_summary_tokens: Count | None = None
     """The longest summary; unset: by the size of the window."""
     user_message_score: Score = 1.0
+    """Strategy importance: what a message of the user scores."""
     assistant_message_score: Score = 0.6
+    """Strategy importance: what an answer scores; a short one scores two fifths of it."""
     tool_use_score: Score = 1.0
+    """Strategy importance: what a message with tool calls scores."""
     min_score_threshold: Score = 0.3
     """Strategy importance: older messages that score less are left out."""
     retention: tuple[RetentionSettings, ...] = ()

@@ -15,8 +15,8 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from swecli.core.config.contradictions import contradictions
 from swecli.core.config.consent import Consent, PendingItem, without_links
+from swecli.core.config.contradictions import contradictions
 from swecli.core.config.lines import key_lines, line_of
 from swecli.core.config.model_names import unknown_references
 from swecli.core.config.model_settings import DialectSettings, ProviderSettings
@@ -163,16 +163,19 @@ def _rows(loaded: Loaded, path: Path_, model: BaseModel) -> list[tuple[str, str,
 
 
 def _row(loaded: Loaded, key: Path_, value: object) -> tuple[str, str, str]:
-    return ".".join(key), _shown(value), str(loaded.origins.get(key, Origin("default")))
+    return ".".join(key), shown_value(value), str(loaded.origins.get(key, Origin("default")))
 
 
-def _shown(value: object) -> str:
+def shown_value(value: object) -> str:
+    """A value for people; what may be secret in it is left out."""
     if value is None:
         return "(unset)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, dict):
         return ", ".join(f"{key}: …" for key in cast("dict[str, object]", value))
     if isinstance(value, DialectSettings):
-        return ", ".join(f"{key}: {_shown(item)}" for key, item in value.given.items())
+        return ", ".join(f"{key}: {shown_value(item)}" for key, item in value.given.items())
     if isinstance(value, tuple):
         return ", ".join(str(item) for item in cast("tuple[object, ...]", value))
     return f"{value:g}" if isinstance(value, float) else _USER_OF_ADDRESS.sub("…@", str(value))

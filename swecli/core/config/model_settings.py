@@ -128,11 +128,16 @@ class ProviderSettings(Section):
     """One provider under a name of the user's choice."""
 
     protocol: Protocol | None = None
+    """The protocol that the server speaks."""
     base_url: Annotated[str, AfterValidator(_url)] | None = None
+    """Address of its API."""
     api_key_env: Annotated[str, AfterValidator(_variable)] | None = None
+    """Name of the environment variable that holds the key; never the key itself."""
     headers: Annotated[dict[str, str], AfterValidator(_header_names)] = Field(default_factory=dict)
+    """Headers of every request."""
     window: Tokens | None = None
     """Context window of its models in tokens, where it can't be asked."""
     max_output: Count | None = None
     """The longest answer of its models in tokens."""
     dialect: DialectSettings = DialectSettings()
+    """How the server differs from the usual form of its protocol."""

@@ -26,6 +26,7 @@ class SandboxSettings(Section):
     required: bool = False
     """Whether swecli starts only where the sandbox is full."""
     network: bool = False
+    """Whether contained commands reach the network; the sandbox is only partial then."""
     writable: tuple[Place, ...] = ()
     """Places besides the workspace that commands may write."""
     hide: tuple[Place, ...] = ()

@@ -21,7 +21,9 @@ class AgentSettings(Section):
     max_output_tokens: Count | None = None
     """Tokens reserved for an answer; unset: by the model."""
     compact_trigger: Share = 0.95
+    """Share of the effective window at which swecli makes room by itself."""
     hard_block: Share = 0.98
+    """Share of the effective window from which on nothing is sent until there is room."""
     result_offload_threshold: Count = 4_096
     """Bytes of output of commands and servers that stay in the context; more is stored and read in parts."""
     max_steps: Count | None = None
@@ -32,9 +34,14 @@ class ApprovalSettings(Section):
     """What runs without a question. The rules' grammar belongs to the permission decision."""
 
     mode: Mode = "default"
+    """default asks before every change, accept-edits edits files of the workspace unasked, plan changes nothing, auto
+    also runs commands where the sandbox contains them."""
     allow: tuple[str, ...] = ()
+    """Rules about what runs without a question, such as Bash(npm test *)."""
     ask: tuple[str, ...] = ()
+    """Rules about what is asked about in any case; they win over allow."""
     deny: tuple[str, ...] = ()
+    """Rules about what never runs; they win over all others."""
     require_trust: bool = False
     """Whether one-shot runs start only in trusted workspaces."""
 
@@ -62,8 +69,8 @@ class Settings(Section):
     models: ModelsSettings = ModelsSettings()
     providers: dict[str, ProviderSettings] = Field(default_factory=dict)
     approval: ApprovalSettings = ApprovalSettings()
-    checkpoints: CheckpointSettings = CheckpointSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    checkpoints: CheckpointSettings = CheckpointSettings()
     tools: ToolSettings = ToolSettings()
     ui: UiSettings = UiSettings()
     keys: KeySettings = KeySettings()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from swecli.core.config.change import set_value
+from swecli.core.config.change import set_value, unset_value
 from swecli.core.config.read_toml import ConfigError
 
 
@@ -42,3 +43,33 @@ def test_a_file_that_can_not_take_it_is_left_as_it_is(tmp_path: Path, text: str)
         set_value(path, "ui.theme", "nord")
     assert path.read_text() == text
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_key_is_taken_out_and_the_rest_stays(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('# mine\n[ui]\n# colours\ntheme = "nord"\n\n[agent]\nmax_steps = 3 # few\n')
+    assert unset_value(path, "ui.theme")
+    assert not unset_value(path, "ui.theme")
+    assert not unset_value(path, "nothing.at.all")
+    assert path.read_text() == "# mine\n[ui]\n# colours\n\n[agent]\nmax_steps = 3 # few\n"
+
+
+def test_a_table_keeps_the_comments_of_what_stays(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[models.aliases]\n# quick\nfast = "a/b"\n# gone\nold = "c/d"\n')
+    set_value(path, "models.aliases", {"fast": "a/b", "new": "e/f"})
+    text = path.read_text()
+    assert '# quick\nfast = "a/b"\n' in text
+    assert 'new = "e/f"' in text
+    assert "old =" not in text
+
+
+def test_names_with_dots_and_tables_on_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    set_value(path, 'models.window."a/b.c"', 1000)
+    set_value(path, "context.retention", [{"tool": "search", "keep_turns": 3}])
+    assert tomllib.loads(path.read_text()) == {
+        "models": {"window": {"a/b.c": 1000}},
+        "context": {"retention": [{"tool": "search", "keep_turns": 3}]},
+    }
+    assert 'retention = [{tool = "search", keep_turns = 3}]' in path.read_text()
