@@ -11,8 +11,8 @@ from pathlib import Path
 
 from swecli import __version__
 from swecli.assembly.context import compaction_options, context_limits
-from swecli.assembly.sandbox import build_sandbox
 from swecli.assembly.grants import grants_of, keeper, with_grants
+from swecli.assembly.sandbox import build_sandbox
 from swecli.assembly.startup import Startup
 from swecli.core.context_management.calibration import FamilyRatios
 from swecli.core.context_management.context_manager import ContextManager, PromptTexts

@@ -33,8 +33,8 @@ def list_rules(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
     if not rows:
         sys.stdout.write("No rules hold here. Reading in the folder runs, everything else is asked about.\n")
         return ExitCode.OK
-    from swecli.core.protocol.blocks import TableBlock
     from swecli.block_text import block_lines
+    from swecli.core.protocol.blocks import TableBlock
 
     table = tuple(
         (row["id"], row["effect"], row["rule"], row["origin"], _uses(row), row["void"] or "in force") for row in rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from swecli.block_text import block_lines
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.core.protocol.commands import Command, ReplyPermission
 from swecli.core.protocol.events import (
@@ -20,7 +21,6 @@ from swecli.core.protocol.events import (
     StepStarted,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart
-from swecli.block_text import block_lines
 from swecli.headless.outcome import Outcome
 from swecli.headless.output import Output, safe
 from swecli.headless.printers import closing_lines, trouble_line

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from swecli.block_text import block_lines
 from swecli.commands.registry import Invocation, parse
 from swecli.commands.undo import target
 from swecli.core.checkpoints.image import ABSENT, Image
@@ -15,7 +16,6 @@ from swecli.core.checkpoints.plan import Listed
 from swecli.core.checkpoints.report import Recent
 from swecli.core.checkpoints.targets import Target
 from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
-from swecli.block_text import block_lines
 from tests.commands.support import CommandSession
 
 DONE = FilesRestored(
