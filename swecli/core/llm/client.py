@@ -16,6 +16,7 @@ from swecli.core.llm.json_values import compact
 from swecli.core.llm.protocols.base import Decoder, Target, WireRequest
 from swecli.core.llm.protocols.drafts import ReasoningDraft
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
+from swecli.core.llm.quarantine import Quarantine
 from swecli.core.llm.recovery import Adjustment, adjust, find_adjustment, refuses_tools
 from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.text import clean
@@ -32,6 +33,8 @@ from swecli.core.llm.types import (
 )
 
 _T = TypeVar("_T")
+_MOST_CHANGES = 6
+"""So many times a request is changed and repeated because the server complains about what can be left out."""
 _ENOUGH_HTML = 300
 """Characters of a web page after which no more of it is read."""
 
@@ -67,6 +70,7 @@ class HttpModelClient:
         self._build = request_builder(config.target.origin.protocol)
         self._transport = Transport(config.base_url, config.timeouts)
         self._adjustments: list[Adjustment] = []
+        self._quarantine = Quarantine()
         self._no_tools = False
         self._no_images = False
         self._told_blind = False
@@ -97,11 +101,15 @@ class HttpModelClient:
 
     def wire_request(self, request: ModelRequest) -> WireRequest:
         """The request as it would be sent, without the key."""
+        return adjust(self._build(self._acceptable(request), self._config.target), self._adjustments)
+
+    def _acceptable(self, request: ModelRequest) -> ModelRequest:
+        """The request without what the server can't take."""
         if self._tools_as_text:
             request = as_text(request)
         if self._is_blind:
             request = without_images(request)
-        return adjust(self._build(request, self._config.target), self._adjustments)
+        return self._quarantine.apply(request)
 
     @property
     def _tools_as_text(self) -> bool:
@@ -113,8 +121,9 @@ class HttpModelClient:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         """One attempt; see ``ModelClient.stream``. A request that is refused because of an optional parameter
-        is repeated once without it, one that is refused because of its tools with the tools as text, one that is
-        refused because of its images with a sentence in place of each."""
+        is repeated without it, one that is refused because of its tools with the tools as text, one that is
+        refused because of its images with a sentence in place of each, one that is refused because of a part of the
+        conversation without that part."""
         if self._is_blind and not self._told_blind and has_images(request):
             self._told_blind = True
             yield StreamNotice(NOTICE)
@@ -134,13 +143,14 @@ class HttpModelClient:
         return failed if message == error.message else replace(failed, error=replace(error, message=message, hint=hint))
 
     async def _attempts(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        for last in (False, True):
+        for change_number in range(_MOST_CHANGES + 1):
             wire = self.wire_request(request)
             change = ""
             async with aclosing(self._attempt(wire)) as events:
                 async for event in events:
                     if isinstance(event, _Refused):
-                        change = "" if last else self._adapt(event.error, wire, request)
+                        may_change = change_number < _MOST_CHANGES
+                        change = self._adapt(event.error, wire, request) if may_change else ""
                         if not change:
                             yield Failed(to_provider_error(event.error, self._context))
                     else:
@@ -159,10 +169,13 @@ class HttpModelClient:
             self._no_images = self._told_blind = True
             return NOTICE
         adjustment = find_adjustment(error, wire)
-        if adjustment is None:
-            return ""
-        self._adjustments.append(adjustment)
-        return adjustment.notice
+        if adjustment is not None:
+            self._adjustments.append(adjustment)
+            return adjustment.notice
+        build = self._build
+        return self._quarantine.take(
+            error, self._acceptable(request), lambda part: build(part, self._config.target).body
+        )
 
     async def _attempt(self, wire: WireRequest) -> AsyncGenerator[StreamEvent | _Refused, None]:
         origin = self._config.target.origin
@@ -170,7 +183,7 @@ class HttpModelClient:
         watchdog = _Watchdog(self._config.timeouts)
         response: HttpResponse | None = None
         url, body = self._config.base_url + wire.path, clean(compact(wire.body)).encode()
-        headers, ended = self._headers(wire), "interrupted"
+        headers, ended = _headers(self._config, wire), "interrupted"
         exchange = self._dump.begin(url, headers, body) if self._dump is not None else None
         try:
             response = await watchdog.wait(self._transport.post(url, headers, body))
@@ -218,15 +231,16 @@ class HttpModelClient:
         for event in decoder.end_of_body(body):
             yield event
 
-    def _headers(self, wire: WireRequest) -> dict[str, str]:
-        return {
-            "content-type": "application/json",
-            "accept": "text/event-stream, application/json",
-            "accept-encoding": "identity",
-            "user-agent": "swecli",
-            **self._config.headers,
-            **wire.headers,
-        }
+
+def _headers(config: ClientConfig, wire: WireRequest) -> dict[str, str]:
+    return {
+        "content-type": "application/json",
+        "accept": "text/event-stream, application/json",
+        "accept-encoding": "identity",
+        "user-agent": "swecli",
+        **config.headers,
+        **wire.headers,
+    }
 
 
 def _thinks_in_secret(decoder: Decoder) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from swecli.core.llm.errors import WireError
-from swecli.core.llm.json_values import JsonObject, as_object
+from swecli.core.llm.json_values import JsonObject, as_object, is_list
 from swecli.core.llm.protocols.base import WireRequest
 
 _REFUSED = re.compile(
@@ -21,22 +21,42 @@ _NO_TOOLS = re.compile(
     r"|support tool use|tool choice requires --enable-auto-tool-choice|tools param requires --jinja",
     re.IGNORECASE,
 )
+_UNKNOWN = re.compile(
+    r"unsupported|not supported|unknown|unrecognized|unexpected|not permitted|extra (?:inputs|fields)"
+    r"|additional propert|no such",
+    re.IGNORECASE,
+)
+_ITEM_FIELDS = (
+    "reasoning_content",
+    "reasoning_details",
+    "reasoning",
+    "extra_content",
+    "cache_control",
+    "phase",
+    "status",
+    "annotations",
+)
+"""What items of a conversation can do without."""
+_ITEM_LISTS = ("messages", "input", "contents", "system", "tools")
 _TWINS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """Two names for one parameter: where one is refused and the other is named, it is meant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adjustment:
-    """Leave out ``parameter``, or send it as ``renamed``."""
+    """Leave out ``parameter``, or send it as ``renamed``. ``in_items``: it is a field of the conversation's items."""
 
     parameter: str
     renamed: str | None = None
+    in_items: bool = False
 
     @property
     def notice(self) -> str:
         """One line for the user."""
         if self.renamed is not None:
             return f"The server wants {self.renamed} instead of {self.parameter}; it gets that from now on."
+        if self.in_items:
+            return f"The server does not know {self.parameter} in messages; it is left out from now on."
         return f"The server does not know the parameter {self.parameter}; it is left out from now on."
 
 
@@ -52,6 +72,8 @@ def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None
     text = f"{error.parameter} {error.message} {error.code or ''}"
     if not _REFUSED.search(text):
         return None
+    if field := _item_field(text, request.body):
+        return Adjustment(field, in_items=True)
     named = [name for name in request.optional if _has(request.body, name) and _names(text, name)]
     if not named:
         return None
@@ -64,7 +86,7 @@ def adjust(request: WireRequest, adjustments: Collection[Adjustment]) -> WireReq
     """The request with all adjustments made."""
     if not adjustments:
         return request
-    changes = {item.parameter: item.renamed for item in adjustments}
+    changes = {item.parameter: item.renamed for item in adjustments if not item.in_items}
     body: JsonObject = {}
     for key, value in request.body.items():
         name = changes.get(key, key)
@@ -74,8 +96,34 @@ def adjust(request: WireRequest, adjustments: Collection[Adjustment]) -> WireReq
         outer, dot, inner = path.partition(".")
         if dot and outer in body:
             body[outer] = {key: value for key, value in as_object(body[outer]).items() if key != inner}
+    for field in [item.parameter for item in adjustments if item.in_items]:
+        body.update({name: _without(body[name], field) for name in _ITEM_LISTS if name in body})
     optional = tuple(name for key in request.optional if (name := changes.get(key, key)) is not None)
     return replace(request, body=body, optional=optional)
+
+
+def _item_field(text: str, body: JsonObject) -> str:
+    """The field of items that the text is about; empty where it is about none."""
+    if not _UNKNOWN.search(text):
+        return ""
+    for field in _ITEM_FIELDS:
+        path = rf"\b(?:messages|input|contents|system|tools)\b['\"]?[.\[,][^\s:]*\b{field}\b"
+        named = re.search(path, text) or ("_" in field and _names(text, field) and field not in body)
+        if named and any(_without(body[name], field) != body[name] for name in _ITEM_LISTS if name in body):
+            return field
+    return ""
+
+
+def _without(items: object, field: str) -> object:
+    """A list of items without a field, in their own parts neither."""
+    if not is_list(items):
+        return items
+    out: list[object] = []
+    for item in items:
+        fields = as_object(item)
+        kept = {key: _without(value, field) for key, value in fields.items() if key != field}
+        out.append(kept if fields else item)
+    return out
 
 
 def _has(body: JsonObject, path: str) -> bool:

@@ -393,6 +393,25 @@ async def test_an_unknown_parameter_is_dropped_only_once_for_each_request() -> N
     assert len(server.requests) == 2
 
 
+async def test_several_unknown_parameters_are_dropped_one_after_the_other() -> None:
+    def refuse(text: str) -> Answer:
+        return say(head(400, "application/json"), json.dumps({"error": {"message": text}}).encode())
+
+    answers = (
+        refuse("Unrecognized request argument supplied: stream_options"),
+        refuse("Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."),
+        say(head(), HELLO),
+    )
+    events, server = await ask(*answers)
+    assert text_of(events) == "Hello"
+    assert [("max_tokens" in item.body, "stream_options" in item.body) for item in server.requests] == [
+        (True, True),
+        (True, False),
+        (False, False),
+    ]
+    assert server.requests[2].body["max_completion_tokens"] == server.requests[0].body["max_tokens"]
+
+
 async def test_lone_surrogates_do_not_get_through() -> None:
     def chunk(text: str) -> bytes:
         return b'data: {"choices":[{"index":0,"delta":{"content":"' + text.encode() + b'"}}]}\n\n'

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.llm.errors import read_body
+from swecli.core.llm.json_values import as_list, as_object
 from swecli.core.llm.protocols.base import WireRequest
 from swecli.core.llm.recovery import Adjustment, adjust, find_adjustment
 
@@ -57,6 +58,52 @@ def test_a_parameter_within_another() -> None:
     assert changed.body == {"reasoning": {"effort": "low"}}
     assert changed.optional == ("reasoning",)
     assert wire.body["reasoning"] == {"effort": "low", "summary": "auto"}
+
+
+ITEMS = WireRequest(
+    "/x",
+    {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "status", "cache_control": {"type": "ephemeral"}}]},
+            {"role": "assistant", "content": "a", "reasoning_content": "plan"},
+        ],
+        "tools": [{"type": "function", "function": {"parameters": {"properties": {"cache_control": {}}}}}],
+        "reasoning": {"effort": "low"},
+    },
+    optional=("reasoning",),
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ("('messages.1' : property 'reasoning_content' is unsupported)", "reasoning_content"),
+        ("Extra inputs are not permitted, field: 'messages[1].reasoning_content'", "reasoning_content"),
+        ("messages.0.content.0.cache_control: Extra inputs are not permitted", "cache_control"),
+    ],
+)
+def test_a_field_of_messages_that_the_server_does_not_know(message: str, field: str) -> None:
+    error = read_body(400, {}, b'{"error": {"message": "%s"}}' % message.encode())
+    expected = Adjustment(field, in_items=True)
+    assert find_adjustment(error, ITEMS) == expected
+    changed = adjust(ITEMS, [expected]).body
+    assert field not in str(changed["messages"])
+    assert changed["tools"] == ITEMS.body["tools"]
+    assert [as_object(item)["role"] for item in as_list(changed["messages"])] == ["user", "assistant"]
+    assert find_adjustment(error, adjust(ITEMS, [expected])) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        ("Unknown parameter: 'reasoning'", Adjustment("reasoning")),
+        ("messages.0.content.0.text: text content blocks must be non-empty", None),
+        ("Unknown value in messages[0].content[0].text: status", None),
+    ],
+)
+def test_what_is_no_field_of_messages(message: str, found: Adjustment | None) -> None:
+    assert find_adjustment(read_body(400, {}, b'{"error": {"message": "%s"}}' % message.encode()), ITEMS) == found
 
 
 @pytest.mark.parametrize(
