@@ -442,6 +442,9 @@ async def test_replies_reach_the_session_while_a_draft_waits() -> None:
 
 async def test_a_message_that_no_model_can_take_stays_in_the_prompt() -> None:
     async with running(session=Session(model=False)) as it:
+        await it.shows("Connect a model")
+        await it.press("escape")
+        await it.until(lambda: it.editor.has_focus)
         await it.say("my long question")
         await it.shows("your message was not sent")
         assert it.text == "my long question"
