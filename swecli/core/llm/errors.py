@@ -121,6 +121,7 @@ _OWN_CODES: dict[int, ErrorKind] = {
 }
 """Numbers of MiniMax and Z.ai, whose sentences are in more than one language."""
 
+PROXY_LOGIN_HINT = "Give the proxy's name and password in HTTPS_PROXY and HTTP_PROXY: http://NAME:PASSWORD@HOST:PORT."
 MAX_MESSAGE = 2000
 """Characters of a provider's message that are kept for the user."""
 
@@ -188,6 +189,8 @@ def read_error(value: object, status: int = 200, headers: Mapping[str, str] | No
     if 300 <= status < 400:
         place = (headers or {}).get("location", "another address")
         return WireError(status, f"the server redirects to {place}", kind="protocol")
+    if status == 407:
+        return WireError(status, "the proxy wants a name and a password", kind="network", should_retry=False)
     evidence, codes = evidence_of(value), codes_of(value)
     embedded = next((number for number in codes if 400 <= number <= 599), None)
     prompt, window, overflow = _overflow(evidence, value)
@@ -244,6 +247,8 @@ def readable(message: str) -> str:
 def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     """What the user can do, in one sentence; empty where waiting is all there is and the program does it."""
     server = context.base_url or "the server"
+    if error.status == 407:
+        return PROXY_LOGIN_HINT
     if error.message.lstrip().startswith("<") and kind in ("not_found", "bad_request", "protocol"):
         return f"A web page came back, so the base URL is probably wrong: check {server}."
     if error.moderated and kind in ("auth", "bad_request"):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from swecli.core.llm.base_url import is_loopback
+from swecli.core.llm.errors import PROXY_LOGIN_HINT
 from swecli.core.llm.types import ProviderError
 
 if TYPE_CHECKING:
@@ -129,15 +130,12 @@ class Transport:
     async def _open(self, library: ModuleType) -> httpx.AsyncClient:
         context = await asyncio.to_thread(_tls_context, self._base_url)
         limits = self._timeouts
-        host = urlsplit(self._base_url).hostname or ""
-        direct = {f"all://{host}": None} if is_loopback(self._base_url) and ":" not in host else None
         return library.AsyncClient(
             http1=True,
             http2=False,
             verify=context,
             follow_redirects=False,
-            trust_env=True,
-            mounts=direct,
+            trust_env=not is_loopback(self._base_url),
             timeout=library.Timeout(None, connect=limits.connect, write=limits.write, pool=limits.connect),
         )
 
@@ -148,25 +146,45 @@ class Transport:
             return ProviderError("bad_request", f"{self._base_url!r} is no base URL: {words}", hint=_URL_HINT)
         if isinstance(error, library.LocalProtocolError | UnicodeError):
             return ProviderError("bad_request", "a header has characters that HTTP does not allow", hint=_HEADER_HINT)
-        if isinstance(error, ImportError | ValueError) and not isinstance(error, OSError):
-            return ProviderError("network", f"the proxy settings can't be used: {words}", hint=_PROXY_HINT)
+        if isinstance(error, ImportError):
+            return _final("a SOCKS proxy can't be used without the Python package socksio", _SOCKS_HINT)
+        if isinstance(error, ValueError) and not isinstance(error, OSError):
+            return _final(f"the proxy settings can't be used: {words}", _PROXY_HINT)
+        hint = _THROUGH_PROXY_HINT if _has_proxy(self._base_url) else _CONNECT_HINT.format(server)
         if isinstance(error, library.ConnectTimeout):
-            return ProviderError("network", f"no connection to {server} in time", hint=_CONNECT_HINT.format(server))
+            return ProviderError("network", f"no connection to {server} in time", hint=hint)
+        if isinstance(error, library.ProxyError) and words.startswith("407"):
+            return _final(f"the proxy refused: {words}", PROXY_LOGIN_HINT)
         if isinstance(error, library.ProxyError):
             return ProviderError("network", f"the proxy refused: {words}", hint=_PROXY_HINT)
         if isinstance(error, library.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in words:
-            return ProviderError("network", f"the certificate of {server} is not trusted: {words}", hint=_CA_HINT)
+            other = "mismatch" in words
+            return _final(f"the certificate of {server} is not trusted: {words}", _NAME_HINT if other else _CA_HINT)
+        if isinstance(error, CertificateSettingError):
+            return _final(str(error), "Correct it or unset it.")
         if isinstance(error, library.ConnectError):
-            return ProviderError("network", f"no connection to {server}: {words}", hint=_CONNECT_HINT.format(server))
+            return ProviderError("network", f"no connection to {server}: {words}", hint=hint)
         if isinstance(error, library.DecodingError):
             return ProviderError("protocol", f"the answer of {server} is garbled: {words}", hint=_URL_HINT)
         return ProviderError("network", f"the connection to {server} broke: {words}", hint=_BROKEN_HINT)
 
 
+def _final(message: str, hint: str) -> ProviderError:
+    """A connection that can't come about until the user changes something."""
+    return ProviderError("network", message, hint=hint, should_retry=False)
+
+
+class CertificateSettingError(OSError):
+    """The environment names certificates that can't be read; the message says which."""
+
+
 _URL_HINT = "Check the base URL: it looks like http://127.0.0.1:8000/v1."
 _HEADER_HINT = "Check the API key and the headers of this provider for stray characters."
+_SOCKS_HINT = "Install it where swecli is installed, or use an HTTP proxy in ALL_PROXY, HTTPS_PROXY and HTTP_PROXY."
+_NAME_HINT = "It was made for another name: check the base URL, and who answers there."
 _CONNECT_HINT = "Check the base URL and that a server is running at {}."
 _PROXY_HINT = "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment."
+_THROUGH_PROXY_HINT = f"It goes through a proxy. {_PROXY_HINT}"
 _CA_HINT = "If it is signed by your own authority, name its file in SSL_CERT_FILE."
 _BROKEN_HINT = "What arrived is kept; try again."
 
@@ -181,6 +199,15 @@ def _server(base_url: str) -> str:
     return f"{parts.hostname or base_url}{port}"
 
 
+def _has_proxy(base_url: str) -> bool:
+    """Whether the environment sends requests to this address through a proxy."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts, proxies = urlsplit(base_url), getproxies()
+    used = parts.scheme in proxies or "all" in proxies
+    return used and not is_loopback(base_url) and not proxy_bypass(parts.hostname or "")
+
+
 def _tls_context(base_url: str) -> ssl.SSLContext | bool:
     """Certificates as ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` say, else the system's and certifi's. Not loaded
     (it takes a moment) where the server is spoken to in plain HTTP."""
@@ -188,7 +215,11 @@ def _tls_context(base_url: str) -> ssl.SSLContext | bool:
         return False
     file, directory = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     if file or directory:
-        return ssl.create_default_context(cafile=file or None, capath=directory or None)
+        try:
+            return ssl.create_default_context(cafile=file or None, capath=directory or None)
+        except OSError as error:
+            named = f"SSL_CERT_FILE ({file})" if file else f"SSL_CERT_DIR ({directory})"
+            raise CertificateSettingError(f"{named} can't be used: {error.strerror or error}") from error
     context = ssl.create_default_context()
     context.load_verify_locations(str(importlib.import_module("certifi").where()))
     return context

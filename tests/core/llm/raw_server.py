@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -47,7 +48,7 @@ def say(*pieces: bytes) -> Answer:
 
 
 @asynccontextmanager
-async def serve(*answers: Answer) -> AsyncIterator[RawServer]:
+async def serve(*answers: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
     """Give the answers in turn, the last one for ever."""
     waiting = list(answers)
     closing = asyncio.Event()
@@ -76,9 +77,9 @@ async def serve(*answers: Answer) -> AsyncIterator[RawServer]:
             writer.close()
             tasks.discard(task)
 
-    listener = await asyncio.start_server(handle, "127.0.0.1", 0)
+    listener = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
     port = listener.sockets[0].getsockname()[1]
-    server = RawServer(f"http://127.0.0.1:{port}")
+    server = RawServer(f"{'https' if tls else 'http'}://127.0.0.1:{port}")
     try:
         yield server
     finally:
@@ -91,4 +92,4 @@ async def _read(reader: asyncio.StreamReader) -> Received:
     lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Received(lines[0].split()[1], headers, json.loads(body))
+    return Received(lines[0].split()[1], headers, json.loads(body or b"{}"))

@@ -138,22 +138,6 @@ async def test_lines_of_something_else_behind_the_label_of_events() -> None:
     assert error.kind == "protocol"
 
 
-async def test_this_machine_is_reached_without_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-    events, _ = await ask(say(head(), HELLO))
-    assert text_of(events) == "Hello"
-
-
-async def test_a_useless_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", "gopher://127.0.0.1:9")
-    monkeypatch.setenv("NO_PROXY", "")
-    async with client_of("http://llm.invalid/v1") as client:
-        events = [event async for event in client.stream(REQUEST)]
-    assert isinstance(events[-1], Failed)
-    assert "PROXY" in events[-1].error.hint
-
-
 async def test_secret_reasoning_may_take_its_time() -> None:
     async def answer(writer: asyncio.StreamWriter) -> None:
         body = find_case("openai-responses", "reasoning-and-call").body

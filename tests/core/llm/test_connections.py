@@ -1,0 +1,106 @@
+"""Proxies and certificates, as the environment names them."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from swecli.core.llm.types import Failed, ProviderError
+from tests.core.llm.raw_server import head, say, serve
+from tests.core.llm.test_client import HELLO, REQUEST, ask, client_of, text_of
+
+CERTIFICATE = Path(__file__).parents[2] / "data" / "tls" / "loopback.pem"
+"""Signed by itself, for 127.0.0.1 only, and its key."""
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def only(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    """Of all variables about connections, only these."""
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+
+
+async def unreached(url: str) -> ProviderError:
+    async with client_of(url) as client:
+        last = [event async for event in client.stream(REQUEST)][-1]
+    assert isinstance(last, Failed)
+    return last.error
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://127.0.0.1:9", "nonsense://x"])
+async def test_this_machine_is_reached_without_proxy(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, HTTP_PROXY=proxy, http_proxy=proxy, ALL_PROXY=proxy)
+    events, _ = await ask(say(head(), HELLO))
+    assert text_of(events) == "Hello"
+
+
+async def test_a_useless_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, http_proxy="gopher://127.0.0.1:9")
+    error = await unreached("http://llm.invalid/v1")
+    assert "PROXY" in error.hint
+    assert not error.retryable
+
+
+async def test_a_proxy_is_used_and_passed_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serve(say(head(), HELLO)) as server:
+        for name in ("HTTP_PROXY", "ALL_PROXY"):
+            only(monkeypatch, **{name: server.url})
+            async with client_of("http://llm.invalid/v1") as client:
+                assert text_of([event async for event in client.stream(REQUEST)]) == "Hello"
+        assert server.requests[0].path == "http://llm.invalid/v1/chat/completions"
+        only(monkeypatch, HTTP_PROXY=server.url, NO_PROXY="llm.invalid")
+        assert (await unreached("http://llm.invalid/v1")).kind == "network"
+        assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_proxy_that_wants_a_login_is_not_asked_again(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = say(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+    async with serve(refusal) as server:
+        only(monkeypatch, HTTP_PROXY=server.url, HTTPS_PROXY=server.url)
+        error = await unreached(f"{scheme}://llm.invalid/v1")
+    assert (error.kind, error.retryable) == ("network", False)
+    assert "proxy" in error.message
+    assert "http://NAME:PASSWORD@HOST:PORT" in error.hint
+
+
+async def test_a_proxy_that_does_not_run_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, HTTP_PROXY="http://name:canary@127.0.0.1:9")
+    error = await unreached("http://llm.invalid/v1")
+    assert error.retryable
+    assert "through a proxy" in error.hint
+    assert "canary" not in error.message + error.hint
+
+
+async def test_a_socks_proxy_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, ALL_PROXY="socks5://127.0.0.1:9")
+    error = await unreached("http://llm.invalid/v1")
+    assert ("SOCKS" in error.message, error.retryable) == (True, False)
+
+
+@pytest.mark.parametrize(("host", "told"), [("127.0.0.1", "SSL_CERT_FILE"), ("localhost", "another name")])
+async def test_certificates(host: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    async with serve(say(head(), HELLO), tls=context) as server:
+        trusted = {} if host == "127.0.0.1" else {"SSL_CERT_FILE": str(CERTIFICATE)}
+        only(monkeypatch, **trusted)
+        error = await unreached(server.url.replace("127.0.0.1", host))
+        assert (error.kind, error.retryable) == ("network", False)
+        assert "certificate of" in error.message
+        assert told in error.hint
+        only(monkeypatch, SSL_CERT_FILE=str(CERTIFICATE))
+        async with client_of(server.url) as client:
+            assert text_of([event async for event in client.stream(REQUEST)]) == "Hello"
+
+
+async def test_certificates_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, SSL_CERT_FILE=str(tmp_path / "none.pem"))
+    error = await unreached("https://127.0.0.1:9/v1")
+    assert f"SSL_CERT_FILE ({tmp_path / 'none.pem'}) can't be used: No such file" in error.message
+    assert not error.retryable
