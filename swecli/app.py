@@ -84,7 +84,8 @@ def _build(options: LaunchOptions) -> _Parts:
     services = build_services(
         options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs
     )
-    services = replace(services, checkpoints=open_checkpoints(options, startup, stored.session_id))
+    checkpoints = open_checkpoints(options, startup, stored.session_id)
+    services = replace(services, checkpoints=checkpoints, snapshots=stored.snapshots)
     notices = (*startup.notices, *models.notices, *stored.notices, *instructions.notices, *_orphans())
     return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from swecli import __version__
 from swecli.core.engine.recorder import EventLog
-from swecli.core.ports import BlobStore
+from swecli.core.ports import BlobStore, Snapshot, SnapshotError
 from swecli.core.protocol.events import Event
 from swecli.core.sessions.database import open_database, open_in_memory
 from swecli.core.sessions.journal import Journal
 from swecli.core.sessions.result_store import ResultStore
+from swecli.core.sessions.snapshots import SnapshotStore
 from swecli.core.sessions.store import SessionError, SessionStore
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -42,6 +43,11 @@ class Stored:
     def blobs(self, threshold: int) -> BlobStore:
         """Where the session's large results are kept; ``threshold`` is bytes."""
         return ResultStore(self.store.database, self.session_id, threshold)
+
+    @property
+    def snapshots(self) -> SnapshotStore:
+        """Where the session's newest snapshot is kept."""
+        return SnapshotStore(self.store.database, self.session_id)
 
     def release(self) -> None:
         """Give the session back and close the store."""
@@ -97,17 +103,24 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
     """A stored session as it is now, for looking only: what happens from here on is kept in memory and forgotten."""
     notices: list[str] = []
     history: Sequence[Event] = ()
+    snapshot: Snapshot | None = None
     if (options.resume or options.continue_newest) and not (directory / DATABASE).exists():
         raise StartError("No sessions are stored for this folder.", ExitCode.BAD_INPUT)
     if options.resume or options.continue_newest:
         with closing(SessionStore(open_database(directory / DATABASE))) as store:
             try:
-                history = store.load(_continued(options, store) or "", notices.append)
+                stored_id = _continued(options, store) or ""
+                history = store.load(stored_id, notices.append)
+                with suppress(SnapshotError):  # what it would spare is done again
+                    snapshot = SnapshotStore(store.database, stored_id).get_snapshot()
             except SessionError as error:
                 raise StartError(str(error), ExitCode.BAD_INPUT) from error
     memory = SessionStore(open_in_memory())
     session_id = memory.create(str(options.cwd), "", __version__).id
-    return Stored(session_id, history, tuple(notices), memory)
+    stored = Stored(session_id, history, tuple(notices), memory)
+    if snapshot is not None:
+        stored.snapshots.save_snapshot(snapshot)
+    return stored
 
 
 def _continued(options: LaunchOptions, store: SessionStore) -> str | None:

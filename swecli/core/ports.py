@@ -8,6 +8,7 @@ from typing import Protocol
 
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Question
+from swecli.core.protocol.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,59 @@ class TranscriptSearch(Protocol):
 
         Raises:
             BlobError: it was stored and is damaged or can't be read.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotMeasure:
+    """How large a conversation was at one moment.
+
+    ``token_count`` is that of a whole request to ``model``, without its tail; 0 where no report of the model tells it.
+    ``seq`` is the newest event that it knows of. ``sizes`` are the estimated tokens of each message by component, as
+    ``counter`` counts them; ``marks`` tell by their equality that a message is the same.
+    """
+
+    token_count: int
+    seq: int
+    model: str
+    counter: str = ""
+    marks: tuple[str, ...] = ()
+    sizes: tuple[tuple[tuple[str, int], ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The conversation as the model saw it at one moment."""
+
+    messages: tuple[Message, ...]
+    measure: SnapshotMeasure
+
+
+class SnapshotError(Exception):
+    """A snapshot is stored but can't be read; the message says why."""
+
+
+class Snapshots(Protocol):
+    """Where the newest snapshot of a session is kept. All may take the time of a disk."""
+
+    def save_snapshot(self, snapshot: Snapshot) -> str:
+        """Keep it in place of the one before. Returns a sentence where that failed."""
+        ...
+
+    def get_snapshot(self) -> Snapshot | None:
+        """The newest one; None where there is none.
+
+        Raises:
+            SnapshotError: it is damaged.
+        """
+        ...
+
+    def get_measure(self) -> SnapshotMeasure | None:
+        """That of the newest one, without reading its messages; None where there is none.
+
+        Raises:
+            SnapshotError: it is damaged.
         """
         ...
 

@@ -7,15 +7,18 @@ what compaction removes stays in the ledger and can be brought back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from swecli.core.context_management.history_bodies import bodies_of
 from swecli.core.context_management.read_set import ReadSet, summary_items
+from swecli.core.context_management.restoring import restored
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionRedone,
     CompactionUndone,
+    ContextRestored,
     Event,
     FileChanged,
     FileRead,
@@ -139,6 +142,8 @@ class Ledger:
                 self.stored.update((offloaded.item, offloaded.ref) for offloaded in items)
             case Rewound(item=item):
                 self._rewind(item)
+            case ContextRestored() as body:
+                self._restore(body, event)
             case CompactionCompleted(item=item, view=view):
                 self._undo.append((item, self.view))
                 self._redo.clear()
@@ -190,6 +195,19 @@ class Ledger:
         self._view.append(ViewEntry("live", entry.id))
         self._frozen = None
         self.revision += 1
+
+    def _restore(self, body: ContextRestored, event: Event) -> None:
+        """Take the view of a snapshot. What was said until then can't be told from what is missing, so no compaction of
+        before can be undone."""
+        self._undo.clear()
+        self._redo.clear()
+        self._set_view(())
+        for number, text, said in restored(body.messages, self.environment):
+            if text:
+                self._view.append(ViewEntry("summary", f"{body.item}.s{number}", text))
+            for one in bodies_of(said, f"{body.item}.{number}"):
+                self.apply(replace(event, body=one))
+        self._set_view((*self._view, *body.later))
 
     def _rewind(self, item: str) -> None:
         """Take back an entry and all that came after it, for every view that an undo could bring back as well.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 from swecli.core.context_management.components import ASSISTANT, CALLS, REASONING, RESULTS, USER
@@ -65,6 +66,12 @@ class SizeCache:
         variants.insert(0, size)
         del variants[_VARIANTS:]
         return size
+
+    def adopt(self, message: Message, counts: tuple[tuple[str, int], ...]) -> None:
+        """Take a size over that was counted in an earlier run. What was counted here stays."""
+        if message.id not in self._messages:
+            size = MessageSize(message.role, message.parts, counts, sum(tokens for _, tokens in counts))
+            self._messages[message.id] = [size]
 
     def messages(self, messages: Sequence[Message]) -> tuple[MessageSize, ...]:
         """The estimates of a whole conversation. What it has in common with the one before, from its beginning, is
@@ -127,6 +134,22 @@ class SizeCache:
     def _opaque(self, data: Any) -> int:
         # Encrypted reasoning and signatures: the provider counts what is inside, which its length tells roughly.
         return len(_compact(data)) // 5
+
+
+def mark_of(message: Message) -> str:
+    """A short text that is the same for messages of the same content, whatever their ids."""
+    digest = blake2b(message.role.encode(), digest_size=9)
+    for part in message.parts:
+        digest.update(b"\0" + part.type.encode())
+        for text in texts_of(part):
+            digest.update(b"\0" + text.encode("utf-8", "surrogatepass"))
+        opaque = part.opaque if isinstance(part, TextPart | ReasoningPart | ToolCallPart | OpaquePart) else None
+        if opaque is not None:
+            digest.update(_compact(opaque.data).encode("utf-8", "surrogatepass"))
+        images = part.images if isinstance(part, ToolResultPart) else (part,) if isinstance(part, ImagePart) else ()
+        for image in images:
+            digest.update(image.data.encode())
+    return digest.hexdigest()
 
 
 def texts_of(part: Part) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from swecli.core.context_management.budget import Limits, level_of, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
@@ -53,6 +53,20 @@ class TokenMonitor:
     def count_message_tokens(self, message: Message) -> int:
         """Estimated tokens of a message with its calls and results, in the counter's own unit."""
         return self._sizes.message(message).total
+
+    @property
+    def unit(self) -> str:
+        """What sizes are counted in: those of an earlier run hold as long as it is the same."""
+        return type(self.counter).__name__
+
+    def sizes(self, messages: Sequence[Message]) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """Estimated tokens of each message by component, in the counter's own unit."""
+        return tuple(size.counts for size in self._sizes.messages(messages))
+
+    def adopt_sizes(self, messages: Sequence[Message], sizes: Sequence[tuple[tuple[str, int], ...]]) -> None:
+        """Take over what ``sizes`` gave for these messages in an earlier run, so that they are not counted again."""
+        for message, counts in zip(messages, sizes, strict=False):
+            self._sizes.adopt(message, counts)
 
     def update_context_state(self, state: CountedState) -> None:
         """Count what has no count yet, and add up the state's total."""

@@ -11,6 +11,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from swecli.core.context_management.ledger import Entry, Ledger
+from swecli.core.context_management.notes import (
+    CONTINUATION,
+    CUT_NOTE,
+    GO_ON_NOTE,
+    INTERRUPTED,
+    INTERRUPTION_NOTE,
+    MISSING_RESULT,
+)
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import (
     ImagePart,
@@ -23,18 +31,6 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-
-MISSING_RESULT = "No result: the call was not executed."
-INTERRUPTED = "interrupted"
-"""``Stop.detail`` of an answer that the user cut short."""
-
-INTERRUPTION_NOTE = "[The user interrupted your previous answer; what you had written until then is above.]"
-CUT_NOTE = "[Your previous answer was cut off by a failure of the connection; what had arrived is above.]"
-GO_ON_NOTE = (
-    "[Your previous answer was cut off by a failure of the connection. Go on exactly where it stops, without repeating "
-    "what is above; none of its tool calls was executed.]"
-)
-CONTINUATION = "[The conversation continues.]"
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from swecli.core.context_management.context_manager import PreparedRequest
-from swecli.core.context_management.projection import INTERRUPTED
+from swecli.core.context_management.notes import INTERRUPTED
 from swecli.core.engine.answer import Answer, Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.retry import retry_delay

@@ -22,6 +22,8 @@ from swecli.core.engine.limit_notices import LimitNotices
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.resumption import known_size
 from swecli.core.engine.services import ModelUnavailable, Services
+from swecli.core.engine.state import SessionState
+from swecli.core.engine.snapshots import SessionSnapshots
 from swecli.core.llm.types import ModelClient
 from swecli.core.protocol.events import (
     CompactionCompleted,
@@ -46,6 +48,7 @@ class Compactions:
         self._services = services
         self._recorder = recorder
         self._connection = connection
+        self.snapshots = SessionSnapshots(services, recorder)
         self._limits = LimitNotices(recorder, services.context.limits)
         self._compactor = Compactor(services.context, with_session_hooks(services.compaction, services.hooks))
 
@@ -75,8 +78,9 @@ class Compactions:
         ledger = self._recorder.ledger
         if client is None or not ledger.view:
             return
+        told = self.snapshots.take_up(client)
         known = known_size(self._recorder.facts, ledger.view, (model, client.info.ref))
-        if known is not None:
+        if known is not None and known.seq > told:
             messages = project(ledger, ledger.view[: known.entries])
             self._services.context.take_up(messages, known.usage, client.info)
 
@@ -101,7 +105,7 @@ class Compactions:
             summary_id=item,
             request=prepared.request,
             client=client,
-            facts=SessionFacts(recorder.state.mode, recorder.state.todos),
+            facts=_facts(recorder.state),
             summary_client=self._summary_client(),
             focus=focus,
             forced=forced,
@@ -195,6 +199,7 @@ class Compactions:
         detail = f"{result.before_tokens:,} -> {result.after_tokens:,} tokens ({', '.join(result.strategies_run)})"
         self._recorder.emit(ItemCompleted(item, "ok", detail=detail))
         self.measure(client)
+        self.snapshots.save_soon(client)
 
     def _end(self, item: str, status: ItemStatus, reason: str) -> None:
         self._recorder.emit(CompactionFailed(item, reason))
@@ -206,3 +211,8 @@ class Compactions:
 
     def _notice(self, text: str) -> None:
         self._recorder.emit(Notice(text, "info", "context"))
+
+
+def _facts(state: SessionState) -> SessionFacts:
+    running = tuple(f"{job.job} `{job.command}` runs" for job in state.jobs.values() if job.status == "running")
+    return SessionFacts(state.mode, state.todos, running)

@@ -27,6 +27,8 @@ class KnownSize:
 
     entries: int
     usage: Usage
+    seq: int = 0
+    """The event that told it."""
 
 
 def known_size(events: Sequence[Event], view: Sequence[ViewEntry], names: Collection[str]) -> KnownSize | None:
@@ -48,7 +50,7 @@ def known_size(events: Sequence[Event], view: Sequence[ViewEntry], names: Collec
             case CompactionCompleted(view=compacted, tokens_after=tokens):
                 if tuple(view[: len(compacted)]) != compacted or tokens <= 0:
                     return None
-                found = KnownSize(len(compacted), Usage(input_total=tokens))
+                found = KnownSize(len(compacted), Usage(input_total=tokens), event.seq)
             case ModelResponded(items=items, usage=usage) if usage is not None and usage.input_total:
                 first = min((places[item] for item in items if item in places), default=0)
                 answer = (first, usage) if first else None
@@ -56,9 +58,8 @@ def known_size(events: Sequence[Event], view: Sequence[ViewEntry], names: Collec
                 entries, usage = answer
                 tail = sum(part.tokens for part in budget.components if part.name == TAIL)
                 told = max(1, usage.prompt - tail)
-                found = KnownSize(
-                    entries, Usage(input_total=told, output_total=usage.output_total, reasoning=usage.reasoning)
-                )
+                told_by = Usage(input_total=told, output_total=usage.output_total, reasoning=usage.reasoning)
+                found = KnownSize(entries, told_by, event.seq)
             case _:
                 pass
     return None

@@ -16,7 +16,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
-from swecli.core.ports import BlobStore, HookOutcome, Hooks
+from swecli.core.ports import BlobStore, HookOutcome, Hooks, Snapshots
 from swecli.core.protocol.usage import Usage
 from swecli.core.sandbox.sandbox import CommandSandbox, NoSandbox
 from swecli.core.tools.registry import ToolRegistry
@@ -108,6 +108,8 @@ class Services:
     compaction: CompactionOptions = CompactionOptions()
     blobs: BlobStore | None = None
     """Where results go that are too large for the context; without it they are cut."""
+    snapshots: Snapshots | None = None
+    """Where the conversation is kept as the model sees it; without it a session resumes from its record alone."""
     offload_threshold: int = 4_096
     """Bytes up to which output stays in the context."""
     checkpoints: Checkpoints | None = None
@@ -135,6 +137,8 @@ class Services:
     """What commands are contained with."""
     sandbox_early: bool = False
     """Whether it is looked for when the session starts, and not only when a command needs it."""
+    output_folder: Path | None = None
+    """Where long output of commands is kept while they run, in files without names; None for the system's place."""
     end_processes: Callable[[], object] = lambda: None
     """Ends what commands left running; called in a thread when the session closes."""
     report_defect: Callable[[BaseException], None] = lambda error: None

@@ -15,6 +15,7 @@ from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.dispatch import Dispatcher
 from swecli.core.engine.file_undo import FileUndo
 from swecli.core.engine.live_view import LiveView
+from swecli.core.engine.job_watch import JobWatch
 from swecli.core.engine.model_choice import ModelChoice
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.recovery import recover
@@ -30,6 +31,7 @@ from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import Close, Command
 from swecli.core.protocol.events import Event, FilesRestored, NoticeLevel, SessionStarted
+from swecli.core.workspace.jobs import JobInfo
 
 
 class Session:
@@ -48,7 +50,8 @@ class Session:
         self._keeper = ContextKeeper(services, self._recorder, self._compactions, requests)
         self._models = ModelChoice(services, self._recorder, self._connection, self._compactions)
         self._sandbox = SandboxWatch(services, self._recorder)
-        calls = ToolCalls(services, self._recorder, requests, self._results, self._sandbox, self._keeper)
+        self._jobs = JobWatch(services, self._recorder)
+        calls = ToolCalls(services, self._recorder, requests, self._results, self._sandbox, self._keeper, self._jobs.jobs)
         self._scheduler = Scheduler(calls)
         self._undo = FileUndo(services, self._recorder)
         self._dispatcher = Dispatcher(
@@ -61,9 +64,14 @@ class Session:
             self._models,
             self._results,
             self._undo,
+            self._jobs,
         )
         self._view = LiveView(
-            self._recorder, services, lambda: self._connection.client, lambda: self._dispatcher.work.busy
+            self._recorder,
+            services,
+            lambda: self._connection.client,
+            lambda: self._dispatcher.work.busy,
+            self._jobs.jobs,
         )
 
     def _model(self) -> ModelInfo | None:
@@ -89,6 +97,8 @@ class Session:
         name = model or self._recorder.state.model
         cwd, mode = str(self._services.workspace.cwd), self._services.policy.mode
         self._recorder.emit(SessionStarted(cwd, name, mode, self._services.version, resumed, environment))
+        if resumed:
+            self._compactions.snapshots.resume()
         self._sandbox.tell()
         if self._services.sandbox_early:
             self._sandbox.start()
@@ -155,6 +165,14 @@ class Session:
         """Models to choose from."""
         return await self._services.offers()
 
+    async def job_output(self, job: str) -> str:
+        """What a job wrote."""
+        return await self._jobs.jobs.output(job)
+
+    async def stop_job(self, job: str) -> JobInfo:
+        """End a job."""
+        return await self._jobs.jobs.stop(job)
+
     def report_defect(self, error: BaseException) -> None:
         """Write an internal failure of something beside the session to where its own go."""
         self._services.report_defect(error)
@@ -167,8 +185,10 @@ class Session:
         await self._dispatcher.work.stop()
         await self._models.close()
         await self._sandbox.stop()
+        await self._jobs.close()
         await asyncio.to_thread(self._services.end_processes)
         await self._undo.close()
         await asyncio.to_thread(self._services.sandbox.close)
+        await self._compactions.snapshots.close(self._connection.client)
         await self._connection.close()
         await self._recorder.close()

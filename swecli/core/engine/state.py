@@ -19,6 +19,7 @@ from swecli.core.protocol.events import (
     FilesRestored,
     ItemCompleted,
     ItemStarted,
+    JobChanged,
     Mode,
     ModeChanged,
     ModelChanged,
@@ -44,6 +45,11 @@ from swecli.core.protocol.usage import Usage
 FOR_THIS_TURN = "for this turn"
 
 
+def _number(item: str) -> int:
+    """The number in an item's id, so that no id comes again where the start of an item can't be read."""
+    return int(item[1:]) if item[1:].isdecimal() else 0
+
+
 @dataclass(slots=True)
 class SessionState:
     """Current values. ``turn_open`` is True between TurnStarted and TurnEnded, ``step_open`` while a model
@@ -67,6 +73,8 @@ class SessionState:
     todos: tuple[Todo, ...] = ()
     permissions: dict[str, PermissionRequested] = field(default_factory=dict)
     questions: dict[str, QuestionAsked] = field(default_factory=dict)
+    jobs: dict[str, JobChanged] = field(default_factory=dict[str, JobChanged])
+    """What ran or runs in the background, by id."""
     sandbox: SandboxChanged | None = None
     """As far as it is known in this run."""
     taken_back: set[str] = field(default_factory=set[str])
@@ -102,8 +110,8 @@ class SessionState:
                 self.spending.add(self.model, event.turn, usage, cost)
             case SideAnswered(model=model, usage=usage, cost=cost):
                 self.spending.add(model, event.turn, usage, cost)
-            case ItemStarted(kind=kind, name=name):
-                self.items += 1
+            case ItemStarted(item=item, kind=kind, name=name):
+                self.items = max(self.items + 1, _number(item))
                 if kind == "tool":
                     self.tools[name] += 1
             case ModeChanged(mode=mode):
@@ -116,6 +124,8 @@ class SessionState:
                 self.queue = queue
             case TodosChanged(todos=todos):
                 self.todos = todos
+            case JobChanged(job=job) as changed:
+                self.jobs[job] = changed
             case SandboxChanged() as sandbox:
                 self.sandbox = sandbox
             case PermissionRequested() as request:
@@ -131,8 +141,8 @@ class SessionState:
                 self.taken_back = self.taken_back | paths if direction == "undo" else self.taken_back - paths
             case FileChanged(path=path):
                 self.taken_back.discard(path)
-            case ItemCompleted():
-                pass
+            case ItemCompleted(item=item):
+                self.items = max(self.items, _number(item))
             case _:
                 pass
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 from swecli.core.protocol.commands import Command
 from swecli.core.protocol.events import PROTOCOL_VERSION, Body, Event, Unknown
+from swecli.core.protocol.messages import Message
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -37,6 +38,21 @@ def _body_adapter() -> TypeAdapter[Body]:
 
 
 @cache
+def _body_reader() -> tuple[Callable[[str | bytes], Body], type[Exception]]:
+    """What reads a body, and what it raises; looked up once, for a session has tens of thousands of bodies."""
+    from pydantic import ValidationError
+
+    return _body_adapter().validate_json, ValidationError
+
+
+@cache
+def _messages_adapter() -> TypeAdapter[tuple[Message, ...]]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(tuple[Message, ...])
+
+
+@cache
 def _command_adapter() -> TypeAdapter[Command]:
     from pydantic import Field, TypeAdapter
 
@@ -55,13 +71,37 @@ def encode_body(body: Body | Unknown) -> str:
     return to_text(_body_adapter().dump_python(body, mode="json"))
 
 
-def decode_body(text: str) -> Body | Unknown:
+def decode_body(text: str | bytes) -> Body | Unknown:
     """The body of a JSON text; ``Unknown`` where its type is of a later version.
 
     Raises:
         CodecError: no JSON object, no type, or fields that do not fit a known type.
     """
-    return _to_body(_object(text))
+    read, invalid = _body_reader()
+    try:
+        return read(text)
+    except invalid:
+        # The slower way takes what only Python's parser reads, and says what is wrong.
+        return _to_body(_object(text if isinstance(text, str) else text.decode("utf-8", "replace")))
+
+
+def encode_messages(messages: Sequence[Message]) -> str:
+    """Messages as one line of JSON."""
+    return to_text(_messages_adapter().dump_python(tuple(messages), mode="json"))
+
+
+def decode_messages(text: str) -> tuple[Message, ...]:
+    """The reverse of ``encode_messages``.
+
+    Raises:
+        CodecError: the text is no list of messages.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return _messages_adapter().validate_json(text)
+    except ValidationError as error:
+        raise CodecError(f"messages: {_first(error)}") from error
 
 
 def _to_body(data: Mapping[str, Any]) -> Body | Unknown:

@@ -434,8 +434,8 @@ class ItemsOffloaded:
 @value
 class ContextRestored:
     """The model's view was taken from a snapshot, for events that it came from can't be read any more: ``messages`` in
-    place of everything up to event ``snapshot``, then the entries of ``later``. Entries made of them have ids that begin
-    with ``item``."""
+    place of everything up to event ``snapshot``, then the entries of ``later``. Ids of entries made of them begin with
+    ``item``."""
 
     item: str
     messages: tuple[Message, ...]

@@ -57,5 +57,21 @@ _VERSION_1: Migration = (
     """,
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_VERSION_1,)
+_VERSION_2: Migration = (
+    # Some databases of version 1 have an empty table of this name, with fewer columns.
+    "DROP TABLE IF EXISTS session_snapshots",
+    """
+    CREATE TABLE session_snapshots (
+        session_id  TEXT PRIMARY KEY REFERENCES sessions(id) ON DELETE CASCADE,
+        messages    TEXT    NOT NULL,
+        token_count INTEGER NOT NULL,
+        created_at  REAL    NOT NULL,
+        last_seq    INTEGER NOT NULL,
+        model       TEXT    NOT NULL,
+        sizes       TEXT    NOT NULL
+    )
+    """,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2)
 """Step i leads from version i to version i + 1. Steps that were released never change."""

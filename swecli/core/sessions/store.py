@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from random import Random, SystemRandom
@@ -19,6 +19,7 @@ from swecli.core.protocol.events import (
     ModelChanged,
     PermissionResolved,
     SessionStarted,
+    Unknown,
 )
 from swecli.core.protocol.messages import TextPart
 from swecli.core.sessions.database import Database
@@ -26,6 +27,9 @@ from swecli.core.sessions.ids import new_session_id
 from swecli.core.sessions.process import Process
 
 TITLE_LENGTH = 80
+
+UNREADABLE = "unreadable"
+"""Type of what stands in the place of an event that can't be read."""
 
 _POWER_SAFE = (PermissionResolved, CompactionCompleted)
 """Facts that have to survive a power cut too: what the user allowed, and what left the context."""
@@ -146,18 +150,22 @@ class SessionStore:
                 connection.execute("UPDATE sessions SET updated = max(updated, ?) WHERE id = ?", (newest, session))
 
     def load(self, session_id: str, report: Callable[[str], None] | None = None) -> list[Event]:
-        """The stored events in order. What can't be read is left out and named to ``report``, in one sentence."""
+        """The stored events in order. What can't be read is named to ``report``, in one sentence; an ``Unknown`` of
+        type ``UNREADABLE`` holds its place."""
         events: list[Event] = []
         lost: list[str] = []
         try:
             for seq, ts, turn, agent, v, body in self._rows(session_id):
                 try:
-                    text = bytes(body).decode("utf-8", "replace")
-                    events.append(Event(int(seq), float(ts), session_id, int(turn), decode_body(text), str(agent), v))
+                    events.append(Event(seq, float(ts), session_id, int(turn), decode_body(body), str(agent), v))
                 except (CodecError, TypeError, ValueError) as error:
                     lost.append(f"event {seq}: {error}")
+                    events.append(Event(int(seq), 0.0, session_id, 0, Unknown(UNREADABLE, {"type": UNREADABLE})))
         except sqlite3.DatabaseError as error:
-            lost.append(f"everything after event {events[-1].seq if events else 0}: {error}")
+            known = events[-1].seq if events else 0
+            lost.append(f"everything after event {known}: {error}")
+            newest = max(known + 1, self._newest(session_id))
+            events.append(Event(newest, 0.0, session_id, 0, Unknown(UNREADABLE, {"type": UNREADABLE})))
         if lost and report is not None:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             report(f"Parts of session {session_id} can't be read and were left out ({'; '.join(lost[:3])}{more}).")
@@ -242,11 +250,18 @@ class SessionStore:
         elif isinstance(body, (SessionStarted, ModelChanged)):
             connection.execute("UPDATE sessions SET model = ? WHERE id = ?", (_text(body.model), event.session))
 
-    def _rows(self, session_id: str) -> Sequence[tuple[Any, ...]]:
+    def _rows(self, session_id: str) -> Iterator[tuple[Any, ...]]:
         # As bytes: a text that is no UTF-8 any more must not end the whole query.
         query = "SELECT seq, ts, turn, agent, v, CAST(body AS BLOB) FROM events WHERE session_id = ? ORDER BY seq"
         with self.database.read() as connection:
-            return connection.execute(query, (session_id,)).fetchall()
+            yield from connection.execute(query, (session_id,))
+
+    def _newest(self, session_id: str) -> int:
+        """Place of the newest event of a session that can't be read to its end."""
+        try:
+            return self.last_seq(session_id)
+        except sqlite3.DatabaseError:
+            return 0
 
 
 def _row(event: Event) -> tuple[object, ...]:

@@ -4,14 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.context_management.ledger import Ledger
-from swecli.core.context_management.projection import (
-    CUT_NOTE,
-    INTERRUPTED,
-    INTERRUPTION_NOTE,
-    MISSING_RESULT,
-    project,
-    repair,
-)
+from swecli.core.context_management.notes import CUT_NOTE, INTERRUPTED, INTERRUPTION_NOTE, MISSING_RESULT
+from swecli.core.context_management.projection import project, repair
 from swecli.core.protocol.events import (
     Body,
     CompactionCompleted,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.context_management.projection import GO_ON_NOTE
+from swecli.core.context_management.notes import GO_ON_NOTE
 from swecli.core.engine.retry import duration, retry_delay
 from swecli.core.engine.services import TurnLimits
 from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError

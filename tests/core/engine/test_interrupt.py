@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from swecli.core.context_management.ledger import Ledger
-from swecli.core.context_management.projection import MISSING_RESULT, repair
+from swecli.core.context_management.notes import MISSING_RESULT
+from swecli.core.context_management.projection import repair
 from swecli.core.engine.recovery import recover
 from swecli.core.engine.state import SessionState
 from swecli.core.permissions.types import Policy

@@ -14,7 +14,7 @@ from swecli.core.protocol.events import CompactionCompleted, Event, ItemComplete
 from swecli.core.protocol.messages import TextPart
 from swecli.core.sessions.ids import new_session_id
 from swecli.core.sessions.process import Process
-from swecli.core.sessions.store import SessionError, SessionStore
+from swecli.core.sessions.store import UNREADABLE, SessionError, SessionStore
 from tests.core.sessions.support import delta, fact, open_store, user_turn
 
 DEAD = Process(2**22 + 17, "1")
@@ -78,7 +78,7 @@ def test_events_of_a_later_version_survive(store: SessionStore) -> None:
     assert store.load(session) == [later]
 
 
-def test_unreadable_rows_are_left_out_and_named(store: SessionStore) -> None:
+def test_unreadable_rows_keep_their_place_and_are_named(store: SessionStore) -> None:
     session = store.create("/w", "m", "1").id
     store.append([fact(session, seq) for seq in range(1, 7)])
     with store.database.write() as connection:
@@ -87,7 +87,9 @@ def test_unreadable_rows_are_left_out_and_named(store: SessionStore) -> None:
                 "UPDATE events SET body = CAST(? AS TEXT) WHERE session_id = ? AND seq = ?", (body, session, seq)
             )
     reports: list[str] = []
-    assert [event.seq for event in store.load(session, reports.append)] == [1, 6]
+    loaded = store.load(session, reports.append)
+    assert [event.seq for event in loaded] == [1, 2, 3, 4, 5, 6]
+    assert [event.seq for event in loaded if event.body == Unknown(UNREADABLE, {"type": UNREADABLE})] == [2, 3, 4, 5]
     (report,) = reports
     assert session in report
     assert "event 2" in report

@@ -1,0 +1,155 @@
+"""The snapshot of a session: written after each compaction and at its end, preferred when it is continued."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.message_size import mark_of
+from swecli.core.context_management.projection import project
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Services
+from swecli.core.llm.types import ModelClient
+from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
+from swecli.core.protocol.events import ContextRestored, Event, ModelResponded, Notice, Unknown
+from swecli.core.protocol.messages import Message
+from swecli.core.protocol.usage import Usage
+
+
+class SessionSnapshots:
+    """Writes them, and finds out what one of an earlier run is still worth."""
+
+    def __init__(self, services: Services, recorder: Recorder) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._writing: set[asyncio.Task[None]] = set()
+        self._newest: SnapshotMeasure | None = None
+        """Of what is stored."""
+        self._told = False
+
+    # --- writing --------------------------------------------------------------------------------------------
+
+    def save_soon(self, client: ModelClient) -> None:
+        """Write the conversation as it is now, without waiting for the disk."""
+        snapshot = self._now(client)
+        if snapshot is not None:
+            task = asyncio.create_task(self._save(snapshot))
+            self._writing.add(task)
+            task.add_done_callback(self._writing.discard)
+
+    async def close(self, client: ModelClient | None) -> None:
+        """Write the newest one."""
+        await asyncio.gather(*self._writing)
+        snapshot = self._now(client) if client is not None else None
+        if snapshot is not None and not _tells_nothing_new(snapshot.measure, self._newest):
+            await self._save(snapshot)
+
+    def _now(self, client: ModelClient) -> Snapshot | None:
+        ledger, context = self._recorder.ledger, self._services.context
+        if self._services.snapshots is None or not ledger.view:
+            return None
+        messages = project(ledger)
+        budget = context.measure(messages, client.info)
+        measure = SnapshotMeasure(
+            budget.used if budget.source == "measured" else 0,
+            self._recorder.state.seq,
+            client.info.ref,
+            context.monitor.unit,
+            tuple(mark_of(message) for message in messages),
+            context.monitor.sizes(messages),
+        )
+        return Snapshot(messages, measure)
+
+    async def _save(self, snapshot: Snapshot) -> None:
+        store = self._services.snapshots
+        if store is None:
+            return
+        await self._recorder.barrier()  # it must not know of anything that the record does not have
+        trouble = await asyncio.to_thread(store.save_snapshot, snapshot)
+        self._newest = snapshot.measure if not trouble else self._newest
+        if trouble and not self._told:
+            self._told = True
+            self._notice(trouble)
+
+    # --- resuming -------------------------------------------------------------------------------------------
+
+    def resume(self) -> None:
+        """Look for the snapshot of a session that is continued. Where events can't be read that its messages came
+        from, the messages take the place of what is left of them."""
+        store, facts = self._services.snapshots, self._recorder.facts
+        if store is None or (not self._recorder.ledger.entries and not _lost_after(facts, 0)):
+            return
+        try:
+            self._newest = store.get_measure()
+            if self._newest is not None and self._misses_something(self._newest.seq):
+                snapshot = store.get_snapshot()
+                if snapshot is not None:
+                    self._restore(snapshot)
+        except SnapshotError as error:
+            self._notice(f"The snapshot of this session is damaged ({error}); its whole record was read instead.")
+        else:
+            if self._newest is None and any(isinstance(event.body, ModelResponded) for event in facts):
+                self._notice("This session has no snapshot; its whole record was read instead.", warn=False)
+
+    def take_up(self, client: ModelClient) -> int:
+        """Take over the sizes that the snapshot knows. Returns the newest event whose size it told; 0 for none."""
+        snapshot, context = self._newest, self._services.context
+        if snapshot is None or not snapshot.marks:
+            return 0
+        messages = project(self._recorder.ledger)
+        same = _same(messages, snapshot.marks)
+        if snapshot.counter == context.monitor.unit:
+            context.monitor.adopt_sizes(messages[:same], snapshot.sizes)
+        if not snapshot.token_count or same < len(snapshot.marks) or snapshot.model != client.info.ref:
+            return 0
+        context.take_up(messages[:same], Usage(input_total=snapshot.token_count), client.info)
+        return snapshot.seq
+
+    def _misses_something(self, seq: int) -> bool:
+        """Whether events up to this one can't be read, and no snapshot took their place yet."""
+        facts = self._recorder.facts
+        restored = max((event.seq for event in facts if isinstance(event.body, ContextRestored)), default=0)
+        return any(event.seq <= seq for event in _lost_after(facts, restored))
+
+    def _restore(self, snapshot: Snapshot) -> None:
+        before, seq = Ledger(), snapshot.measure.seq
+        for event in self._recorder.facts:
+            if event.seq <= seq:
+                before.apply(event)
+        if project(before) == snapshot.messages:
+            return  # what is lost did not matter
+        ledger = self._recorder.ledger
+        known = {entry.id for entry in before.view} | before.entries.keys() | before.items.keys() | before.open.keys()
+        later = tuple(
+            entry
+            for entry in ledger.view
+            if entry.id not in known and (entry.id not in ledger.entries or ledger.entries[entry.id].item not in known)
+        )
+        item = f"r{self._recorder.state.seq + 1}"
+        self._recorder.emit(ContextRestored(item, snapshot.messages, later, seq))
+        self._notice(
+            "Parts of this session's record can't be read. The model goes on with the conversation as it was saved in "
+            f"the snapshot: {len(snapshot.messages)} messages; the record shows only what can be read."
+        )
+
+    def _notice(self, text: str, *, warn: bool = True) -> None:
+        self._recorder.emit(Notice(text, "warning" if warn else "info", "session"))
+
+
+def _tells_nothing_new(measure: SnapshotMeasure, stored: SnapshotMeasure | None) -> bool:
+    return stored is not None and replace(measure, seq=stored.seq) == stored
+
+
+def _lost_after(facts: Sequence[Event], seq: int) -> list[Event]:
+    """Events that can't be read, or that only a later version understands."""
+    return [event for event in facts if event.seq > seq and isinstance(event.body, Unknown)]
+
+
+def _same(messages: Sequence[Message], marks: Sequence[str]) -> int:
+    """How many messages from the first on are those that were marked."""
+    for number, (message, mark) in enumerate(zip(messages, marks, strict=False)):
+        if mark_of(message) != mark:
+            return number
+    return min(len(messages), len(marks))
