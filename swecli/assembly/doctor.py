@@ -14,6 +14,7 @@ from swecli.core.llm.cost import utc_now
 from swecli.core.llm.discovery import endpoint_of, list_models
 from swecli.core.llm.local_servers import find_local_servers
 from swecli.core.llm.offers import Account
+from swecli.core.llm.windows import LOCAL_PROVIDERS
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 
 HEADERS = ("Provider", "Address", "Key", "Model", "Window", "$ per million in / out", "Reached")
@@ -91,7 +92,7 @@ async def _row(supply: ModelSupply, account: Account, main: str | None, *, onlin
         _key(account),
         info.name,
         window,
-        _price(account, info.name),
+        _price(supply, account, info.name),
         reached,
     )
     await client.close()
@@ -109,11 +110,14 @@ async def _reach(supply: ModelSupply, client: HttpModelClient) -> tuple[str, str
     return (f"yes, {len(ids)} models", "") if listed else (f"yes, but {name} is not listed", "")
 
 
-def _price(account: Account, model: str) -> str:
-    if account.provider.local and account.key == "not needed":
+def _price(supply: ModelSupply, account: Account, model: str) -> str:
+    """As a session counts it: a server of the user's own may be a gateway to one that costs."""
+    prices = supply.own_prices.get(f"{account.provider.name}/{model}")
+    if prices is None and account.provider.name in LOCAL_PROVIDERS and account.key == "not needed":
         return "free"
-    found = load_catalog().lookup(account.provider.name, model) if account.own_host else None
-    prices = found.prices if found is not None else None
+    if prices is None:
+        found = load_catalog().lookup(account.provider.name, model) if account.own_host else None
+        prices = found.prices if found is not None else None
     if prices is None:
         return "?"
     rates = prices.at(utc_now()).rates

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from swecli.assembly.accounts import Accounts
-from swecli.assembly.prices import Prices
+from swecli.assembly.prices import Prices, own_prices
 from swecli.assembly.windows import Windows
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.model_names import expand
@@ -69,7 +69,8 @@ class ModelSupply:
         self.accounts = Accounts(settings, environment, keys)
         self._main = main_model(settings, environment, self.accounts)
         self.windows = Windows(data, dump=dump)
-        self._prices = Prices()
+        self.own_prices = own_prices(settings)
+        self._prices = Prices(own=self.own_prices)
         self.notices: tuple[str, ...] = ()
         if options.script is None:
             # Here rather than with the first client on the event loop.
@@ -122,7 +123,9 @@ class ModelSupply:
         if self._options.script is not None:
             return ()
         servers = await find_local_servers()
-        return await asyncio.to_thread(lambda: offers(load_catalog(), self.accounts.all(), servers, utc_now()))
+        found = await asyncio.to_thread(lambda: offers(load_catalog(), self.accounts.all(), servers, utc_now()))
+        own = {ref: prices.at(utc_now()).rates for ref, prices in self.own_prices.items()}
+        return [replace(offer, rates=own.get(offer.ref, offer.rates)) for offer in found]
 
     def _resolve(self, name: str, asked: EndpointModel | None, learned: LearnedWindow | None) -> ClientConfig:
         settings, options = self._settings, self._options

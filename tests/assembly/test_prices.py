@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from swecli.assembly.prices import Prices
+from swecli.assembly.prices import Prices, own_prices
+from swecli.core.config.settings import Settings
 from swecli.core.llm.providers import Overrides, resolve
 from swecli.core.protocol.usage import Usage
 
@@ -43,3 +44,17 @@ def test_the_catalogue_has_the_price_of_a_well_known_model() -> None:
     prices.note(resolve("openai/gpt-6-sol", KEYS))
     assert Decimal(prices("openai/gpt-6-sol", USED) or "0") > 0
     assert prices("openai/never-heard-of-it", USED) is None
+
+
+def test_a_price_of_the_settings_holds_at_any_address_unless_the_provider_reports_one() -> None:
+    table = {
+        "office/m": {"input": 2.5, "output": 10, "cache_read": 0.25},
+        "openai/gpt-6-sol": {"input": 1, "output": 1},
+    }
+    prices = Prices(lambda model, usage: "7", own_prices(Settings.model_validate({"models": {"price": table}})))
+    used = Usage(input_total=1_000_000, cache_read=600_000, cache_write=100_000, output_total=100_000)
+    assert prices("office/m", used) == "2.15"
+    assert prices("openai/gpt-6-sol", USED) == "0.00101"
+    assert prices("office/m", Usage(cost=Decimal("0.5"))) == "0.5"
+    assert prices("office/m", Usage(output_total=3)) is None
+    assert prices("groq/m", USED) == "7"

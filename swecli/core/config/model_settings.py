@@ -73,6 +73,19 @@ class ModelSettings(Section):
     """Seconds between two pieces of an answer."""
 
 
+Dollars = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
+"""US dollars for a million tokens."""
+
+
+class PriceSettings(Section):
+    """What a model costs. A cache rate that is unset is that of the input."""
+
+    input: Dollars
+    output: Dollars
+    cache_read: Dollars | None = None
+    cache_write: Dollars | None = None
+
+
 class ModelsSettings(Section):
     """What is said of single models."""
 
@@ -82,6 +95,8 @@ class ModelsSettings(Section):
     """How much each thinks; comes before ``model.effort``."""
     window: dict[Model, Tokens] = Field(default_factory=dict)
     """Context windows; come before everything else that is known of them."""
+    price: dict[Model, PriceSettings] = Field(default_factory=dict)
+    """Prices; come before the catalogue, but not before what a provider reports."""
 
 
 class DialectSettings(Section):
