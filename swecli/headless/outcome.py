@@ -146,8 +146,8 @@ class Outcome:
                 self.turn_open, self.ended, self._text, self._cut = True, None, "", False
                 self.turns += 1
                 self._new_step()
-            case StepStarted():
-                self.steps += 1
+            case StepStarted(budget=budget):
+                self.steps += budget.level != "block"  # for which nothing was asked
                 self._new_step()
             case StepEnded(usage=usage, cost=cost):
                 self._ended_steps += 1

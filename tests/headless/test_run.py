@@ -242,6 +242,12 @@ async def test_usage_and_cost_are_summed_over_steps() -> None:
         "reasoning": 5,
     }
     assert run.result["cost"] == "0.03"
+    blocked = Budget((), 1100, 1100, 1000, 1200, 200, "block")
+    run = Run(
+        FakeSession([*turn, StepStarted(3, blocked), TurnEnded("blocked", "full", "context")]), "json", prompt="hi"
+    )
+    assert await run.code() == ExitCode.CONTEXT_BLOCKED
+    assert (run.result["cost"], run.result["steps"]) == ("0.03", 2)
     turn[1] = StepEnded(1, Usage(100), None)
     run = Run(FakeSession(turn), "json", prompt="hi")
     assert await run.code() == ExitCode.OK
