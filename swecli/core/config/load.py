@@ -76,7 +76,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """``parts`` are the origins of what is inside a list of tables, by the whole path."""
+    """``parts`` are the origins of what is inside a table or a list of tables, by the whole path."""
 
     value: Any
     origin: Origin
@@ -217,7 +217,7 @@ def _file(
                 for part, line in lines.items()
                 if part[: len(written)] == written and len(part) > len(written)
             }
-            found[key] = _Value(value, origin, inside if isinstance(value, list) else {})
+            found[key] = _Value(value, origin, inside if isinstance(value, list | dict) else {})
     if problems:
         raise ConfigError(problems)
     return found
@@ -346,6 +346,8 @@ def _problems(error: ValidationError, origin_of: Mapping[Path_, Origin]) -> list
         message = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
             message = "must not be here: there is no such key"
+        if detail["type"] == "missing":
+            message = "must be given too"
         message = message.removeprefix("Input should be ") if message.startswith("Input should be ") else message
         text = message if " " in message and message.startswith("must") else f"must be {message}"
         problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {text}"))

@@ -229,3 +229,21 @@ def test_no_text_is_a_traceback(place: Place, lines: list[str]) -> None:
     except ConfigError as error:
         problems = str(error).splitlines()
     assert all(problem.startswith(str(place.user)) for problem in problems)
+
+
+def test_values_deep_inside_of_tables_are_named_with_their_own_lines(place: Place) -> None:
+    text = """[models.price]
+"office/m" = { input = 1 }
+[providers.office]
+protocol = "openai-chat"
+[providers.office.dialect]
+cache_control = true
+tool_ids = "some"
+frob = 1
+"""
+    problems = place.error(text).splitlines()
+    assert [line.removeprefix(f"{place.user}:") for line in problems] == [
+        "2: models.price.office/m.output must be given too",
+        "7: providers.office.dialect.tool_ids must be 'any', 'alnum9', 'token40' or 'token64'",
+        "8: providers.office.dialect.frob must not be here: there is no such key",
+    ]
