@@ -24,7 +24,19 @@ def preferences(options: LaunchOptions) -> Preferences:
     if startup.trust.trusts:
         folders.append(project_folder(options.cwd) / "themes")
     ui = startup.loaded.settings.ui
-    return Preferences(keys=startup.loaded.settings.keys.changes, theme=ui.theme, theme_folders=tuple(folders))
+    return Preferences(
+        keys=startup.loaded.settings.keys.changes,
+        theme=ui.theme,
+        theme_folders=tuple(folders),
+        reduced_motion=ui.reduced_motion,
+        density=ui.density,
+        diff=ui.diff,
+        notify=ui.notify,
+        title=ui.title,
+        progress=ui.progress,
+        status_line=ui.status_line,
+        status_line_timeout=ui.status_line_timeout,
+    )
 
 
 def user_file() -> Path:

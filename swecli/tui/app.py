@@ -21,6 +21,7 @@ from swecli.tui.endings import Endings
 from swecli.tui.keymap import Keymap
 from swecli.tui.link import OpenSession, SessionNotOpened
 from swecli.tui.options import Options
+from swecli.tui.outside import Outside
 from swecli.tui.preferences import Preferences
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.slot import Slot
@@ -73,6 +74,7 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.prompt = Prompt(options.state, options.files, self.activity.flash, self.keymap)
         self.slot = Slot(self.prompt, clock=clock)
         self.status = StatusBar()
+        self.outside = Outside(self._write, self._show_status_line, self._complain)
         self.appearance = Appearance(self, found, dark=background_is_dark(os.environ))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -143,6 +145,8 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.keymap.adopt(preferences.keys)
         compat.replace_bindings(self, bindings.everywhere(self.keymap))
         compat.replace_bindings(self.transcript, bindings.transcript(self.keymap))
+        self.outside.adopt(preferences)
+        self.activity.keep_still(preferences.reduced_motion)
         custom, notices = read_folders(preferences.theme_folders)
         notices.append(self.appearance.adopt(preferences.theme, (*known(), *custom)))
         told = tuple(TextBlock(notice, "warning") for notice in notices if notice)
@@ -183,6 +187,16 @@ class SwecliApp(Endings, inherit_bindings=True):
 
         self.transcript.set_palette(palette_for(self.current_theme))
 
+    def _show_status_line(self, text: str | None) -> None:
+        from swecli.tui.transcript.terminal import content_line
+
+        self.status.show_line(None if text is None else content_line(text, self.transcript.page.palette))
+
+    def _complain(self, text: str) -> None:
+        from swecli.core.protocol.blocks import TextBlock
+
+        self.transcript.show((TextBlock(text, "warning"),))
+
     def _write(self, sequence: str) -> None:
-        if self._driver is not None:
+        if sequence and self._driver is not None:
             self._driver.write(sequence)

@@ -47,10 +47,10 @@ class ActivityLine(LineWidget):
     """
     COMPONENT_CLASSES = {"activity--stop", "activity--flash", "activity--unseen"}
 
-    def __init__(self, *, clock: Callable[[], float] = time.time, still: bool = False) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         super().__init__(id="activity")
         self._clock = clock
-        self._still = still
+        self._still = False
         self._state = UiState()
         self._starting = True
         self._flash = ""
@@ -63,6 +63,16 @@ class ActivityLine(LineWidget):
         self._state, self._starting = state, starting
         self._tick_if_needed()
         self.refresh()
+
+    def keep_still(self, still: bool) -> None:
+        """Whether nothing turns; seconds are counted all the same."""
+        if still != self._still:
+            self._still = still
+            if self._timer is not None:
+                self._timer.stop()
+                self._timer = None
+            self._tick_if_needed()
+            self.refresh()
 
     def flash(self, text: str, seconds: float = FLASH) -> None:
         """Show a short message for a while."""
@@ -138,6 +148,7 @@ class StatusBar(LineWidget):
     def __init__(self) -> None:
         super().__init__(id="status")
         self._facts: status.Facts | None = None
+        self._line: Content | None = None
 
     def show(self, facts: status.Facts) -> None:
         """Take new facts."""
@@ -145,7 +156,14 @@ class StatusBar(LineWidget):
             self._facts = facts
             self.refresh()
 
+    def show_line(self, line: Content | None) -> None:
+        """Show this in place of the facts; None brings them back."""
+        self._line = line
+        self.refresh()
+
     def content(self, width: int) -> Content:
+        if self._line is not None:
+            return self._line
         if self._facts is None:
             return Content("")
         return self._assembled(status.line(self._facts, width))

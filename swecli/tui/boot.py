@@ -124,12 +124,12 @@ class Terminal:
         with contextlib.suppress(OSError, ValueError):
             os.write(self.display.fileno(), text.encode())
 
-    def restore(self) -> None:
-        """Give the terminal back as it was found."""
+    def restore(self, more: str = "") -> None:
+        """Give the terminal back as it was found; ``more`` is what it takes besides the usual sequences."""
         if self.restored:
             return
         self.restored = True
-        self.write(RESET)
+        self.write(RESET + more)
         with contextlib.suppress(OSError, termios.error):
             termios.tcflush(0, termios.TCIFLUSH)  # answers that came too late are not for the shell
             termios.tcsetattr(0, termios.TCSANOW, self.attributes)

@@ -7,6 +7,8 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
+from swecli.tui.passthrough import through
+
 _HELPERS = (
     ("WAYLAND_DISPLAY", ("wl-copy",)),
     ("DISPLAY", ("xclip", "-selection", "clipboard")),
@@ -29,8 +31,7 @@ def terminal_sequence(text: str, environ: Mapping[str, str]) -> str | None:
         return None
     sequence = f"\x1b]52;c;{data}\x07"
     if environ.get("TMUX"):
-        escaped = sequence.replace("\x1b", "\x1b\x1b")
-        return f"\x1bPtmux;{escaped}\x1b\\{sequence}"
+        return through(sequence, environ) + sequence  # tmux may keep it for itself as well
     return sequence
 
 

@@ -30,6 +30,7 @@ class Endings(Handlers, inherit_bindings=True):
     async def _end(self, code: int, timeout: float) -> None:
         self.prompt.save()
         if self.furnished:
+            await self.outside.close()
             await self.stage.close(timeout)
         self.exit(return_code=code)
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from swecli.tui.dock.panel import Clock
     from swecli.tui.keymap import Keymap
     from swecli.tui.link import OpenSession
+    from swecli.tui.outside import Outside
+    from swecli.tui.preferences import Preferences
     from swecli.tui.prompt.box import Prompt
     from swecli.tui.slot import Slot
     from swecli.tui.stage import Stage
@@ -40,6 +42,7 @@ class KeyActions(App[int], inherit_bindings=False):
     clock: Clock
     keymap: Keymap
     appearance: Appearance
+    outside: Outside
     furnished = False
     """Whether the parts are there that are loaded after the first frame."""
     armed: float | None = None

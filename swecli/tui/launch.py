@@ -41,8 +41,15 @@ def run(options: Options) -> int:
             from swecli.tui.driver import prepare
         prepare(terminal.attributes, terminal.typed)
         app = SwecliApp(options, opened=settle)
-        with signals.handled(app.end_soon, app.cancel_soon, terminal.restore):
-            app.run()
+
+        def restore() -> None:
+            terminal.restore(app.outside.farewell())
+
+        with signals.handled(app.end_soon, app.cancel_soon, restore):
+            try:
+                app.run()
+            finally:
+                restore()
     finally:
         terminal.restore()
         gc.enable()

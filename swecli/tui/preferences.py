@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
+
+Notify = Literal["auto", "bell", "osc9", "osc777", "off"]
+Density = Literal["short", "usual", "full"]
+DiffForm = Literal["auto", "unified", "split"]
+Progress = Literal["auto", "on", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +23,14 @@ class Preferences:
     """Keys of the actions that were changed."""
     theme_folders: tuple[Path, ...] = ()
     """Folders with theme files; of two themes with the same name the one of the earlier folder counts."""
+    reduced_motion: bool = False
+    """Nothing turns or moves by itself."""
+    density: Density = "usual"
+    diff: DiffForm = "auto"
+    notify: Notify = "auto"
+    title: bool = True
+    progress: Progress = "auto"
+    status_line: str | None = None
+    """A shell command whose output replaces the status bar."""
+    status_line_timeout: float = 2.0
+    """Seconds."""

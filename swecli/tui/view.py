@@ -48,7 +48,9 @@ class View:
             return
         stage = app.stage
         app.activity.show(stage.state, starting=not stage.opened)
-        app.status.show(stage.facts())
+        facts = stage.facts()
+        app.status.show(facts)
+        app.outside.follow(stage.state, facts, stage.link.view, watched=app.app_focus, columns=app.size.width)
         app.todos.show(stage.state.todos)
         app.prompt.show_session(stage.opened, stage.state.busy, stage.state.queue)
         app.slot.show_requests(stage.state.requests)

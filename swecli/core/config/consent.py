@@ -13,6 +13,9 @@ from swecli.core.config.trust import item_digest
 LOOSENING = frozenset(("providers", "keys", "hooks", "mcp", "sandbox", "environment", "checkpoints"))
 """Sections that name programs, addresses or variables, lift a question, or say what can be taken back."""
 
+_LOOSENING_KEYS = frozenset((("approval", "allow"), ("ui", "status_line")))
+"""Single keys that do."""
+
 ProjectLayer = Literal["project", "local"]
 
 
@@ -50,7 +53,7 @@ def loosens(key: Sequence[str], value: object) -> bool:
     """Whether a setting could make something run, go elsewhere or go unasked that did not before."""
     if tuple(key) == ("approval", "mode"):
         return value != "plan"
-    return key[0] in LOOSENING or tuple(key) == ("approval", "allow")
+    return key[0] in LOOSENING or tuple(key) in _LOOSENING_KEYS
 
 
 def without_links(

@@ -9,7 +9,8 @@ from swecli.core.config.context_settings import ContextSettings
 from swecli.core.config.key_settings import KeySettings
 from swecli.core.config.model_settings import ModelSettings, ModelsSettings, ProviderSettings
 from swecli.core.config.sandbox_settings import SandboxSettings
-from swecli.core.config.section import Count, Seconds, Section, Share, Tokens, Word
+from swecli.core.config.section import Count, Seconds, Section, Share, Tokens
+from swecli.core.config.ui_settings import UiSettings
 from swecli.core.protocol.events import Mode
 
 
@@ -51,13 +52,6 @@ class ToolSettings(Section):
 
     command_timeout: Seconds = 120.0
     """Seconds a shell command may run unless the model asks for another limit."""
-
-
-class UiSettings(Section):
-    """The terminal interface."""
-
-    theme: Word = "auto"
-    """A theme's name; "auto" follows the terminal."""
 
 
 class Settings(Section):

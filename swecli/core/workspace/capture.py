@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,10 +73,18 @@ async def capture(
             task.cancel()
         stopped = process.returncode is None
         if stopped:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            _kill(process)
             await process.wait()
     return Captured(None if stopped else process.returncode, bytes(output), bytes(errors), timed_out, overflowed)
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """End the program, and on POSIX what it has started as well."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
 
 
 async def _read(stream: asyncio.StreamReader, into: bytearray, limit: int) -> bool:

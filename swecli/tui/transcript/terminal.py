@@ -7,6 +7,8 @@ from typing import Final
 
 from rich.color import Color
 from rich.style import Style
+from textual.content import Content
+from textual.style import Style as VisualStyle
 
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
@@ -68,6 +70,15 @@ def output_rows(output: str, width: int, palette: Palette) -> list[Row]:
         output = output[-MAX_OUTPUT:]
     for line in output_lines(output, palette):
         out += line.rows(width, words=False)
+    return out
+
+
+def content_line(line: str, palette: Palette) -> Content:
+    """One line of output with its colours, for a widget."""
+    out = Content("")
+    for styled in output_lines(line.replace("\n", " "), palette)[:1]:
+        for text, style, _ in styled.segments():
+            out += Content(text) if style is None else Content(text).stylize(VisualStyle.from_rich_style(style))
     return out
 
 

