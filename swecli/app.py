@@ -51,6 +51,7 @@ async def open_session(options: LaunchOptions) -> Session:
     """
     parts = await asyncio.to_thread(_build, options)
     session = Session(parts.stored.session_id, parts.services, parts.stored.make_log, parts.stored.history)
+    parts.stored.history = ()  # the session has it, or reads it back
     parts.stored.tell = lambda text: session.notice(text, "error")
     loop = asyncio.get_running_loop()
     monitor = parts.services.context.monitor

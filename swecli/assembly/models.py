@@ -25,7 +25,7 @@ from swecli.core.llm.local_servers import find_local_servers
 from swecli.core.llm.offers import ModelOffer, offers
 from swecli.core.llm.providers import Overrides, ProviderSetupError, default_model, resolve
 from swecli.core.llm.script_format import ScriptError, load_script
-from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.scripted import ScriptedModel, without_waiting
 from swecli.core.llm.types import ModelClient
 from swecli.core.llm.windows import lookup_with
 from swecli.demo import interpreter
@@ -164,7 +164,8 @@ def _scripted(options: LaunchOptions) -> ModelClient:
         script = load_script(options.script, python=interpreter())
     except (ScriptError, OSError) as error:
         raise ModelUnavailable(f"The script can't be used: {error}") from error
-    return ScriptedModel(script) if options.headless else ScriptedModel(script, pause=_real_pause)
+    pause = without_waiting if options.headless else _real_pause
+    return ScriptedModel(script, pause=pause, keep_requests=False)
 
 
 async def _real_pause(seconds: float) -> None:

@@ -17,6 +17,7 @@ from swecli.core.sessions.journal import Journal
 from swecli.core.sessions.result_store import ResultStore
 from swecli.core.sessions.snapshots import SnapshotStore
 from swecli.core.sessions.store import SessionError, SessionStore
+from swecli.core.sessions.stored_facts import StoredFacts
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -31,14 +32,20 @@ class Stored:
     history: Sequence[Event]
     notices: tuple[str, ...]
     store: SessionStore
+    elsewhere: bool = False
+    """Whether the history is not in the store."""
     tell: Callable[[str], None] = field(default=lambda _text: None)
 
     def make_log(self, publish: Callable[[Sequence[Event]], None]) -> EventLog:
         """The journal that writes this session; closing it releases the session. Needs a running event loop."""
         journal = Journal(
-            self.store.append, publish, lambda text: self.tell(text), on_recovery=lambda text: self.tell(text)
+            self.store.append,
+            publish,
+            lambda text: self.tell(text),
+            read=StoredFacts(self.store.database, self.session_id).read,
+            on_recovery=lambda text: self.tell(text),
         )
-        return _ReleasingLog(journal, self)
+        return _ReleasingLog(journal, self) if self.elsewhere else _ReadableLog(journal, self)
 
     def blobs(self, threshold: int) -> BlobStore:
         """Where the session's large results are kept; ``threshold`` is bytes."""
@@ -70,6 +77,12 @@ class _ReleasingLog:
     async def close(self) -> None:
         await self.journal.close()
         self.stored.release()
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadableLog(_ReleasingLog):
+    def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
+        return self.journal.read(after, upto, limit)
 
 
 def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
@@ -117,7 +130,7 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
                 raise StartError(str(error), ExitCode.BAD_INPUT) from error
     memory = SessionStore(open_in_memory())
     session_id = memory.create(str(options.cwd), "", __version__).id
-    stored = Stored(session_id, history, tuple(notices), memory)
+    stored = Stored(session_id, history, tuple(notices), memory, elsewhere=True)
     if snapshot is not None:
         stored.snapshots.save_snapshot(snapshot)
     return stored

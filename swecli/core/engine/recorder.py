@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.ledger import Ledger
+from swecli.core.engine.facts import Facts, Past
 from swecli.core.engine.state import SessionState
 from swecli.core.protocol.events import Body, Event, is_fact
 
 
 class EventLog(Protocol):
-    """Where facts are stored. Order is kept; what is published has been stored before."""
+    """Where facts are stored. Order is kept; what is published has been stored before. Facts of a log that is a
+    ``FactReader`` besides are not kept in memory."""
 
     def append(self, event: Event) -> None: ...
 
@@ -29,11 +31,13 @@ LogFactory = Callable[[Callable[[Sequence[Event]], None]], EventLog]
 class Subscription:
     """An iterator over events from the moment of subscription on; it ends when the session is closed."""
 
-    def __init__(self, past: Iterable[Event]) -> None:
+    def __init__(self, past: Past | None = None) -> None:
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
         self._ended = False
-        for event in past:
-            self._queue.put_nowait(event)
+        self._past = past
+        self._page: Iterator[Event] = iter(())
+        self._read = 0
+        """Sequence number up to which the past was read back."""
 
     def put(self, event: Event | None) -> None:
         """Hand over an event; None ends the iteration."""
@@ -43,11 +47,27 @@ class Subscription:
         return self
 
     async def __anext__(self) -> Event:
+        while True:
+            event = next(self._page, None)
+            if event is not None:
+                self._read = event.seq
+                return event
+            if self._past is None:
+                break
+            self._page = iter(await self._next_page(self._past))
         event = None if self._ended else await self._queue.get()
         if event is None:
             self._ended = True
             raise StopAsyncIteration
         return event
+
+    async def _next_page(self, past: Past) -> Sequence[Event]:
+        """More of the past: what the log has, then what is in memory; nothing of it is held once it was given."""
+        page = await asyncio.to_thread(past.read, self._read) if self._read < past.upto else ()
+        if page:
+            return page
+        self._past = None
+        return past.newest
 
 
 class Recorder:
@@ -63,13 +83,14 @@ class Recorder:
         self.turn = 0
         self._clock = clock
         self._subscribers: list[Subscription] = []
-        self._facts: list[Event] = list(history)
+        self._facts = Facts(history)
         for event in history:
             self.state.apply(event)
             self.ledger.apply(event)
             self.cache.apply(event)
         self.turn = self.state.turn
         self._log = make_log(self._publish)
+        self._facts.read_from(self._log)
 
     def emit(self, body: Body) -> Event:
         """Record one event. The state has changed when this returns; storing and publishing follow in order."""
@@ -81,8 +102,8 @@ class Recorder:
         return event
 
     @property
-    def facts(self) -> Sequence[Event]:
-        """What is published, from the session's beginning on."""
+    def facts(self) -> Facts:
+        """What is published, from the session's beginning on. Looking at all of it may read the disk."""
         return self._facts
 
     def new_item(self, prefix: str) -> str:
@@ -95,14 +116,14 @@ class Recorder:
 
     def subscribe(self, *, replay: bool) -> Subscription:
         """Published events; with ``replay`` the published facts of the whole session first."""
-        subscription = Subscription(self._facts if replay else ())
+        subscription = Subscription(self._facts.past() if replay else None)
         self._subscribers.append(subscription)
         return subscription
 
     def _publish(self, events: Sequence[Event]) -> None:
         for event in events:
             if is_fact(event.body):
-                self._facts.append(event)
+                self._facts.add(event)
             for subscription in self._subscribers:
                 subscription.put(event)
 

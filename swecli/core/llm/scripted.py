@@ -84,20 +84,24 @@ class ScriptedModel:
     """A ``ModelClient`` whose answers are those of a script.
 
     ``pause`` is awaited before the answer and between its pieces with the script's own delays; by default it
-    takes no time. ``requests`` holds every request, in order.
+    takes no time. ``requests`` holds every request, in order, unless ``keep_requests`` is False.
 
     Raises (while streaming):
         ScriptMismatch: a request is not what the script expects. A test must fail then, so this is the one
             exception to the rule that a client raises nothing.
     """
 
-    def __init__(self, script: Script, *, pause: Pause = without_waiting, provider: str = "scripted") -> None:
+    def __init__(
+        self, script: Script, *, pause: Pause = without_waiting, provider: str = "scripted", keep_requests: bool = True
+    ) -> None:
         self._script = script
         self._player = ScriptPlayer(script)
         self._usage = UsageEstimate()
         self._pause = pause
         self._origin = Origin("scripted", "scripted", script.name)
         self.requests: list[ModelRequest] = []
+        self._keep_requests = keep_requests
+        self._answers = 0
         self._info = ModelInfo(
             provider=provider,
             name=script.name,
@@ -120,7 +124,9 @@ class ScriptedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         """Answer with the next step of the script."""
-        self.requests.append(request)
+        self._answers += 1
+        if self._keep_requests:
+            self.requests.append(request)
         facts = facts_of(request)
         step = self._player.take(facts)
         usage = self._usage.of(request, step)
@@ -131,7 +137,7 @@ class ScriptedModel:
             return
         answer = pieces(step, (f"call_{facts.calls + number}" for number in range(1, len(step.calls) + 1)))
         partial = _Partial(self._origin)
-        yield Started(self._script.name, f"scripted-{len(self.requests)}")
+        yield Started(self._script.name, f"scripted-{self._answers}")
         if fault is None or fault.kind == "empty":
             async for event in self._pieces(() if fault else answer, partial, step.delay):
                 yield event

@@ -35,8 +35,9 @@ class Journal:
     disk already. When the disk fails, events are kept in memory and published all the same, the user is told
     once, and storing is tried again with growing pauses and at ``close``.
 
-    ``write`` stores facts, all or none (``SessionStore.append``). ``publish`` and ``on_trouble`` are called on
-    the event loop that was running when the journal was made.
+    ``write`` stores facts, all or none (``SessionStore.append``); ``read`` gives stored ones back
+    (``StoredFacts.read``). ``publish`` and ``on_trouble`` are called on the event loop that was running when the
+    journal was made.
     """
 
     def __init__(
@@ -45,10 +46,12 @@ class Journal:
         publish: Callable[[Sequence[Event]], None],
         on_trouble: Callable[[str], None],
         *,
+        read: Callable[[int, int, int], Sequence[Event]] = lambda after, upto, limit: (),
         on_recovery: Callable[[str], None] | None = None,
         retry_seconds: tuple[float, float] = RETRY_SECONDS,
     ) -> None:
         self._write = write
+        self._read = read
         self._publish = publish
         self._on_trouble = on_trouble
         self._on_recovery = on_recovery
@@ -72,6 +75,21 @@ class Journal:
         """Hand over an event. Returns at once; events after ``close`` are dropped."""
         if not self._closed:
             self._queue.put(event)
+
+    def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
+        """Facts above ``after`` and not above ``upto``, in order, ``limit`` at most: the stored ones, then those that
+        wait to be stored. Empty, and the user is told, where they can't be read. For a thread of its own."""
+        waiting = [event for event in list(self._unsaved) if after < event.seq <= upto]  # first: it is stored next
+        try:
+            stored = self._read(after, upto, limit)
+        except _STORE_ERRORS as error:
+            text = f"Older parts of the session can't be read at the moment ({error}). Nothing of them is lost."
+            self._on_loop(self._on_trouble, text)
+            stored = ()
+        if len(stored) >= limit:
+            return stored
+        newest = stored[-1].seq if stored else after
+        return [*stored, *(event for event in waiting if event.seq > newest)][:limit]
 
     async def barrier(self) -> None:
         """Wait until everything handed over before is published, and stored unless ``degraded``."""

@@ -1,0 +1,87 @@
+"""Facts that left memory are read back, in order and none twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from swecli.core.engine.facts import KEPT, PAGE, Facts
+from swecli.core.engine.recorder import Recorder, Subscription
+from swecli.core.protocol.events import Event, ItemDelta, Notice
+
+
+def _events(first: int, last: int) -> list[Event]:
+    return [Event(seq, 0.0, "s", 1, Notice(f"line {seq}")) for seq in range(first, last + 1)]
+
+
+class _Log:
+    """A log that publishes at once and can be read."""
+
+    def __init__(self, stored: Sequence[Event], publish: Callable[[Sequence[Event]], None]) -> None:
+        self.stored = list(stored)
+        self.reads = 0
+        self._publish = publish
+
+    def append(self, event: Event) -> None:
+        if not isinstance(event.body, ItemDelta):
+            self.stored.append(event)
+        self._publish([event])
+
+    def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
+        self.reads += 1
+        return [event for event in self.stored if after < event.seq <= upto][:limit]
+
+    async def barrier(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+
+async def _taken(subscription: Subscription, count: int) -> list[int]:
+    return [(await asyncio.wait_for(anext(subscription), 5)).seq for _ in range(count)]
+
+
+async def test_a_later_subscriber_is_shown_all_from_the_store_and_then_what_is_new() -> None:
+    history = _events(1, 3 * PAGE)
+    logs: list[_Log] = []
+
+    def make_log(publish: Callable[[Sequence[Event]], None]) -> _Log:
+        logs.append(_Log(history, publish))
+        return logs[0]
+
+    recorder = Recorder("s", history, make_log, lambda: 0.0)
+    first = recorder.subscribe(replay=True)
+    assert logs[0].reads == 0, "what was loaded is not read a second time"
+    assert recorder.facts.held <= KEPT
+    total = 3 * PAGE + 2 * KEPT + 5
+    for _ in range(2 * KEPT):
+        recorder.emit(Notice("new"))
+    second = recorder.subscribe(replay=True)
+    for _ in range(5):
+        recorder.emit(Notice("newer"))
+    assert await _taken(second, total) == list(range(1, total + 1))
+    assert await _taken(first, total) == list(range(1, total + 1))
+    assert len(recorder.facts) == total
+    assert [event.seq for event in recorder.facts] == list(range(1, total + 1))
+    assert [event.seq for event in reversed(recorder.facts)] == list(range(total, 0, -1))
+    assert recorder.facts[-1].seq == total
+    assert recorder.facts[0].seq == 1
+
+
+async def test_memory_does_not_grow_with_the_session() -> None:
+    recorder = Recorder("s", (), lambda publish: _Log((), publish), lambda: 0.0)
+    for number in range(20 * KEPT):
+        recorder.emit(Notice(f"{number}"))
+        assert recorder.facts.held <= 2 * KEPT
+
+
+def test_a_log_that_gives_nothing_back_lets_nothing_go() -> None:
+    facts = Facts(_events(1, 5))
+    facts.read_from(object())
+    for event in _events(6, 5 * KEPT):
+        facts.add(event)
+    assert facts.held == 5 * KEPT
+    past = facts.past()
+    assert [event.seq for event in past.newest] == list(range(1, 5 * KEPT + 1))
+    assert past.read(0) == ()
