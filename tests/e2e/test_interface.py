@@ -163,12 +163,12 @@ def test_a_defect_restores_the_terminal_and_says_so(start: Start, tmp_path: Path
     assert "a defect on purpose" in (tmp_path / "home" / "prompt" / "errors.log").read_text()
 
 
-def test_a_terminal_that_can_not_draw_is_refused(start: Start) -> None:
+def test_a_terminal_that_can_not_draw_gets_plain_lines(start: Start) -> None:
     terminal = start(environment={"TERM": "dumb"})
-    assert terminal.wait() == 2
-    assert "TERM=dumb" in terminal.text
-    assert "as plain text" in terminal.text
-    assert b"\x1b[?1049h" not in terminal.raw
+    terminal.shows("Ready. Type a message")
+    terminal.send("\x04")
+    assert terminal.wait() == 0
+    assert b"\x1b" not in terminal.raw
 
 
 def test_without_a_provider_it_says_how_to_connect_one(start: Start) -> None:
