@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from swecli.core.engine.recorder import Recorder
 from swecli.core.protocol.blocks import DisplayBlock
@@ -16,6 +17,7 @@ from swecli.core.protocol.events import (
     QuestionAnswered,
     QuestionAsked,
 )
+from swecli.core.protocol.hunks import Hunk
 
 Answers = tuple[tuple[str, ...], ...]
 T = TypeVar("T")
@@ -44,19 +46,50 @@ class Requests:
         binding: str,
         rule: str | None,
         evidence: Sequence[str],
+        hunks: Sequence[Hunk] = (),
+        facts: Sequence[str] = (),
+        warnings: Sequence[str] = (),
+        arguments: Mapping[str, Any] | None = None,
     ) -> ReplyPermission:
-        """Ask and wait. Cancelled while waiting, the request is settled as cancelled."""
+        """Ask and wait. Cancelled while waiting, the request is settled as cancelled. "Always" is "once" where no
+        rule was offered, or where the rule was offered for other arguments."""
         request = self._new_id("p")
         future: asyncio.Future[ReplyPermission] = asyncio.get_running_loop().create_future()
         self._permissions[request] = future
         self._recorder.emit(
-            PermissionRequested(request, item, tool, title, tuple(blocks), reason, binding, rule, tuple(evidence))
+            PermissionRequested(
+                request,
+                item,
+                tool,
+                title,
+                tuple(blocks),
+                reason,
+                binding,
+                rule,
+                tuple(evidence),
+                tuple(hunks),
+                tuple(facts),
+                tuple(warnings),
+                arguments,
+            )
         )
         settled = False
         try:
             reply = await future
-            choice = "once" if reply.choice == "always" and rule is None else reply.choice
-            self._recorder.emit(PermissionResolved(request, choice, reply.by, reply.note, reply.span))
+            if reply.choice == "always" and (rule is None or reply.arguments is not None):
+                reply = replace(reply, choice="once")
+            self._recorder.emit(
+                PermissionResolved(
+                    request,
+                    reply.choice,
+                    reply.by,
+                    reply.note,
+                    reply.span,
+                    reply.arguments,
+                    reply.hunks,
+                    reply.texts,
+                )
+            )
             settled = True
             return reply
         finally:

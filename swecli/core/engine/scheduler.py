@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from swecli.core.engine.answer import Call
 from swecli.core.engine.locks import overlap
-from swecli.core.engine.tool_call import PreparedCall, ToolCalls
+from swecli.core.engine.prepared_call import PreparedCall
+from swecli.core.engine.tool_call import ToolCalls
 
 
 class Scheduler:

@@ -3,10 +3,12 @@ form, so that a script, an editor, a test and the terminal interface drive the s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
-from typing import Literal
+from typing import Any, Literal
 
 from swecli.core.protocol.events import GrantSpan, Mode, PermissionChoice
+from swecli.core.protocol.hunks import EditedText
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.protocol.value import value
 
@@ -54,22 +56,39 @@ class CancelItem:
 
 @value
 class Background:
-    """Move a running command to the background."""
+    """Move a running command to the background: it goes on as a job."""
 
     item: str
     type: Literal["background"] = field(default="background", kw_only=True)
 
 
 @value
+class StopJob:
+    """End all processes of a job. That it ended comes as JobChanged."""
+
+    job: str
+    type: Literal["stop_job"] = field(default="stop_job", kw_only=True)
+
+
+@value
 class ReplyPermission:
-    """``note`` is a word to the model that goes with a rejection, ``span`` how long "always" holds. ``by`` says whether
-    a person chose."""
+    """``note`` is a word to the model that goes with the choice, ``span`` how long "always" holds. ``by`` says whether
+    a person chose.
+
+    A call can be changed on the way: ``arguments`` in place of the model's, or of the request's hunks the numbers (from
+    1) of those that are accepted, or other ``texts`` for its diffs. With the choice "edit" the changed call is judged
+    anew and, unless it needs no question, asked about again; "once" and "always" consent to it as changed, as far as
+    it is nothing that always has to be asked.
+    """
 
     request: str
     choice: PermissionChoice
     note: str = ""
     by: Literal["user", "headless"] = "user"
     span: GrantSpan = "session"
+    arguments: Mapping[str, Any] | None = None
+    hunks: tuple[int, ...] | None = None
+    texts: tuple[EditedText, ...] = ()
     type: Literal["reply_permission"] = field(default="reply_permission", kw_only=True)
 
 
@@ -187,6 +206,7 @@ Command = (
     | Interrupt
     | CancelItem
     | Background
+    | StopJob
     | ReplyPermission
     | Answer
     | SetMode

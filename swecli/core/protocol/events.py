@@ -18,6 +18,7 @@ from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.budget import Budget as Budget
 from swecli.core.protocol.budget import Component as Component
 from swecli.core.protocol.budget import ContextLevel as ContextLevel
+from swecli.core.protocol.hunks import EditedText, Hunk
 from swecli.core.protocol.messages import ImagePart, Message, Origin, Part, Stop
 from swecli.core.protocol.usage import Usage
 from swecli.core.protocol.value import value
@@ -240,7 +241,8 @@ class ItemCompleted:
     """Terminal event of an item. ``parts`` is its final content.
 
     User items: their text and images; one named "shell" is the user's own ``!command``, with a
-    ``TerminalBlock`` to show and the text that joins the context. Text and reasoning: the one part. Tool calls: the one
+    ``TerminalBlock`` to show and the text that joins the context. Text and reasoning: the one part; ``detail`` is why
+    it broke off, if it did. Tool calls: the one
     ``ToolResultPart`` (the call itself is in the checkpoint). ``blocks`` is what a person sees, ``detail``
     one short phrase of result ("15 matches in 4 files", "+3 -1", "exit 1").
     """
@@ -272,11 +274,19 @@ class PermissionRequested:
     rule: str | None = None
     """The rule that "always" would add for this session; None where always is not offered."""
     evidence: tuple[str, ...] = ()
+    hunks: tuple[Hunk, ...] = ()
+    """Changes of the blocks that can be accepted singly."""
+    facts: tuple[str, ...] = ()
+    """Short phrases: where it runs, what it creates or overwrites, sizes."""
+    warnings: tuple[str, ...] = ()
+    """What has to be seen before any answer, such as what could not be taken back."""
+    arguments: Mapping[str, Any] | None = None
+    """What a reply can replace, as it would run; None where it can only choose among hunks, or say yes or no."""
     type: Literal["permission_requested"] = field(default="permission_requested", kw_only=True)
 
 
-PermissionChoice = Literal["once", "always", "reject"]
-
+PermissionChoice = Literal["once", "always", "reject", "edit"]
+"""``edit``: neither yes nor no; the call is changed and judged anew."""
 
 GrantSpan = Literal["turn", "session", "week", "project"]
 """How long "always" holds: this turn, this session, seven days, or until it is revoked; the last two in this workspace
@@ -289,9 +299,14 @@ class PermissionResolved:
     choice: PermissionChoice | Literal["cancelled"]
     by: Literal["user", "headless", "engine"] = "user"
     note: str = ""
-    """The user's word to the model on a rejection."""
+    """The user's word to the model."""
     span: GrantSpan = "session"
     """For the choice "always"."""
+    arguments: Mapping[str, Any] | None = None
+    """The arguments, where the user replaced them."""
+    hunks: tuple[int, ...] | None = None
+    """The hunks that were accepted, where the user chose among them."""
+    texts: tuple[EditedText, ...] = ()
     type: Literal["permission_resolved"] = field(default="permission_resolved", kw_only=True)
 
 

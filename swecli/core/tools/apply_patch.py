@@ -8,6 +8,7 @@ from pathlib import Path
 
 from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import ChangedFile, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
+from swecli.core.tools.chosen import chosen, preview_of
 from swecli.core.tools.file_change import FileChange, present
 from swecli.core.tools.file_freshness import last_seen
 from swecli.core.tools.files import explained, missing, plural, reading, writing
@@ -41,9 +42,7 @@ class ApplyPatch(Tool[ApplyPatchParams]):
         return first if len(patches) == 1 else f"{first} and {len(patches) - 1} more"
 
     async def preview(self, params: ApplyPatchParams, ctx: ToolContext) -> Preview:
-        changes = await reading(lambda _: _plan(params, ctx))
-        state = "\n".join(f"{change.path}={change.state or 'absent'}" for change in changes)
-        return Preview(tuple(change.block(ctx) for change in changes), state)
+        return await reading(lambda _: preview_of(_plan(params, ctx), ctx))
 
     async def run(self, params: ApplyPatchParams, ctx: ToolContext) -> ToolOutcome:
         changes = await reading(lambda _: _plan(params, ctx))
@@ -63,7 +62,7 @@ def _plan(params: ApplyPatchParams, ctx: ToolContext) -> list[FileChange]:
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
         raise ToolError(f"{ctx.display(twice)} appears twice in the patch. Put all its changes under one heading.")
-    return changes
+    return chosen(changes, ctx)
 
 
 def _planned(patch: FilePatch, ctx: ToolContext) -> list[FileChange]:
@@ -101,7 +100,7 @@ def _planned(patch: FilePatch, ctx: ToolContext) -> list[FileChange]:
         raise ToolError(f"{ctx.display(target)} exists already, so nothing can be moved there. Nothing was changed.")
     return [
         FileChange(target, None, after, None, f"moved from {ctx.display(path)}", mode),
-        FileChange(path, data, None, state, f"moved to {ctx.display(target)}", mode),
+        FileChange(path, data, None, state, f"moved to {ctx.display(target)}", mode, tied=True),
     ]
 
 

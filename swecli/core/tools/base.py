@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import Asker, BlobStore, CompactionRequests, FileMemory, TodoBoard, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.hunks import EditedText, Hunk
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.protocol.results import ResultKind
 from swecli.core.sandbox.sandbox import CommandSandbox
@@ -64,6 +65,20 @@ class Preview:
 
     blocks: tuple[DisplayBlock, ...] = ()
     state: str = ""
+    hunks: tuple[Hunk, ...] = ()
+    """What of the blocks can be accepted singly."""
+    facts: tuple[str, ...] = ()
+    """Short phrases that are to be seen at once: "creates a file, 41 bytes"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the user made of a change that was shown with this ``state``: the numbers, from 1, of the hunks that they
+    accept (None: all), or other texts."""
+
+    state: str
+    hunks: tuple[int, ...] | None = None
+    texts: tuple[EditedText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +121,8 @@ class ToolContext:
     """None where there is no conversation."""
     sandbox: CommandSandbox | None = None
     """Holds this call's command; None where it runs outside."""
+    choices: tuple[Choice, ...] = ()
+    """What the user made of this call's change, in order: each of what the one before left."""
     contained: bool = False
     """Nobody consented to the command: it may run only in a sandbox that holds it wholly."""
 

@@ -6,6 +6,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
+from swecli.core.tools.chosen import chosen, preview_of
 from swecli.core.tools.file_change import FileChange, present
 from swecli.core.tools.file_freshness import last_seen, stale_edit
 from swecli.core.tools.files import explained, missing, plural, reading, writing
@@ -66,7 +67,7 @@ class EditFile(Tool[EditFileParams]):
 
     async def preview(self, params: EditFileParams, ctx: ToolContext) -> Preview:
         expected = last_seen(params.path, ctx)
-        return await reading(lambda _: _plan(params, ctx, expected)[0].preview(ctx))
+        return await reading(lambda _: preview_of([_plan(params, ctx, expected)[0]], ctx))
 
     async def run(self, params: EditFileParams, ctx: ToolContext) -> ToolOutcome:
         expected = last_seen(params.path, ctx)
@@ -93,7 +94,8 @@ def _plan(params: EditFileParams, ctx: ToolContext, expected: str | None) -> tup
     if stale:
         longest = max((one.old for one in params.replacements), key=lambda old: old.count("\n"))
         raise stale_edit(path, file.text, state.sha256, sorted(edited.lines), longest, ctx)
-    return FileChange(path, data, edited.data, state), edited.lines
+    (change,) = chosen([FileChange(path, data, edited.data, state)], ctx)
+    return change, () if ctx.choices else edited.lines
 
 
 def _apply(change: FileChange, lines: tuple[int, ...], ctx: ToolContext) -> ToolOutcome:
@@ -101,7 +103,12 @@ def _apply(change: FileChange, lines: tuple[int, ...], ctx: ToolContext) -> Tool
         changed = change.write()
     except (OSError, StaleFileError) as error:
         raise explained(error, change.path, ctx) from error
-    where = f"at line {lines[0]}" if len(lines) == 1 else f"at {plural(len(lines), 'place')}, first at line {lines[0]}"
     detail = change.detail
-    text = f"Edited {ctx.display(change.path)} {where} ({detail})."
+    text = f"Edited {ctx.display(change.path)}{_where(lines)} ({detail})."
     return ToolOutcome(text, (change.block(ctx),), detail, changed=(changed,))
+
+
+def _where(lines: tuple[int, ...]) -> str:
+    if not lines:
+        return ""
+    return f" at line {lines[0]}" if len(lines) == 1 else f" at {plural(len(lines), 'place')}, first at line {lines[0]}"

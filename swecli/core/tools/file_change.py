@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.core.tools.base import ChangedFile, Preview, ToolContext
+from swecli.core.tools.base import ChangedFile, ToolContext
 from swecli.core.workspace.atomic_write import atomic_delete, atomic_write
 from swecli.core.workspace.line_diff import count_changes
 from swecli.core.workspace.regular_file import FileState, read_bytes
@@ -30,6 +30,10 @@ class FileChange:
     state: FileState | None
     note: str = ""
     mode: int | None = None
+    tied: bool = False
+    """Only together with the change before it: the other half of a move."""
+    whole: bool = False
+    """Only as a whole: its lines don't mix with those that are there."""
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -56,8 +60,16 @@ class FileChange:
             notes.append(f"from line {first} of a long file")
         return DiffBlock(ctx.display(self.path), old, new, ", ".join(notes), first_line=first)
 
-    def preview(self, ctx: ToolContext) -> Preview:
-        return Preview((self.block(ctx),), str(self.state) if self.state else "absent")
+    @property
+    def fact(self) -> str:
+        """What it does to the file, in bytes."""
+        before, after = len(self.before or b""), len(self.after or b"")
+        if self.before is None:
+            return f"creates a file, {after:,} bytes"
+        if self.after is None:
+            return f"deletes a file, {before:,} bytes"
+        verb = "overwrites" if self.note.startswith("overwrites") else "changes"
+        return f"{verb} a file, {before:,} \u2192 {after:,} bytes"
 
     def write(self) -> ChangedFile:
         """Do it, if the file still is what it was when this was planned.

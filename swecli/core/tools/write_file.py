@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
+from swecli.core.tools.chosen import chosen, preview_of
 from swecli.core.tools.file_change import FileChange, present
 from swecli.core.tools.file_freshness import last_seen
 from swecli.core.tools.files import explained, plural, readable_size, reading, writing
@@ -31,7 +32,7 @@ class WriteFile(Tool[WriteFileParams]):
 
     async def preview(self, params: WriteFileParams, ctx: ToolContext) -> Preview:
         expected = last_seen(params.path, ctx)
-        return await reading(lambda _: _plan(params, ctx, expected).preview(ctx))
+        return await reading(lambda _: preview_of([_plan(params, ctx, expected)], ctx))
 
     async def run(self, params: WriteFileParams, ctx: ToolContext) -> ToolOutcome:
         expected = last_seen(params.path, ctx)
@@ -40,6 +41,11 @@ class WriteFile(Tool[WriteFileParams]):
 
 
 def _plan(params: WriteFileParams, ctx: ToolContext, expected: str | None) -> FileChange:
+    (change,) = chosen([_proposed(params, ctx, expected)], ctx)
+    return change
+
+
+def _proposed(params: WriteFileParams, ctx: ToolContext, expected: str | None) -> FileChange:
     path = ctx.resolve(params.path)
     try:
         found = present(path)
@@ -63,7 +69,7 @@ def _plan(params: WriteFileParams, ctx: ToolContext, expected: str | None) -> Fi
         return FileChange(path, data, file.bom + file.encode_new(content), state, "overwrites")
     except UnicodeEncodeError:
         # The old encoding can't hold the new text; UTF-8 can.
-        return FileChange(path, data, _plain(content), state, f"overwrites, {file.label} becomes UTF-8")
+        return FileChange(path, data, _plain(content), state, f"overwrites, {file.label} becomes UTF-8", whole=True)
 
 
 def _plain(content: str) -> bytes:

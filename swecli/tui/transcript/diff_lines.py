@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections import Counter
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final, Literal
 
+from swecli.core.workspace.line_diff import changed_spans
+
 CONTEXT: Final = 3
-MAX_COMPARED: Final = 1_000
-"""Lines of one change beyond which all of them are shown as replaced, without looking for equal ones between."""
 MAX_WORDS: Final = 600
 """Characters of a line beyond which it is not compared word by word."""
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
-
-Span = tuple[int, int, int, int]
-"""Start and end of a change in the old text, then in the new one."""
 
 Sign = Literal[" ", "+", "-", "~"]
 
@@ -53,7 +48,7 @@ def text_diff(old: str, new: str) -> TextDiff:
     added = removed = 0
     shown_to = 0
     """Lines of the new text that have been shown or left out so far."""
-    changes = _changes(before, after)
+    changes = changed_spans(before, after)
     for place, (i1, i2, j1, j2) in enumerate(changes):
         begin = max(shown_to, j1 - CONTEXT)
         if begin > shown_to:
@@ -96,67 +91,6 @@ def _lines(text: str) -> list[str]:
 
 def _all_crlf(lines: list[str]) -> bool:
     return all(line.endswith("\r") for line in lines[:-1])
-
-
-def _changes(before: list[str], after: list[str]) -> list[Span]:
-    """What differs. Lines that occur once in both texts hold the two together; only what lies between them is
-    compared in detail, so that large texts cost little."""
-    out: list[Span] = []
-    i = j = 0
-    for anchor_i, anchor_j in [*_anchors(before, after), (len(before), len(after))]:
-        out += _between(before, after, i, anchor_i, j, anchor_j)
-        i, j = anchor_i + 1, anchor_j + 1
-    return _merged(out)
-
-
-def _anchors(before: list[str], after: list[str]) -> list[tuple[int, int]]:
-    """Places of lines that are unique in both texts, in the longest order that both have in common."""
-    counts = Counter(before)
-    other = Counter(after)
-    places = {line: number for number, line in enumerate(after) if other[line] == 1}
-    pairs = [(i, places[line]) for i, line in enumerate(before) if counts[line] == 1 and line in places]
-    ends: list[int] = []
-    """Lowest last place of a rising sequence of each length."""
-    holders: list[int] = []
-    previous: list[int] = []
-    for number, (_, place) in enumerate(pairs):
-        length = bisect_left(ends, place)
-        previous.append(holders[length - 1] if length else -1)
-        if length == len(ends):
-            ends.append(place)
-            holders.append(number)
-        else:
-            ends[length], holders[length] = place, number
-    out: list[tuple[int, int]] = []
-    number = holders[-1] if holders else -1
-    while number >= 0:
-        out.append(pairs[number])
-        number = previous[number]
-    return out[::-1]
-
-
-def _between(before: list[str], after: list[str], i1: int, i2: int, j1: int, j2: int) -> list[Span]:
-    while i1 < i2 and j1 < j2 and before[i1] == after[j1]:
-        i1, j1 = i1 + 1, j1 + 1
-    while i1 < i2 and j1 < j2 and before[i2 - 1] == after[j2 - 1]:
-        i2, j2 = i2 - 1, j2 - 1
-    if i1 == i2 and j1 == j2:
-        return []
-    if i1 == i2 or j1 == j2 or i2 - i1 + j2 - j1 > MAX_COMPARED:
-        return [(i1, i2, j1, j2)]
-    codes = SequenceMatcher(None, before[i1:i2], after[j1:j2]).get_opcodes()
-    return [(i1 + a, i1 + b, j1 + c, j1 + d) for tag, a, b, c, d in codes if tag != "equal"]
-
-
-def _merged(changes: list[Span]) -> list[Span]:
-    """Changes that touch as one."""
-    out: list[Span] = []
-    for change in changes:
-        if out and out[-1][1] == change[0] and out[-1][3] == change[2]:
-            out[-1] = (out[-1][0], change[1], out[-1][2], change[3])
-        else:
-            out.append(change)
-    return out
 
 
 def _change(old: list[str], new: list[str], i: int, j: int) -> list[DiffLine]:

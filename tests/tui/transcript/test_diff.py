@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.tui.transcript.diff import render_diff
-from swecli.tui.transcript.diff_lines import CONTEXT, MAX_COMPARED, changed_words, text_diff
-from swecli.tui.transcript.palette import DARK
+from swecli.tui.transcript.diff_lines import CONTEXT, changed_words, text_diff
+from swecli.tui.transcript.palette import DARK, SPLIT_FROM, with_diffs
+from swecli.tui.transcript.wrap import cells
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "def f():", "    x", "", "y = 1", "z"]), max_size=25)
 
@@ -52,10 +53,10 @@ def test_context_is_three_lines() -> None:
 
 
 def test_a_large_text_without_anything_in_common_is_one_change() -> None:
-    old = "x\n" * (2 * MAX_COMPARED)
-    new = "y\n" * (2 * MAX_COMPARED)
+    old = "x\n" * (2_000)
+    new = "y\n" * (2_000)
     diff = text_diff(old, new)
-    assert (diff.removed, diff.added) == (2 * MAX_COMPARED, 2 * MAX_COMPARED)
+    assert (diff.removed, diff.added) == (2_000, 2_000)
 
 
 def test_words_that_changed_are_marked_in_both_lines() -> None:
@@ -100,3 +101,74 @@ def test_what_is_special_is_said() -> None:
     assert head(DiffBlock("a", None, None, "binary")) == ["a  +0 -0", "binary"]
     assert head(DiffBlock("a", "x", "x")) == ["a  +0 -0", "no difference in text"]
     assert head(DiffBlock("a", "x", "x\n"))[1] == "newline added at the end"
+
+
+def beside(old: str, new: str, width: int = 100, limit: int | None = None) -> list[str]:
+    block = DiffBlock("a.py", old, new)
+    palette = with_diffs(DARK, "split")
+    return [row.text for row in render_diff(block, width, palette, header=False, limit=limit)]
+
+
+def test_old_and_new_text_stand_side_by_side() -> None:
+    assert beside("a\nb\nc\n", "a\nB\nb2\nc\n", 60) == [
+        "1   a                        │1   a",
+        "2 - b                        │2 + B",
+        "                             │3 + b2",
+        "3   c                        │4   c",
+    ]
+
+
+def test_long_lines_wrap_in_their_column() -> None:
+    rows = beside("x = " + "1" * 60 + "\n", "x = 2\n", 60)
+    assert [row.partition("│")[0].rstrip() for row in rows] == [
+        "1 - x = " + "1" * 20,
+        "    " + "1" * 24,
+        "    " + "1" * 16,
+    ]
+    assert rows[0].endswith("│1 + x = 2")
+    assert rows[1].rstrip().endswith("│")
+
+
+def test_width_decides_and_one_sided_changes_stay_whole() -> None:
+    def has_rule(block: DiffBlock, width: int) -> bool:
+        return any("│" in row.text for row in render_diff(block, width, DARK))
+
+    change = DiffBlock("a.py", "a\n", "b\n")
+    assert [has_rule(change, width) for width in (SPLIT_FROM - 1, SPLIT_FROM, 400)] == [False, True, True]
+    assert not has_rule(DiffBlock("a.py", None, "b\n"), 400)
+    assert not any("│" in row for row in beside("a\n", "b\n", 30))
+
+
+def test_a_limit_counts_rows_and_names_what_is_hidden() -> None:
+    old = "".join(f"old {n}\n" for n in range(100))
+    new = "".join(f"new {n}\n" for n in range(100))
+    rows = beside(old, new, limit=5)
+    assert len(rows) == 6
+    assert "190 lines hidden" in rows[-1]
+
+
+@settings(max_examples=100, deadline=None)
+@given(LINES, LINES, st.integers(50, 90))
+def test_both_columns_together_are_the_change(old: list[str], new: list[str], width: int) -> None:
+    block = DiffBlock("a.py", "".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new))
+    diff = text_diff(block.old or "", block.new or "")
+    rows = render_diff(block, width, with_diffs(DARK, "split"), header=False)
+    signs = [row.text for row in rows if "│" in row.text]
+    left = [text.partition("│")[0] for text in signs]
+    right = [text.partition("│")[2] for text in signs]
+    assert sum(" - " in f"{half} " for half in left) == diff.removed
+    assert sum(" + " in f"{half} " for half in right) == diff.added
+    for row in rows:
+        assert "".join(part.text for part in row.segments()) == row.text
+        assert cells(row.text) <= width
+
+
+def test_changed_words_are_marked_on_both_sides() -> None:
+    palette = with_diffs(DARK, "split")
+    block = DiffBlock("notes.txt", "take the red one\n", "take the blue one\n")
+    (row,) = render_diff(block, 80, palette, header=False)
+    marked = {part.text: part.style for part in row.segments() if part.text in ("red", "blue")}
+    assert marked["red"] is not None
+    assert marked["red"].bgcolor == palette.removed_word.bgcolor
+    assert marked["blue"] is not None
+    assert marked["blue"].bgcolor == palette.added_word.bgcolor

@@ -1,0 +1,213 @@
+"""Calls that the user changes before they run: judged anew, bound to the new bytes, and the model is told."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swecli.core.permissions.facts import OsFacts
+from swecli.core.permissions.types import Policy, Rule
+from swecli.core.protocol.commands import ReplyPermission
+from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, Notice, PermissionRequested, PermissionResolved
+from swecli.core.protocol.hunks import EditedText
+from swecli.core.tools.edit_file import EditFile
+from swecli.core.tools.run_command import RunCommand
+from swecli.core.tools.write_file import WriteFile
+from tests.core.engine.support import Bench, bench, until
+
+TOOLS = (RunCommand(), EditFile(), WriteFile())
+POLICY = Policy(facts=OsFacts({"PATH": "/usr/bin:/bin"}))
+
+
+def script(tool: str, **arguments: Any) -> str:
+    raw = json.dumps(json.dumps(arguments))
+    return f'[[step]]\ncall = [{{ tool = "{tool}", arguments = {raw} }}]\n[[step]]\ntext = "Done."\n'
+
+
+def result(b: Bench) -> ItemCompleted:
+    return next(body for body in b.bodies(ItemCompleted) if body.parts and body.parts[0].type == "tool_result")
+
+
+def told(b: Bench) -> str:
+    (text,) = b.tool_texts().values()
+    return text
+
+
+async def started(b: Bench) -> PermissionRequested:
+    from swecli.core.protocol.commands import Submit
+
+    b.send(Submit("go"))
+    return await b.asked()
+
+
+async def ended(b: Bench) -> None:
+    await until(lambda: not b.session.view.busy and b.session.view.totals.turns == 1, "end of the turn")
+
+
+async def test_an_edited_command_is_asked_about_anew_and_runs_as_edited(tmp_path: Path) -> None:
+    async with bench(script("run_command", command="touch a", timeout=5), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        first = await started(b)
+        assert first.arguments == {"command": "touch a", "timeout": 5}
+        changed = {"command": "touch b", "timeout": 5}
+        b.send(ReplyPermission(first.request, "edit", arguments=changed))
+        second = await b.asked(2)
+        assert second.title == "touch b"
+        assert second.binding != first.binding
+        b.allow(second)
+        await ended(b)
+        assert os.listdir(tmp_path) == ["b"]
+        assert "The user changed this call" in told(b)
+        assert "touch b" in told(b)
+        assert [body.title for body in b.bodies(ItemCheckpointed) if body.running] == ["touch b"]
+        resolved = b.bodies(PermissionResolved)
+        assert [body.choice for body in resolved] == ["edit", "once"]
+        assert resolved[0].arguments == changed
+
+
+async def test_a_yes_with_another_command_runs_that_one(tmp_path: Path) -> None:
+    async with bench(script("run_command", command="touch a"), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        first = await started(b)
+        b.send(ReplyPermission(first.request, "once", arguments={"command": "touch b"}))
+        await ended(b)
+        assert os.listdir(tmp_path) == ["b"]
+        assert len(b.bodies(PermissionRequested)) == 1
+
+
+async def test_what_is_proven_to_only_read_needs_no_second_question(tmp_path: Path) -> None:
+    async with bench(script("run_command", command="touch a"), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        first = await started(b)
+        b.send(ReplyPermission(first.request, "edit", arguments={"command": "pwd"}))
+        await ended(b)
+        assert str(tmp_path) in told(b)
+        assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("choice", ["once", "always", "edit"])
+async def test_a_destructive_command_is_asked_about_as_it_is_now(tmp_path: Path, choice: Any) -> None:
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "x").write_text("12345")
+    async with bench(script("run_command", command="touch a"), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        first = await started(b)
+        b.send(ReplyPermission(first.request, choice, arguments={"command": "rm -rf build"}))
+        second = await b.asked(2)
+        assert any("1 file" in line and "5 bytes" in line for line in second.evidence)
+        assert (tmp_path / "build" / "x").exists()
+        b.allow(second, "reject", "keep it")
+        await ended(b)
+        assert (tmp_path / "build" / "x").exists()
+        assert "rm -rf build" in told(b)
+        assert "keep it" in told(b)
+
+
+@pytest.mark.parametrize("command", ["rm -rf .", "curl x", "echo \0"])
+async def test_what_is_refused_stays_refused(tmp_path: Path, command: str) -> None:
+    policy = replace(POLICY, rules=(Rule("deny", "Bash(curl *)", "user"),))
+    async with bench(script("run_command", command="touch a"), tmp_path, tools=TOOLS, policy=policy) as b:
+        first = await started(b)
+        b.send(ReplyPermission(first.request, "once", arguments={"command": command}))
+        await ended(b)
+        assert result(b).status == "rejected"
+        assert "Not allowed" in told(b)
+        assert not os.listdir(tmp_path)
+
+
+async def test_arguments_that_are_not_valid_leave_the_question_open(tmp_path: Path) -> None:
+    async with bench(script("run_command", command="touch a"), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        first = await started(b)
+        b.send(ReplyPermission(first.request, "once", arguments={"cmd": 1, "x": 2}))
+        second = await b.asked(2)
+        assert second.title == "touch a"
+        assert any("The call stays as it was" in notice.text for notice in b.bodies(Notice))
+        b.allow(second)
+        await ended(b)
+        assert os.listdir(tmp_path) == ["a"]
+        assert "The user changed" not in told(b)
+
+
+EDITS = [{"old_string": "one", "new_string": "ONE"}, {"old_string": "three", "new_string": "THREE"}]
+
+
+async def test_some_hunks_are_accepted_and_the_model_hears_of_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("one\ntwo\nthree\n")
+    async with bench(script("edit_file", path="f", edits=EDITS), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        first = await started(b)
+        assert [(hunk.old_start, hunk.old_lines) for hunk in first.hunks] == [(1, 1), (3, 1)]
+        b.send(ReplyPermission(first.request, "once", "too loud", hunks=(1,)))
+        await ended(b)
+        assert file.read_text() == "ONE\ntwo\nthree\n"
+        text = told(b)
+        assert "accepted 1 of 2" in text
+        assert "f, line 3:\n-three\n+THREE" in text
+        assert "too loud" in text
+        assert len(b.bodies(PermissionRequested)) == 1
+
+
+async def test_no_hunk_is_a_rejection_and_all_hunks_are_a_plain_yes(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    for hunks, left in (((), "one\ntwo\nthree\n"), ((1, 2), "ONE\ntwo\nTHREE\n")):
+        file.write_text("one\ntwo\nthree\n")
+        async with bench(script("edit_file", path="f", edits=EDITS), tmp_path, tools=TOOLS, policy=POLICY) as b:
+            first = await started(b)
+            b.send(ReplyPermission(first.request, "once", hunks=hunks))
+            await ended(b)
+            assert file.read_text() == left
+            assert result(b).status == ("ok" if hunks else "rejected")
+
+
+async def test_hunks_of_a_file_that_changed_meanwhile_are_asked_about_again(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("one\ntwo\nthree\n")
+    async with bench(script("edit_file", path="f", edits=EDITS), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        first = await started(b)
+        file.write_text("zero\none\ntwo\nthree\n")
+        b.send(ReplyPermission(first.request, "once", hunks=(2,)))
+        second = await b.asked(2)
+        assert [hunk.old_start for hunk in second.hunks] == [2, 4]
+        assert file.read_text() == "zero\none\ntwo\nthree\n"
+        b.send(ReplyPermission(second.request, "once", hunks=(2,)))
+        await ended(b)
+        assert file.read_text() == "zero\none\ntwo\nTHREE\n"
+
+
+async def test_an_edited_text_is_shown_again_and_written_exactly(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    async with bench(script("write_file", path="f", content="a\nb\n"), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        first = await started(b)
+        assert "creates a file, 4 bytes" in first.facts
+        b.send(ReplyPermission(first.request, "edit", texts=(EditedText(0, "a\r\n\tB\nno end"),)))
+        second = await b.asked(2)
+        assert getattr(second.blocks[0], "new", None) == "a\r\n\tB\nno end"
+        assert not file.exists()
+        b.allow(second)
+        await ended(b)
+        assert file.read_bytes() == b"a\r\n\tB\nno end"
+        assert "-b" in told(b)
+        assert "+\tB" in told(b)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"hunks": (7,)},
+        {"hunks": (1,), "texts": (EditedText(0, "x"),)},
+        {"texts": (EditedText(4, "x"),)},
+        {"arguments": {"path": "f"}},
+    ],
+)
+async def test_a_reply_that_does_not_fit_changes_nothing(tmp_path: Path, reply: dict[str, Any]) -> None:
+    file = tmp_path / "f"
+    file.write_text("one\ntwo\nthree\n")
+    async with bench(script("edit_file", path="f", edits=EDITS), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        first = await started(b)
+        b.send(ReplyPermission(first.request, "once", **reply))
+        second = await b.asked(2)
+        assert second.binding == first.binding
+        assert file.read_text() == "one\ntwo\nthree\n"
+        b.allow(second, "reject")
+        await ended(b)
