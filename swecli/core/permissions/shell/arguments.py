@@ -20,6 +20,9 @@ from swecli.core.permissions.shell.tables import Table
 
 _NAME_PATTERNS = frozenset(("-g", "--glob", "--iglob", "--include"))
 
+_SIGNATURES = re.compile(r"%G|%\(\*?signature|^(--sort=)?-?\*?signature")
+"""Asks git to check signatures, which another program does."""
+
 _DEREFERENCE = frozenset(("-L", "-D", "-H", "--dereference", "--dereference-args"))
 
 
@@ -46,7 +49,7 @@ def check_table(name: str, table: Table, arguments: Sequence[str | None], situat
     known = [argument for argument in arguments if argument is not None]
     if len(known) != len(arguments):
         raise UnprovenError(f"an argument of {name} is not known")
-    if any("%G" in argument for argument in known) and name.startswith("git "):
+    if name.startswith("git ") and any(_SIGNATURES.search(argument) for argument in known):
         raise UnprovenError("git would check signatures with another program")
     parsed = _parse(name, table, known)
     _check_options(name, table, parsed, situation)

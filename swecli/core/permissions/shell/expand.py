@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from swecli.core.permissions.facts import FileFacts
+from swecli.core.permissions.paths import inside
 from swecli.core.permissions.shell.syntax import UnprovenError, Word
 
 MAX_EXPANSIONS = 500
@@ -152,7 +153,10 @@ def _walk(components: list[str], situation: Situation) -> list[str]:
         hidden = literal.startswith(".")
         following: list[str] = []
         for path in paths:
-            names = situation.facts.names(_from(path, situation))
+            folder = _from(path, situation)
+            if inside(situation.facts.resolve(folder), situation.roots) is None:
+                raise UnprovenError("the wildcards look into a place outside the workspace", soft=True)
+            names = situation.facts.names(folder)
             if names is None:
                 raise UnprovenError("the wildcards stand for too many files to judge")
             if hidden:

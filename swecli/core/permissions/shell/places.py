@@ -53,6 +53,8 @@ def check_revision(text: str, situation: Situation) -> None:
         check_content(text, situation)
         return
     path = text.rpartition(":")[2]
+    if ".." in path.split("/"):
+        check_content(path, situation)
     if is_secret_in("/" + path, ("/",)):
         raise UnprovenError(f"{text} may hold secrets, by its name", soft=True)
     for candidate in absolute(text, situation):

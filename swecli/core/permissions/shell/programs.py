@@ -273,7 +273,7 @@ def _ps(arguments: list[str], situation: Situation) -> None:
         elif re.fullmatch(r"--(sort|pid|ppid|forest|no-headers|headers|user|format|width|cols)(=[^\s]*)?", word):
             if "env" in word:
                 raise UnprovenError("ps would show environments")
-        elif re.fullmatch(r"-?[aAedfxTHjlw]*o", word):
+        elif re.fullmatch(r"-[aAedfxTHjlw]*o|[aAdfxTHjlw]*o", word):
             if not rest or "env" in rest.pop(0):
                 raise UnprovenError("ps would show environments")
         elif not re.fullmatch(r"-[AaedfFHjlLMTwyZ]+|-?[auxfjlrTvw]+|\d+", word):
@@ -283,7 +283,7 @@ def _ps(arguments: list[str], situation: Situation) -> None:
 def _printenv(arguments: list[str], situation: Situation) -> None:
     del situation
     allowed = {"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "PWD", "EDITOR", "LOGNAME", "VIRTUAL_ENV", "TZ", "CI"}
-    if not set(arguments) <= allowed:
+    if not arguments or not set(arguments) <= allowed:
         raise UnprovenError("printenv may show secrets")
 
 

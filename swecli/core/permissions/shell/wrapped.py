@@ -35,8 +35,6 @@ def unwrap(name: str, arguments: Sequence[str | None], harmless: Callable[[str, 
             while rest and rest[0] is not None and re.fullmatch(r"-[ioe](L|0|\d+)", rest[0]):
                 rest.pop(0)
         case "env":
-            if not rest:
-                return None  # it shows what commands get, which is free of what is named like a secret
             while rest and rest[0] is not None:
                 variable, equals, value = rest[0].partition("=")
                 if not equals:
