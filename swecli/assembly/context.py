@@ -6,6 +6,8 @@ from swecli.core.config.context_settings import ContextSettings
 from swecli.core.config.settings import Settings
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.compaction.options import CompactionOptions, ImportanceStrategy, TruncationStrategy
+from swecli.core.context_management.component_limits import ComponentLimits
+from swecli.core.llm.types import ServerClearing
 
 
 def context_limits(settings: Settings) -> Limits:
@@ -18,7 +20,14 @@ def context_limits(settings: Settings) -> Limits:
         agent.context_budget,
         agent.max_output_tokens,
         context.target_tokens,
+        ComponentLimits(**context.limits.model_dump()),
+        _server_clearing(context),
     )
+
+
+def _server_clearing(context: ContextSettings) -> ServerClearing | None:
+    wish = context.server_clearing
+    return ServerClearing(wish.trigger_tokens, wish.keep_tool_uses, wish.exclude_tools) if wish.enabled else None
 
 
 def compaction_options(context: ContextSettings) -> CompactionOptions:

@@ -57,6 +57,44 @@ class RetentionSettings(Section):
         return self
 
 
+Amount = Annotated[Count | Share, Field(union_mode="left_to_right")]
+"""A share of the effective window with a decimal point (0.1), or tokens without one."""
+
+
+class ContextLimitSettings(Section):
+    """The most that parts of the context may take of the effective window: a share (0.1) or tokens (4000). What is in
+    every request is told when it is above its limit; results above theirs are stored and read in parts."""
+
+    system: Amount | None = None
+    """swecli's own prompt."""
+    instructions: Amount | None = None
+    """Instruction files of the project, and your own."""
+    memory: Amount | None = None
+    """Notes of earlier sessions."""
+    skills: Amount | None = None
+    """Skills in use."""
+    tools: Amount | None = None
+    """Descriptions of all tools."""
+    tool_results: Amount | None = None
+    """All results together."""
+    tool_result: Amount | None = None
+    """Each single result."""
+
+
+class ServerClearingSettings(Section):
+    """Anthropic's own clearing of old tool results (context editing), on its side of a request. Other providers have
+    nothing like it."""
+
+    enabled: bool = False
+    """Whether it is asked for."""
+    trigger_tokens: Tokens = 100_000
+    """Tokens of a prompt from which on the provider clears."""
+    keep_tool_uses: Count = 3
+    """Newest calls whose results stay."""
+    exclude_tools: Annotated[tuple[str, ...], Field(strict=False)] = ("memory",)
+    """Tools whose results stay."""
+
+
 class ContextSettings(Section):
     """How the context is kept within its window. Thresholds of the gate itself are in the section agent."""
 
@@ -85,3 +123,7 @@ class ContextSettings(Section):
     """Strategy importance: older messages that score less are left out."""
     retention: tuple[RetentionSettings, ...] = ()
     """Rules about what goes first and what stays, in order."""
+    limits: ContextLimitSettings = ContextLimitSettings()
+    """The most that single parts may take of the effective window; unset: no limit of their own."""
+    server_clearing: ServerClearingSettings = ServerClearingSettings()
+    """Anthropic's own clearing of old tool results, on its side of each request."""

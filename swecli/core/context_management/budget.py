@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from swecli.core.context_management.component_limits import ComponentLimits
-from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
+from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ServerClearing
 from swecli.core.protocol.events import Budget, ContextLevel
 
 RESERVE_SHARE = 0.20
@@ -34,6 +34,8 @@ class Limits:
     target_tokens: int | None = None
     components: ComponentLimits = ComponentLimits()
     """Budgets of single components."""
+    server_clearing: ServerClearing | None = None
+    """What a provider that can is asked to leave out by itself; None = nothing."""
 
     def __post_init__(self) -> None:
         if not 0 < self.warn <= self.compact <= self.block <= 1:

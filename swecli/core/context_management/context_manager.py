@@ -95,6 +95,8 @@ class ContextManager:
         self._prompts: dict[tuple[str, str], Prompt] = {}
         self._warned = False
         self._settled = 0
+        self._cleared: tuple[tuple[Message, ...], int] = ((), 0)
+        """Tokens that the provider left out of the newest request by itself, and the messages of that."""
         self._watch = CacheWatch()
         self._info: ModelInfo | None = None
         self._newest: Budget | None = None
@@ -149,9 +151,13 @@ class ContextManager:
         names = self._prompt(info).components
         return self._watch.observe(WatchedRequest(info.ref, request, view, at, names), usage)
 
-    def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> None:
-        """Take in what the provider reported for a request."""
+    def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> int:
+        """Take in what the provider reported for a request. Returns how many tokens of it the provider left out by
+        itself, where that is more than before."""
         self.monitor.observe(request, usage, info)
+        before, now = self._cleared[1], usage.cleared or 0
+        self._cleared = (request.messages, now)
+        return now if now > before else 0
 
     def take_up(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
         """Take in the size that a request with these messages, without its tail, is known to have had earlier."""
@@ -235,7 +241,9 @@ class ContextManager:
             tail=tail_text(mode=mode, todos=todos, budget=known, notes=notes),
             effort=effort,
         )
-        budget = self.monitor.measure(request, self.limits, info, prompt.components)
+        before, cleared = self._cleared
+        same = cleared and request.messages[: len(before)] == before  # else nobody knows what will be left out
+        budget = self.monitor.measure(request, self.limits, info, prompt.components, cleared if same else 0)
         self._info = info
         return request, budget
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from swecli.core.context_management.budget import Limits, level_of, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
 from swecli.core.context_management.component_limits import limited
-from swecli.core.context_management.components import SYSTEM, TAIL, TOOLS
+from swecli.core.context_management.components import RESULTS, SYSTEM, TAIL, TOOLS
 from swecli.core.context_management.message_size import SizeCache
 from swecli.core.context_management.state_figures import CountedState, UsageStats, state_breakdown
 from swecli.core.context_management.tokens import CountsAhead, CountsTokens
@@ -101,9 +102,15 @@ class TokenMonitor:
         return self._calibration(info).ratio
 
     def measure(
-        self, request: ModelRequest, limits: Limits, info: ModelInfo, names: Mapping[str, str] | None = None
+        self,
+        request: ModelRequest,
+        limits: Limits,
+        info: ModelInfo,
+        names: Mapping[str, str] | None = None,
+        cleared: int = 0,
     ) -> Budget:
-        """The request by component against the effective window.
+        """The request by component against the effective window; ``cleared`` tokens of its results are left out by the
+        provider.
 
         ``names`` gives the component of a system block by its text; others count as the system prompt. The
         components add up to ``used``.
@@ -112,6 +119,10 @@ class TokenMonitor:
         sent = self._sent(request, sum(fixed.values()))
         prediction = self._calibration(info).predict(sent)
         window = window_of(info, limits)
+        results = min(cleared, round(prediction.messages.get(RESULTS, 0.0)))
+        if results:
+            less = {**prediction.messages, RESULTS: prediction.messages[RESULTS] - results}
+            prediction = replace(prediction, messages=less, total=max(0.0, prediction.total - results))
         used = round(prediction.total)
         upper = used + round(_guard(prediction, window.total))
         return Budget(
@@ -127,7 +138,10 @@ class TokenMonitor:
         )
 
     def observe(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> None:
-        """Take in what the model reported for ``request``; without a prompt size nothing changes."""
+        """Take in what the model reported for ``request``; without a prompt size nothing changes. What the provider
+        left out by itself was sent all the same."""
+        if usage.input_total is not None and usage.cleared:
+            usage = replace(usage, input_total=usage.input_total + usage.cleared)
         self._calibration(info).observe(self._sent(request, sum(self._fixed_components(request, {}).values())), usage)
 
     async def keep_ratios(self) -> None:

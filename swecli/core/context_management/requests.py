@@ -45,6 +45,7 @@ def build_request(
         max_output_tokens=clamp_output(info, limits, 0),
         effort=effort,
         session=session,
+        server_clearing=limits.server_clearing,
     )
 
 

@@ -8,7 +8,7 @@ from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.events import StepEnded
+from swecli.core.protocol.events import Notice, StepEnded
 from swecli.core.protocol.usage import Usage, added
 
 CHARACTERS_PER_TOKEN = 4
@@ -47,7 +47,10 @@ class StepAccount:
         if self._open is not None:
             step, prepared, info = self._open
             if self._reported is not None:
-                self._services.context.update_usage(prepared.request, self._reported, info)
+                cleared = self._services.context.update_usage(prepared.request, self._reported, info)
+                if cleared:
+                    text = f"The provider itself left about {cleared:,} tokens of old tool results out."
+                    self._recorder.emit(Notice(text, "info", "context", "They stay in the record of the session."))
             self._emit(step, info, self._reported)
 
     def refused(self) -> None:

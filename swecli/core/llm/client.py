@@ -33,6 +33,9 @@ from swecli.core.llm.types import (
 )
 
 _T = TypeVar("_T")
+CLEARS = "anthropic-messages"
+"""The protocol whose servers can clear old tool results by themselves."""
+NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol knows it."
 _MOST_CHANGES = 6
 """So many times a request is changed and repeated because the server complains about what can be left out."""
 _ENOUGH_HTML = 300
@@ -66,6 +69,7 @@ class HttpModelClient:
         """``dump`` gets every request and answer, with keys masked."""
         self._config = config
         self._dump = dump
+        self._told_clearing = False
         self._masker = Masker(key_values(config.headers), shapes=False)
         self._build = request_builder(config.target.origin.protocol)
         self._transport = Transport(config.base_url, config.timeouts)
@@ -127,6 +131,10 @@ class HttpModelClient:
         if self._is_blind and not self._told_blind and has_images(request):
             self._told_blind = True
             yield StreamNotice(NOTICE)
+        if request.server_clearing is not None and not self._told_clearing:
+            self._told_clearing = True
+            if self._config.target.origin.protocol != CLEARS:
+                yield StreamNotice(NO_CLEARING)
         as_text_too = self._tools_as_text or self._config.target.dialect.tool_calls == "auto"
         calls = TextCallStream([tool.name for tool in request.tools]) if request.tools and as_text_too else None
         async with aclosing(self._attempts(request)) as events:

@@ -80,6 +80,16 @@ class ToolSchema:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerClearing:
+    """The wish that the provider leaves out old tool results by itself, from a prompt of ``trigger_tokens`` on, all but
+    those of the newest ``keep_tool_uses`` calls and of ``exclude_tools``."""
+
+    trigger_tokens: int = 100_000
+    keep_tool_uses: int = 3
+    exclude_tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One request. Everything before ``tail`` is the stable prefix.
 
@@ -96,6 +106,8 @@ class ModelRequest:
     max_output_tokens: int | None = None
     effort: str | None = None
     session: str = ""
+    server_clearing: ServerClearing | None = None
+    """For protocols that know it; others leave it out."""
 
 
 # --- stream events: ``part`` is the index of the part within the assistant message -----------------------

@@ -23,6 +23,8 @@ class Usage:
     reasoning: int | None = None
     cost: Decimal | None = None
     """US dollars, only where the provider reported it."""
+    cleared: int | None = None
+    """Tokens of the request that the provider left out by itself; ``input_total`` is without them."""
 
     @property
     def prompt(self) -> int:
@@ -60,4 +62,5 @@ def added(one: Usage, other: Usage) -> Usage:
         plus(one.output_total, other.output_total),
         plus(one.reasoning, other.reasoning),
         None if one.cost is None or other.cost is None else one.cost + other.cost,
+        plus(one.cleared, other.cleared),
     )

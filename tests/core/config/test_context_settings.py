@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from swecli.assembly.context import context_limits
 from swecli.core.config.context_settings import RetentionSettings
 from swecli.core.config.load import Loaded, load, origins
 from swecli.core.config.paths import user_paths
 from swecli.core.config.read_toml import ConfigError
+from swecli.core.context_management.component_limits import ComponentLimits
+from swecli.core.llm.types import ServerClearing
 
 
 def loaded(home: Path, text: str, flags: dict[str, object] | None = None) -> Loaded:
@@ -75,6 +78,11 @@ def test_one_setting_under_two_names_in_one_file_is_an_error_with_both_lines(tmp
         ("[[context.retention]]\nkeep_turns = 1\n[[context.retention]]\nkeep_last = 0\n", 4, "greater than"),
         ("[[context.retention]]\nkeep_turns = 1\nfor = 'ever'\n", 3, "no such key"),
         ("[context]\nretention = 3\n", 2, "must be"),
+        ("[context.limits]\ntools = 1.5\n", 2, "less than or equal to 1"),
+        ("[context.limits]\ntools = 0\n", 2, "greater than"),
+        ("[context.limits]\ntools = true\n", 2, "valid"),
+        ("[context.limits]\ncookies = 3\n", 2, "no such key"),
+        ("[context.server_clearing]\ntrigger_tokens = 5\n", 2, "greater than"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:
@@ -88,3 +96,17 @@ def test_rules_of_a_later_layer_take_the_place_of_earlier_ones(tmp_path: Path) -
     assert rules == (RetentionSettings(tool="search", keep_turns=3),)
     assert str(rules[0]) == "search: keep_turns 3"
     assert str(RetentionSettings(never_drop=True)) == "everything: never_drop"
+
+
+def test_limits_of_parts_are_shares_or_tokens(tmp_path: Path) -> None:
+    text = "[context.limits]\ntools = 0.1\ntool_result = 1\ntool_results = 1.0\nmemory = 4_000\n"
+    limits = context_limits(loaded(tmp_path, text).settings).components
+    assert limits == ComponentLimits(tools=0.1, tool_result=1, tool_results=1.0, memory=4_000)
+    assert (limits.of_result(5_000), limits.of_component("tool results")) == (1, 1.0)
+    assert context_limits(loaded(tmp_path, "").settings).components == ComponentLimits()
+
+
+def test_the_providers_own_clearing_is_off_unless_it_is_wished_for(tmp_path: Path) -> None:
+    assert context_limits(loaded(tmp_path, "").settings).server_clearing is None
+    text = "[context.server_clearing]\nenabled = true\nkeep_tool_uses = 5\n"
+    assert context_limits(loaded(tmp_path, text).settings).server_clearing == ServerClearing(100_000, 5, ("memory",))

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
+from swecli.core.llm.framing import WireEvent
+from swecli.core.llm.protocols.anthropic import AnthropicDecoder
 from swecli.core.llm.protocols.registry import request_builder
-from swecli.core.llm.types import SystemBlock
+from swecli.core.llm.types import ServerClearing, SystemBlock
 from swecli.core.protocol.messages import Message, ReasoningPart, Response, Stop, ToolResultPart
+from swecli.core.protocol.usage import Usage
 from tests.core.llm.histories import IMAGE, TOOL, assistant, build, call, decoded, request, result, target, user
 
 MESSAGES = "anthropic-messages"
@@ -188,3 +193,49 @@ class TestEffort:
         for model in ("claude-haiku-4-5-20251001", "claude-sonnet-4-5", "claude-opus-4-1-20250805"):
             assert self.extras(model, "low") == {"thinking": {"type": "enabled", "budget_tokens": 2048}}
         assert self.extras("claude-3-5-haiku-latest", "low") == {}
+
+
+def test_clearing_by_the_server_is_asked_for_only_when_it_is_wished_for() -> None:
+    wish = ServerClearing(50_000, 4, ("memory",))
+    asked = replace(request(user("x"), tools=(TOOL,)), server_clearing=wish)
+    wire = request_builder(MESSAGES)(asked, CLAUDE)
+    assert wire.body["context_management"] == {
+        "edits": [
+            {
+                "type": "clear_tool_uses_20250919",
+                "trigger": {"type": "input_tokens", "value": 50_000},
+                "keep": {"type": "tool_uses", "value": 4},
+                "exclude_tools": ["memory"],
+            }
+        ]
+    }
+    assert wire.headers["anthropic-beta"] == "context-management-2025-06-27"
+    assert "context_management" in wire.optional
+    plain = request_builder(MESSAGES)(request(user("x"), tools=(TOOL,)), CLAUDE)
+    assert "context_management" not in plain.body
+    assert "anthropic-beta" not in plain.headers
+    for protocol in ("openai-chat", "openai-responses", "gemini-generate", "ollama-chat"):
+        other = target(protocol, "host", "m")
+        assert build(asked, other) == build(replace(asked, server_clearing=None), other)
+
+
+def test_what_the_server_cleared_is_part_of_the_usage() -> None:
+    decoder = AnthropicDecoder(CLAUDE.origin)
+    edits = [
+        {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 8, "cleared_input_tokens": 50_000},
+        {"type": "other", "cleared_input_tokens": 1_000},
+        {"type": "strange", "cleared_input_tokens": "many"},
+        7,
+    ]
+    for event in (
+        {"type": "message_start", "message": {"id": "m", "model": "claude", "usage": {"input_tokens": 9}}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 3},
+            "context_management": {"applied_edits": edits},
+        },
+        {"type": "message_stop"},
+    ):
+        decoder.feed(WireEvent(json.dumps(event), str(event["type"])))
+    assert decoder.answer.usage == Usage(input_total=9, output_total=3, cleared=51_000)

@@ -10,6 +10,8 @@ from swecli.core.llm.protocols.drafts import CallDraft, Draft, OpaqueDraft, Reas
 from swecli.core.protocol.usage import Usage
 
 NAME = "anthropic-messages"
+CLEARED = "swecli_cleared_tokens"
+"""Key under which the figure of the server's clearing is kept with those of the usage."""
 
 _STOPS: dict[str, WireStop] = {
     "end_turn": "end",
@@ -63,7 +65,7 @@ class AnthropicDecoder(Decoder):
         elif kind == "content_block_stop":
             self._block_stop(as_int(message.get("index")) or 0)
         elif kind == "message_delta":
-            self._merge_usage(as_object(message.get("usage")))
+            self._merge_usage({**as_object(message.get("usage")), **_cleared(message)})
             self._stop(as_object(message.get("delta")))
         elif kind == "message_stop":
             self._complete()
@@ -79,6 +81,7 @@ class AnthropicDecoder(Decoder):
 
     def _whole(self, message: JsonObject) -> None:
         self._start(message)
+        self._merge_usage(_cleared(message))
         self._stop(message)
         self._complete()
 
@@ -200,6 +203,13 @@ def _start_for(delta: JsonObject) -> JsonObject:
     return {"type": words.get(kind, kind)}
 
 
+def _cleared(message: JsonObject) -> JsonObject:
+    """What the server's own clearing took out of the prompt, as one more figure of the usage."""
+    edits = [as_object(edit) for edit in as_list(as_object(message.get("context_management")).get("applied_edits"))]
+    tokens = [count for edit in edits if (count := as_int(edit.get("cleared_input_tokens"))) is not None]
+    return {CLEARED: sum(tokens)} if tokens else {}
+
+
 def read_usage(usage: JsonObject) -> Usage:
     """Usage in the neutral vocabulary: Anthropic counts the cached parts of the prompt apart."""
     read, write = as_int(usage.get("cache_read_input_tokens")), as_int(usage.get("cache_creation_input_tokens"))
@@ -211,4 +221,5 @@ def read_usage(usage: JsonObject) -> Usage:
         cache_write=write,
         output_total=as_int(usage.get("output_tokens")),
         reasoning=as_int(as_object(usage.get("output_tokens_details")).get("thinking_tokens")),
+        cleared=as_int(usage.get(CLEARED)),
     )

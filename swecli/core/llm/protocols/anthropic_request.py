@@ -6,7 +6,7 @@ from __future__ import annotations
 from swecli.core.llm.json_values import JsonObject, as_list, as_object
 from swecli.core.llm.protocols.arguments import arguments_object, rewrite_id
 from swecli.core.llm.protocols.base import Target, WireRequest, plain
-from swecli.core.llm.types import ModelRequest
+from swecli.core.llm.types import ModelRequest, ServerClearing
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
@@ -18,6 +18,7 @@ from swecli.core.protocol.messages import (
 )
 
 API_VERSION = "2023-06-01"
+CLEARING_BETA = "context-management-2025-06-27"
 MAX_BREAKPOINTS = 4
 DEFAULT_MAX_TOKENS = 8192
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32768}
@@ -36,6 +37,11 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     for extras in (_effort(request.effort, limit, target), dialect.body):
         body.update(extras)
         optional.extend(extras)
+    headers = {"anthropic-version": API_VERSION}
+    if request.server_clearing is not None and request.tools:
+        body["context_management"] = {"edits": [_clearing(request.server_clearing)]}
+        headers["anthropic-beta"] = CLEARING_BETA
+        optional.append("context_management")
     if request.tools:
         body["tools"] = [
             {"name": tool.name, "description": tool.description, "input_schema": plain(tool.parameters)}
@@ -53,7 +59,16 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     body["messages"] = messages
     if request.tail:
         _append_tail(messages, request)
-    return WireRequest("/v1/messages", body, {"anthropic-version": API_VERSION}, tuple(optional))
+    return WireRequest("/v1/messages", body, headers, tuple(optional))
+
+
+def _clearing(wish: ServerClearing) -> JsonObject:
+    edit: JsonObject = {
+        "type": "clear_tool_uses_20250919",
+        "trigger": {"type": "input_tokens", "value": wish.trigger_tokens},
+        "keep": {"type": "tool_uses", "value": wish.keep_tool_uses},
+    }
+    return {**edit, "exclude_tools": list(wish.exclude_tools)} if wish.exclude_tools else edit
 
 
 def _effort(effort: str | None, limit: int, target: Target) -> JsonObject:
