@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from swecli.tui.state import Running, UiState
 
 
+SILENCE = 10.0
+"""Seconds without anything from the model after which that is told."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 _VERBS = {
@@ -37,8 +39,12 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
         left = max(0, round(state.retry_at - now))
         retry = state.retry
         return f"Retry {retry.attempt} of {retry.limit} in {left}s: {retry.reason}", "esc to stop"
-    what = _doing(state.running)
-    return f"{what} {seconds}".rstrip(), stop
+    what = f"{_doing(state.running)} {seconds}".rstrip()
+    silence = now - state.heard
+    model_works = state.busy and not any(item.executing or item.kind == "compaction" for item in state.running.values())
+    if model_works and SILENCE <= silence < now - state.turn_since - 2:  # else it is the time that stands there already
+        what = f"{what} · nothing new for {elapsed(silence)}"
+    return what, stop
 
 
 def _doing(running: dict[str, Running]) -> str:

@@ -37,6 +37,7 @@ def feed(state: UiState, events: Sequence[Event]) -> None:
 
 def _take(state: UiState, event: Event) -> None:
     body = event.body
+    state.heard = event.ts
     match body:
         case ItemDelta():
             state.retry = None

@@ -37,6 +37,8 @@ class UiState:
 
     busy: bool = False
     turn_since: float = 0.0
+    heard: float = 0.0
+    """When something last came from the model or about it."""
     interrupting: bool = False
     retry: RetryScheduled | None = None
     retry_at: float = 0.0

@@ -166,6 +166,15 @@ def test_what_is_going_on(bodies: tuple[Body, ...], expected: str) -> None:
     assert what == expected
 
 
+def test_silence_of_the_model_is_told() -> None:
+    running = state(*BEGUN, ItemStarted("a", "text"), ItemDelta("a", "x"))
+    running.heard = 1030.0
+    assert activity.describe(running, now=1039.0)[0] == "Writing… 38s"
+    assert activity.describe(running, now=1043.0)[0] == "Writing… 42s · nothing new for 13s"
+    running.running["a"].executing = True
+    assert "nothing new" not in activity.describe(running, now=1043.0)[0]
+
+
 def test_durations() -> None:
     assert [activity.elapsed(seconds) for seconds in (-1, 0, 59.9, 60, 125, 3600, 7320)] == [
         "0s",

@@ -132,8 +132,9 @@ class Answer:
         self._respond(items, response)
         return tuple(calls)
 
-    def cut(self, status: ItemStatus, detail: str, message: Message | None = None) -> None:
-        """The stream failed or was interrupted: keep what there is, mark it, run nothing."""
+    def cut(self, status: ItemStatus, detail: str, message: Message | None = None, reason: str = "") -> None:
+        """The stream failed or was interrupted: keep what there is, mark it, run nothing. ``detail`` goes to the
+        stop of the response, ``reason`` is a sentence for the user."""
         self._stop_timer()
         final = dict(enumerate(message.parts)) if message else {}
         for index in sorted(final.keys() - self._parts.keys()):
@@ -146,7 +147,7 @@ class Answer:
                 self._recorder.emit(ItemCheckpointed(running.item, part))
                 self._recorder.emit(ItemCompleted(running.item, "interrupted", detail="not executed"))
             else:
-                self._recorder.emit(ItemCompleted(running.item, status, (part,) if part else ()))
+                self._recorder.emit(ItemCompleted(running.item, status, (part,) if part else (), detail=reason))
             if part is not None:
                 items.append(running.item)
         if items:

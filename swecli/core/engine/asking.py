@@ -67,7 +67,7 @@ class Asking:
                 return Answered(result, answer.complete(result))
             error = result.error
             if answer.visible or has_content(result.message):
-                answer.cut("error", error.kind, result.message)
+                answer.cut("error", error.kind, result.message, error.message)
                 return CutShort(error, Fragment(answer.usage, answer.written))
             if not await self.wait(error, attempt):
                 answer.cut("error", error.kind, result.message)

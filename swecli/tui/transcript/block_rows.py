@@ -81,6 +81,8 @@ def answer_ending(block: AnswerBlock, width: int, palette: Palette) -> list[Row]
     """What is said below an answer that did not end by itself."""
     words = {"interrupted": "⊘ interrupted", "error": "✗ cut off by an error", "rejected": "✗ rejected"}
     text = words.get(block.status)
+    if text and block.detail:
+        return Styled(safe_line(f"✗ broke off: {block.detail}"), palette.warning).rows(width)
     return Styled(SafeText(text), palette.warning).rows(width) if text else []
 
 
@@ -100,7 +102,8 @@ def _reasoning(block: ReasoningBlock, width: int, palette: Palette, *, expanded:
     words = "Reasoning" if block.duration is None else f"Reasoning {block.duration:.1f}s"
     head = Styled(SafeText("✻ "), palette.accent).add(SafeText(words), palette.reasoning)
     if block.status in ("interrupted", "error"):
-        head.add(SafeText(f" {block.status}"), palette.warning)
+        why = safe_line(f" broke off: {block.detail}") if block.detail else SafeText(f" {block.status}")
+        head.add(why, palette.warning)
     text = block.text.strip()
     if expanded and text:
         body = plain_rows(sanitise(text), max(1, width - 2), palette.reasoning)

@@ -43,6 +43,8 @@ class AnswerBlock:
     text: str = ""
     status: Status = "running"
     revision: int = 0
+    detail: str = ""
+    """Why it broke off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class ReasoningBlock:
     duration: float | None = None
     """Seconds."""
     revision: int = 0
+    detail: str = ""
+    """Why it broke off."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,9 +192,9 @@ def _completed(board: Reducer, event: Event, body: ItemCompleted) -> None:
             images = tuple(_image(part) for part in body.parts if isinstance(part, ImagePart))
             board.put(replace(block, images=images))
         case AnswerBlock():
-            board.put(replace(block, status=body.status))
+            board.put(replace(block, status=body.status, detail=body.detail))
         case ReasoningBlock():
-            board.put(replace(block, status=body.status, duration=body.duration))
+            board.put(replace(block, status=body.status, duration=body.duration, detail=body.detail))
         case ToolBlock():
             board.put(
                 replace(

@@ -27,6 +27,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     NoticeBlock,
@@ -39,6 +40,7 @@ from swecli.tui.transcript.blocks import (
     is_live,
 )
 from swecli.tui.transcript.page import Page
+from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.reducer import OUTPUT_TAIL, Reducer
 from tests.tui.transcript.events import answer, facts, session, stream, tool, user
 
@@ -152,6 +154,14 @@ def test_the_line_about_a_retry_goes_when_something_happens() -> None:
     assert "attempt 2 of 5 in 4.0s" in put.block.text
     assert [type(o) for o in reducer.reduce(stream(ItemStarted("a", "text")))] == [Remove, Put]
     assert list(reducer.blocks) == ["a"]
+
+
+def test_an_answer_that_broke_off_says_why() -> None:
+    reducer = Reducer()
+    why = "nothing more came for 6 s\x1b[31m"
+    reducer.reduce(stream(ItemStarted("a", "text"), ItemCompleted("a", "error", (TextPart("It wor"),), detail=why)))
+    rows = render_block(reducer.blocks["a"], 60, DARK)
+    assert [row.body.rstrip() for row in rows] == ["It wor", "✗ broke off: nothing more came for 6 s␛[31m"]
 
 
 def test_live_output_keeps_its_end_only() -> None:
