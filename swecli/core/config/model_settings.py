@@ -68,7 +68,7 @@ class ModelSettings(Section):
     effort: Word | None = None
     """How much the main model thinks, in the provider's word; unset: the provider's default."""
     first_token_timeout: Seconds | None = None
-    """Seconds until the first piece of an answer; unset: 5 minutes, for a local server an hour."""
+    """Seconds until the first piece of an answer; unset: 10 minutes, for a local server an hour."""
     stall_timeout: Seconds = 120.0
     """Seconds between two pieces of an answer."""
 
