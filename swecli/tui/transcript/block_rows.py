@@ -40,12 +40,14 @@ _OUTCOMES: Final = {
 }
 
 
-def gap_before(previous: Block | None, block: Block) -> bool:
-    """Whether an empty row stands between the two: not between lines of work."""
-    work = (ToolBlock, ReasoningBlock, NoticeBlock, SubagentBlock, CompactionBlock)
+_WORK: Final = (ToolBlock, ReasoningBlock, NoticeBlock, SubagentBlock, CompactionBlock)
+
+
+def gap_before(previous: type[Block] | None, kind: type[Block]) -> bool:
+    """Whether an empty row stands between two blocks of these kinds: not between lines of work."""
     if previous is None:
         return False
-    return not (isinstance(previous, work) and isinstance(block, work))
+    return not (issubclass(previous, _WORK) and issubclass(kind, _WORK))
 
 
 def render_block(block: Block, width: int, palette: Palette, *, expanded: bool = False) -> list[Row]:
@@ -172,10 +174,10 @@ def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: boo
     mark: Gutter = (segment(SafeText("⟲ "), palette.warning),)
     rows = plain_rows(safe_line(text), max(1, width - 2), palette.warning, mark, INDENT)
     if expanded:
-        previous: Block | None = None
+        previous: type[Block] | None = None
         for inner in block.blocks:
-            if gap_before(previous, inner):
+            if gap_before(previous, type(inner)):
                 rows.append(blank())
             rows += indent(render_block(inner, max(1, width - 2), palette), INDENT)
-            previous = inner
+            previous = type(inner)
     return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -13,7 +13,7 @@ from swecli.tui.transcript.plain import block_text
 from swecli.tui.transcript.rows import Row
 
 
-def matching_blocks(blocks: Sequence[Block], query: str) -> list[int]:
+def matching_blocks(blocks: Iterable[Block], query: str) -> list[int]:
     """Numbers of the blocks whose text holds the query, in any case."""
     wanted = query.lower()
     return [number for number, block in enumerate(blocks) if _holds(block, wanted)] if wanted else []
@@ -71,7 +71,7 @@ class Search:
 
     def __init__(self, page: Page, query: str) -> None:
         self.query = query
-        self.blocks = [page.blocks[number].id for number in matching_blocks(page.blocks, query)]
+        self.blocks = [page.blocks.id_at(number) for number in matching_blocks(page.blocks, query)]
         """Ids of the blocks that hold the query, from the first to the last."""
         self._page = page
         self._block = -1

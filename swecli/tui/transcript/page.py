@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from swecli.tui.transcript.block_list import BlockList
 from swecli.tui.transcript.block_rows import answer_ending, gap_before, render_block
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
@@ -15,7 +16,6 @@ from swecli.tui.transcript.blocks import (
     Put,
     ReasoningBlock,
     RewoundBlock,
-    ShownBlock,
     SubagentBlock,
     ToolBlock,
     UserBlock,
@@ -35,7 +35,6 @@ FOLDING: Final = (UserBlock, ReasoningBlock, ToolBlock, SubagentBlock, Compactio
 
 @dataclass(slots=True)
 class _Cached:
-    block: Block
     expanded: bool
     gap: bool
     rows: list[Row]
@@ -51,9 +50,8 @@ class Page:
     """Blocks in order, their rows at the present width, and the index of their heights."""
 
     def __init__(self, palette: Palette = DARK) -> None:
-        self.blocks: list[Block] = []
+        self.blocks = BlockList()
         self.index = HeightIndex()
-        self._places: dict[str, int] = {}
         self._width = 80
         self._palette = palette
         self._verbose = False
@@ -73,7 +71,12 @@ class Page:
 
     def place(self, block_id: str) -> int | None:
         """Where a block stands; None when there is none with this id."""
-        return self._places.get(block_id)
+        return self.blocks.place(block_id)
+
+    def block(self, block_id: str) -> Block | None:
+        """The block with an id; None when there is none."""
+        place = self.blocks.place(block_id)
+        return None if place is None else self.blocks[place]
 
     def configure(
         self, *, width: int | None = None, palette: Palette | None = None, verbose: bool | None = None
@@ -101,36 +104,32 @@ class Page:
         """Put or remove a block. Returns its place; None where nothing was to remove."""
         if isinstance(operation, Put):
             return self._put(operation.block)
-        place = self._places.pop(operation.id, None)
+        place = self.blocks.place(operation.id)
         if place is None:
             return None
-        del self.blocks[place]
+        self.blocks.remove(place)
         self.index.remove(place)
         self._drop(operation.id)
         self._streams.pop(operation.id, None)
         self._toggled.discard(operation.id)
-        for number in range(place, len(self.blocks)):
-            self._places[self.blocks[number].id] = number
         return place
 
     def clear(self) -> None:
         """No blocks."""
         self.blocks.clear()
         self.index.reset([])
-        self._places.clear()
         self._toggled.clear()
         self._streams.clear()
         self.forget()
 
     def is_expanded(self, place: int) -> bool:
-        return self._verbose != (self.blocks[place].id in self._toggled)
+        return self._verbose != (self.blocks.id_at(place) in self._toggled)
 
     def toggle(self, place: int) -> bool:
         """Change between the short and the long form. Returns whether the block has two forms."""
-        block = self.blocks[place]
-        if not isinstance(block, FOLDING):
+        if not issubclass(self.blocks.kind_at(place), FOLDING):
             return False
-        self._toggled ^= {block.id}
+        self._toggled ^= {self.blocks.id_at(place)}
         self.measure(place)
         return True
 
@@ -140,29 +139,29 @@ class Page:
 
     def rows(self, place: int) -> list[Row]:
         """The rows of a block, the empty one before it included."""
-        block = self.blocks[place]
-        expanded = self.is_expanded(place)
-        gap = gap_before(self.blocks[place - 1] if place else None, block)
-        cached = self._cache.get(block.id)
-        if cached is not None and cached.block is block and cached.expanded == expanded and cached.gap == gap:
-            self._cache.move_to_end(block.id)
+        block_id, expanded, gap = self.blocks.id_at(place), self.is_expanded(place), self._gap(place)
+        cached = self._cache.get(block_id)
+        if cached is not None and cached.expanded == expanded and cached.gap == gap:
+            self._cache.move_to_end(block_id)
             return cached.rows
-        rows = self._render(block, expanded=expanded)
+        rows = self._render(self.blocks[place], expanded=expanded)
         if rows and gap:
             rows = [blank(), *rows]
-        self._keep(block, _Cached(block, expanded, gap, rows))
+        self._keep(block_id, _Cached(expanded, gap, rows))
         return rows
 
     def _put(self, block: Block) -> int:
-        place = self._places.get(block.id)
-        if place is None:
-            place = self._places[block.id] = len(self.blocks)
-            self.blocks.append(block)
+        known = self.blocks.place(block.id)
+        place = self.blocks.put(block)
+        if known is None:
             self.index.append(self._estimate(place))
             return place
-        self.blocks[place] = block
+        self._drop(block.id)
         self.index.set(place, max(self._estimate(place), self.index.height(place)), exact=False)
         return place
+
+    def _gap(self, place: int) -> bool:
+        return gap_before(self.blocks.kind_at(place - 1) if place else None, self.blocks.kind_at(place))
 
     def _render(self, block: Block, *, expanded: bool) -> list[Row]:
         if not isinstance(block, AnswerBlock):
@@ -184,23 +183,17 @@ class Page:
 
     def _estimate(self, place: int) -> int:
         """About how many rows a block has, from the length of its text."""
-        block = self.blocks[place]
-        gap = gap_before(self.blocks[place - 1] if place else None, block)
-        match block:
-            case UserBlock() | AnswerBlock():
-                text = block.text
-                lines = text.count("\n") + len(text) // self._width + 1 if text else 0
-                return lines + gap if lines else 0
-            case ToolBlock():
-                return 1 + gap + min(13, sum(8 for shown in block.blocks if shown.type in ("diff", "terminal")))
-            case ShownBlock():
-                return 1 + gap + 8 * len(block.blocks)
-            case _:
-                return 1 + gap
+        shape, gap = self.blocks.shape(place), self._gap(place)
+        if issubclass(shape.kind, UserBlock | AnswerBlock):
+            lines = shape.lines + shape.length // self._width + 1 if shape.length else 0
+            return lines + gap if lines else 0
+        if issubclass(shape.kind, ToolBlock):
+            return 1 + gap + min(13, 8 * shape.displays)
+        return 1 + gap + 8 * shape.displays
 
-    def _keep(self, block: Block, cached: _Cached) -> None:
-        self._drop(block.id)
-        self._cache[block.id] = cached
+    def _keep(self, block_id: str, cached: _Cached) -> None:
+        self._drop(block_id)
+        self._cache[block_id] = cached
         self._cached_rows += len(cached.rows)
         while len(self._cache) > 1 and (len(self._cache) > MAX_CACHED or self._cached_rows > MAX_CACHED_ROWS):
             _, old = self._cache.popitem(last=False)

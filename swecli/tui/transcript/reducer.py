@@ -56,10 +56,19 @@ OUTPUT_TAIL: Final = 16_000
 
 
 class Reducer:
-    """State of the reduction: the blocks by id, in the order in which they are shown."""
+    """State of the reduction: the blocks by id, in the order in which they are shown.
 
-    def __init__(self) -> None:
+    ``elsewhere`` gives back a block whose operation was carried out; finished ones are then not kept here.
+    """
+
+    def __init__(self, elsewhere: Callable[[str], Block | None] | None = None) -> None:
         self.blocks: dict[str, Block] = {}
+        """All blocks; with ``elsewhere`` only those that more is to come for, and what was put last."""
+        self.ids: dict[str, None] = {}
+        """Of all blocks, in order."""
+        self._elsewhere = elsewhere
+        self._finished: list[str] = []
+        """Blocks that are elsewhere, too, as soon as the operations at hand are carried out."""
         self.requests: dict[str, str] = {}
         """Item of each open question or request for consent."""
         self._pieces: dict[tuple[str, str], list[str]] = {}
@@ -73,6 +82,7 @@ class Reducer:
     def reduce(self, events: Iterable[Event]) -> list[Operation]:
         """Take events in and return what they change, at most one ``Put`` for each block that stays."""
         self._operations, self._places = [], {}
+        self._hand_over()
         for event in events:
             self._feed(event)
         self._flush()
@@ -90,18 +100,27 @@ class Reducer:
         if handler is None:
             return
         self._flush()
-        if RETRY in self.blocks and not isinstance(body, RetryScheduled):
+        if RETRY in self.ids and not isinstance(body, RetryScheduled):
             self.remove(RETRY)
         handler(self, event, body)
 
     # --- operations ---
 
+    def block(self, block_id: str) -> Block | None:
+        """The block as it is now; None where there is none."""
+        block = self.blocks.get(block_id)
+        if block is not None or self._elsewhere is None or block_id not in self.ids:
+            return block
+        return self._elsewhere(block_id)
+
     def put(self, block: Block) -> None:
         self.blocks[block.id] = block
+        self.ids.setdefault(block.id)
         if is_live(block):
             self.open[block.id] = None
         else:
             self.open.pop(block.id, None)
+            self._finished.append(block.id)
         place = self._places.get(block.id)
         if place is None:
             self._places[block.id] = len(self._operations)
@@ -110,14 +129,22 @@ class Reducer:
             self._operations[place] = Put(block)
 
     def remove(self, block_id: str) -> None:
-        del self.blocks[block_id]
+        del self.ids[block_id]
+        self.blocks.pop(block_id, None)
         self.open.pop(block_id, None)
         self._places.pop(block_id, None)
         self._operations.append(Remove(block_id))
 
+    def _hand_over(self) -> None:
+        if self._elsewhere is not None:
+            for block_id in self._finished:
+                if block_id not in self.open:
+                    self.blocks.pop(block_id, None)
+        self._finished.clear()
+
     def _flush(self) -> None:
         for (item, channel), pieces in self._pieces.items():
-            block = self.blocks.get(item)
+            block = self.block(item)
             text = "".join(pieces)
             match block:
                 case UserBlock() | AnswerBlock() | ReasoningBlock() if channel == "text":
@@ -128,7 +155,7 @@ class Reducer:
                     self.put(_with_output(block, text))
                 case _:
                     pass
-        if RETRY in self.blocks and self._pieces:
+        if RETRY in self.ids and self._pieces:
             self.remove(RETRY)
         self._pieces.clear()
 
@@ -166,25 +193,25 @@ def _started(board: Reducer, event: Event, body: ItemStarted) -> None:
         case "tool":
             board.put(ToolBlock(body.item, body.name, body.title))
         case "compaction":
-            if body.item not in board.blocks:
+            if body.item not in board.ids:
                 board.put(CompactionBlock(body.item))
         case "subagent":
             board.put(SubagentBlock(body.item, body.name, body.title))
 
 
 def _checkpoint(board: Reducer, event: Event, body: ItemCheckpointed) -> None:
-    block = _with_part(board.blocks.get(body.item), body.part)
+    block = _with_part(board.block(body.item), body.part)
     if isinstance(block, ToolBlock):
         title = body.title or block.title
         block = replace(block, title=title, status="running" if body.running else block.status)
     elif isinstance(block, SubagentBlock) and body.title:
         block = replace(block, title=body.title)
-    if block is not None and block != board.blocks.get(body.item):
+    if block is not None and block != board.block(body.item):
         board.put(block)
 
 
 def _completed(board: Reducer, event: Event, body: ItemCompleted) -> None:
-    block = board.blocks.get(body.item)
+    block = board.block(body.item)
     for part in body.parts:
         block = _with_part(block, part)
     match block:
@@ -240,14 +267,14 @@ def _with_part(block: Block | None, part: Part) -> Block | None:
 
 def _permission_requested(board: Reducer, event: Event, body: PermissionRequested) -> None:
     board.requests[body.request] = body.item
-    block = board.blocks.get(body.item)
+    block = board.block(body.item)
     if isinstance(block, ToolBlock):
         title = block.title or body.title
         board.put(replace(block, status="waiting", preview=body.blocks, note=body.reason, title=title))
 
 
 def _permission_resolved(board: Reducer, event: Event, body: PermissionResolved) -> None:
-    block = board.blocks.get(board.requests.pop(body.request, ""))
+    block = board.block(board.requests.pop(body.request, ""))
     if isinstance(block, ToolBlock) and block.status == "waiting":
         if body.choice in ("once", "always"):
             board.put(replace(block, status="pending", preview=(), note=""))
@@ -257,14 +284,14 @@ def _permission_resolved(board: Reducer, event: Event, body: PermissionResolved)
 
 def _question_asked(board: Reducer, event: Event, body: QuestionAsked) -> None:
     board.requests[body.request] = body.item
-    block = board.blocks.get(body.item)
+    block = board.block(body.item)
     if isinstance(block, ToolBlock):
         asked = tuple(TextBlock(question.text) for question in body.questions)
         board.put(replace(block, status="waiting", preview=asked))
 
 
 def _question_answered(board: Reducer, event: Event, body: QuestionAnswered) -> None:
-    block = board.blocks.get(board.requests.pop(body.request, ""))
+    block = board.block(board.requests.pop(body.request, ""))
     if isinstance(block, ToolBlock) and block.status == "waiting":
         board.put(replace(block, status="running", preview=()))
 
@@ -280,7 +307,7 @@ def _compaction(
     event: Event,
     body: CompactionStarted | CompactionCompleted | CompactionFailed | CompactionUndone | CompactionRedone,
 ) -> None:
-    block = board.blocks.get(body.item)
+    block = board.block(body.item)
     if not isinstance(block, CompactionBlock):
         block = CompactionBlock(body.item)
     match body:
@@ -307,12 +334,12 @@ def _compaction(
 
 
 def _rewound(board: Reducer, event: Event, body: Rewound) -> None:
-    ids = list(board.blocks)
-    if body.item not in board.blocks:
+    ids = list(board.ids)
+    if body.item not in board.ids:
         board.put(NoticeBlock(f"notice-{event.seq}", f"Rewound. {body.reason}".strip()))
         return
     gone = ids[ids.index(body.item) :]
-    taken = tuple(board.blocks[block_id] for block_id in gone)
+    taken = tuple(block for block_id in gone if (block := board.block(block_id)) is not None)
     for block_id in gone:
         board.remove(block_id)
     board.put(RewoundBlock(f"rewound-{event.seq}", taken, body.reason))
@@ -321,7 +348,7 @@ def _rewound(board: Reducer, event: Event, body: Rewound) -> None:
 def _notice(board: Reducer, event: Event, body: Body) -> None:
     notice = notice_of(event)
     if notice is not None:
-        if notice.id in board.blocks:
+        if notice.id in board.ids:
             board.remove(notice.id)
         board.put(notice)
 
@@ -331,7 +358,7 @@ def _responded(board: Reducer, event: Event, body: ModelResponded) -> None:
 
 
 def _agent(board: Reducer, agent: str, body: object) -> None:
-    block = board.blocks.get(agent)
+    block = board.block(agent)
     if not isinstance(block, SubagentBlock):
         live = [board.blocks[block_id] for block_id in board.open]
         running = [b for b in live if isinstance(b, SubagentBlock)]

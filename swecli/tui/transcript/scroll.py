@@ -89,7 +89,7 @@ class BlockScroll(PageView):
         if not self.page.blocks:
             return None
         anchor = self.page.index.at(self.scroll_line)
-        return _Place(self.page.blocks[anchor.block].id, anchor.line, self.page.index.height(anchor.block))
+        return _Place(self.page.blocks.id_at(anchor.block), anchor.line, self.page.index.height(anchor.block))
 
     def _settle(self, place: _Place | None) -> None:
         """Measure what is in sight, set the size, and scroll to the end or back to the remembered place."""

@@ -80,7 +80,7 @@ class Transcript(BlockScroll, can_focus=True):
         self, palette: Palette = DARK, *, name: str | None = None, id: str | None = None, classes: str | None = None
     ) -> None:
         super().__init__(palette, name=name, id=id, classes=classes)
-        self._reducer = Reducer()
+        self._reducer = Reducer(self.page.block)
         self._shown = 0
         self._search: Search | None = None
 
@@ -100,7 +100,7 @@ class Transcript(BlockScroll, can_focus=True):
 
     def clear(self) -> None:
         """Forget everything, for a new session."""
-        self._reducer = Reducer()
+        self._reducer = Reducer(self.page.block)
         self.page.clear()
         self.cursor = None
         self.clear_find()
@@ -108,7 +108,9 @@ class Transcript(BlockScroll, can_focus=True):
 
     def last_answer(self) -> str:
         """Text of the newest answer of the model; empty when there is none."""
-        for block in reversed(self.page.blocks):
+        blocks = self.page.blocks
+        for place in range(len(blocks) - 1, -1, -1):
+            block = blocks[place] if issubclass(blocks.kind_at(place), AnswerBlock) else None
             if isinstance(block, AnswerBlock) and block.text:
                 return for_clipboard(block.text)
         return ""
