@@ -59,6 +59,8 @@ class LaunchOptions:
     """Continue the newest session of this workspace."""
     resume: str | None = None
     """Session to continue: its id or the beginning of it."""
+    pick_session: bool = False
+    """Begin with the list of stored sessions."""
     compact_dry_run: bool = False
     """Headless only: print what a compaction would do, and change nothing."""
     look_only: bool = False

@@ -92,7 +92,12 @@ def _output_options(group: Group) -> None:
 def _session_options(group: Group) -> None:
     group.add_argument("-c", "--continue", dest="continue_newest", action="store_true", help="the newest session")
     group.add_argument(
-        "-r", "--resume", nargs="?", const="", metavar="ID", help="a stored session, by the beginning of its id"
+        "-r",
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="ID",
+        help="a stored session, by the beginning of its id; without one: pick from a list",
     )
     group.add_argument("--no-session", action="store_true", help="store nothing of this session")
 
@@ -162,12 +167,11 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
     prompts = [text for text in (arguments.print, arguments.prompt) if text]
     cwd = working_directory(arguments.cwd)
     _no_directory(prompts, cwd)
-    one_shot = arguments.print is not None or arguments.output_format != "text" or arguments.input_format != "text"
     return LaunchOptions(
         cwd=cwd,
         add_dirs=tuple(_directory(name, cwd, "--add-dir") for name in arguments.add_dir),
         prompt="\n\n".join(clean(text) for text in prompts),
-        headless=one_shot or arguments.compact_dry_run,
+        headless=_one_shot(arguments),
         plain=arguments.plain,
         compact_dry_run=arguments.compact_dry_run,
         output_format=arguments.output_format,
@@ -181,7 +185,8 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         allowed_tools=rules(arguments.allowed_tools),
         disallowed_tools=rules(arguments.disallowed_tools),
         continue_newest=arguments.continue_newest,
-        resume=arguments.resume,
+        resume=arguments.resume or None,
+        pick_session=arguments.resume == "",
         store=not arguments.no_session,
         max_steps=arguments.max_turns,
         max_tokens=arguments.max_tokens,
@@ -195,8 +200,12 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    if arguments.resume == "":
-        raise UsageError("-r needs a session's id; `swecli sessions` lists them, and -c continues the newest")
+    if arguments.resume == "" and (arguments.plain or _one_shot(arguments)):
+        raise UsageError("-r needs a session's id here; `swecli sessions` lists them, and -c continues the newest")
+    if arguments.resume == "" and arguments.no_session:
+        raise UsageError("--no-session stores nothing, so there is no session to pick")
+    if arguments.continue_newest and arguments.resume == "":
+        raise UsageError("-c continues the newest session, -r lets you pick one: give one of them")
     if arguments.continue_newest and arguments.resume:
         raise UsageError("-c continues the newest session, -r a certain one: give one of them")
     if arguments.compact_dry_run and not (arguments.continue_newest or arguments.resume):
@@ -208,6 +217,11 @@ def _check(arguments: argparse.Namespace) -> None:
     model = arguments.model
     if model is not None and not (model and all(model.split("/", 1)) and model.isprintable()):
         raise UsageError(f"-m {model!r} must be PROVIDER/NAME, for example openai/NAME, or an alias of the settings")
+
+
+def _one_shot(arguments: argparse.Namespace) -> bool:
+    forms = arguments.output_format != "text" or arguments.input_format != "text"
+    return arguments.print is not None or forms or arguments.compact_dry_run
 
 
 def _no_directory(prompts: Sequence[str], cwd: Path) -> None:

@@ -64,7 +64,10 @@ def with_standard_input(options: LaunchOptions) -> LaunchOptions:
     if options.plain and not options.headless:
         return options
     person, screen = is_terminal(sys.stdin), is_terminal(sys.stdout)
-    if person and screen and not options.headless and os.environ.get("TERM", "").lower() == "dumb":
+    dumb = os.environ.get("TERM", "").lower() == "dumb"
+    if options.pick_session and (dumb or not person or not screen):
+        raise UsageError("-r needs a session's id where there is no terminal to pick in; `swecli sessions` lists them")
+    if person and screen and not options.headless and dumb:
         return replace(options, plain=True)
     if not options.headless and not screen:
         sys.stderr.write("swecli: standard output is no terminal: answering as with -p\n")

@@ -18,6 +18,9 @@ from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
     from swecli.assembly.accounts import Accounts
+    from swecli.assembly.workspace_trust import WorkspaceTrust
+    from swecli.tui.link import OpenSession
+    from swecli.tui.screens.ports import PermissionsPort, ScreenPorts, SessionsPort, SettingsPort
 
 MAX_FILES = 20_000
 """Files that are offered as mentions."""
@@ -88,11 +91,41 @@ def run_interactive(options: LaunchOptions) -> int:
         demo=open_demo,
         preferences=lambda: preferences(trust.applied(options)),
         remember=remember,
+        screens=screen_ports(options, trust),
         trust=trust,
         state=state_folder(options),
         resume_hint=resume_hint(options),
     )
     return run(screen)
+
+
+def screen_ports(options: LaunchOptions, trust: WorkspaceTrust) -> ScreenPorts:
+    """What the screens show and change. Each is made when it is used first: none of it is needed for the start."""
+    from swecli.tui.screens.ports import ScreenPorts
+
+    fresh = replace(options, prompt="", resume=None, continue_newest=False, pick_session=False)
+
+    def opener(session_id: str) -> OpenSession:
+        return lambda: open_for_screen(replace(trust.applied(fresh), resume=session_id))
+
+    def settings() -> SettingsPort:
+        from swecli.assembly.settings_files import SettingsFiles
+
+        return SettingsFiles(trust.applied(fresh), dict(os.environ))
+
+    def permissions() -> PermissionsPort:
+        from swecli.assembly.permission_rules import PermissionRules
+
+        return PermissionRules(trust.applied(fresh), dict(os.environ))
+
+    def sessions() -> SessionsPort:
+        from swecli.assembly.session_list import SessionList
+
+        return SessionList(fresh, dict(os.environ), opener)
+
+    return ScreenPorts(
+        settings, permissions, sessions if options.store else None, "sessions" if options.pick_session else None
+    )
 
 
 async def open_for_screen(options: LaunchOptions) -> SessionPort:

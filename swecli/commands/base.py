@@ -10,7 +10,19 @@ from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command
 
-Screen = Literal["quit", "clear", "pick_mode", "pick_model", "pick_theme", "keys", "login", "help"]
+Screen = Literal[
+    "quit",
+    "clear",
+    "pick_mode",
+    "pick_model",
+    "pick_theme",
+    "keys",
+    "login",
+    "help",
+    "settings",
+    "permissions",
+    "sessions",
+]
 """What only a front-end can do; one without a screen ignores it or ends."""
 
 

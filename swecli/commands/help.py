@@ -10,10 +10,10 @@ from swecli.core.protocol.blocks import TableBlock
 
 
 async def _run(port: SessionPort, arguments: str) -> CommandResult:
-    return CommandResult(screen="help")
+    return CommandResult(screen="help", argument=arguments)
 
 
-HELP = SlashCommand("help", "Keys and commands", _run, aliases=("?",))
+HELP = SlashCommand("help", "Keys and commands", _run, aliases=("?",), arguments="[words]")
 
 
 def command_table(commands: Sequence[SlashCommand]) -> TableBlock:

@@ -11,17 +11,21 @@ from swecli.commands.base import SlashCommand
 from swecli.commands.cache import CACHE
 from swecli.commands.clear import CLEAR
 from swecli.commands.compact import COMPACT
+from swecli.commands.config import CONFIG
 from swecli.commands.context import CONTEXT
 from swecli.commands.help import HELP
 from swecli.commands.init import INIT
+from swecli.commands.jobs import JOBS
 from swecli.commands.keys import KEYS
 from swecli.commands.login import LOGIN
 from swecli.commands.logout import LOGOUT
 from swecli.commands.mode import MODE
 from swecli.commands.model import MODEL
+from swecli.commands.permissions import PERMISSIONS
 from swecli.commands.quit import QUIT
 from swecli.commands.recall import RECALL
 from swecli.commands.redo import REDO
+from swecli.commands.resume import RESUME
 from swecli.commands.status import STATUS
 from swecli.commands.theme import THEME
 from swecli.commands.todos import TODOS
@@ -41,12 +45,16 @@ COMMANDS: tuple[SlashCommand, ...] = (
     LOGIN,
     LOGOUT,
     MODE,
+    PERMISSIONS,
     TODOS,
+    JOBS,
     THEME,
     KEYS,
+    CONFIG,
     USAGE,
     STATUS,
     CLEAR,
+    RESUME,
     QUIT,
 )
 """In the order in which they are listed."""

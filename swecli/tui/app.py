@@ -65,6 +65,7 @@ class SwecliApp(Endings, inherit_bindings=True):
             super().__init__(driver_class=Driver, ansi_color=True if found in ("none", "16") else None)
         self._options = options
         self._opened = opened
+        self._preferences = Preferences()
         self._redraw: Timer | None = None
         self.clock = clock
         self.keymap = Keymap()
@@ -98,6 +99,8 @@ class SwecliApp(Endings, inherit_bindings=True):
         from swecli.core.protocol.commands import Submit
         from swecli.tui.copying import Copier
         from swecli.tui.desk import Desk
+        from swecli.tui.screens.opening import Screens
+        from swecli.tui.screens.place import Place
         from swecli.tui.stage import Stage
         from swecli.tui.talk import Talk
         from swecli.tui.transcript.view import Transcript
@@ -106,6 +109,8 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.transcript = Transcript(id="transcript")
         compat.replace_bindings(self.transcript, bindings.transcript(self.keymap))
         self.query_one("#place").mount(self.transcript)
+        self.place = Place(self)
+        self.screens = Screens(self, self._options)
         self.stage = Stage(View(self, self._options, self._opened), self._options.branch)
         self.desk = Desk(self, self._options)
         self.talk = Talk(self.stage.link, self.desk, self.stage.is_busy)
@@ -129,7 +134,7 @@ class SwecliApp(Endings, inherit_bindings=True):
         commands = await asyncio.to_thread(self._options.commands)
         self.talk.commands = self.prompt.suggestions.commands = commands
         await self._ask_trust()
-        self._adopt(await asyncio.to_thread(self._options.preferences))
+        self.adopt(await asyncio.to_thread(self._options.preferences))
         self.prompt.adopt_draft()
         try:
             await self.stage.play(open_session, first)
@@ -137,8 +142,7 @@ class SwecliApp(Endings, inherit_bindings=True):
             self.failure = error
             self.exit(return_code=error.code)
 
-    def _adopt(self, preferences: Preferences) -> None:
-        """Take over what the user has set."""
+    def adopt(self, preferences: Preferences) -> None:
         from swecli.core.protocol.blocks import TextBlock
         from swecli.tui.themes.files import known, read_folders
 
@@ -147,6 +151,10 @@ class SwecliApp(Endings, inherit_bindings=True):
         compat.replace_bindings(self.transcript, bindings.transcript(self.keymap))
         self.outside.adopt(preferences)
         self.activity.keep_still(preferences.reduced_motion)
+        if preferences.density != self._preferences.density:
+            self.transcript.density = preferences.density
+        self._preferences = preferences
+        self._use_palette()
         custom, notices = read_folders(preferences.theme_folders)
         notices.append(self.appearance.adopt(preferences.theme, (*known(), *custom)))
         told = tuple(TextBlock(notice, "warning") for notice in notices if notice)
@@ -183,9 +191,9 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.activity.focus_changed()
 
     def _use_palette(self) -> None:
-        from swecli.tui.transcript.palette import palette_for
+        from swecli.tui.transcript.palette import palette_for, with_diffs
 
-        self.transcript.set_palette(palette_for(self.current_theme))
+        self.transcript.set_palette(with_diffs(palette_for(self.current_theme), self._preferences.diff))
 
     def _show_status_line(self, text: str | None) -> None:
         from swecli.tui.transcript.terminal import content_line

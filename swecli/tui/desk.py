@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from swecli.commands.base import Offer, SlashCommand
+from swecli.commands.base import Offer
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.safe_text import safe_line
 from swecli.tui import help
 from swecli.tui.keys import KeyActions
 from swecli.tui.link import CLOSE_TIME, OpenSession
 from swecli.tui.options import Options
+from swecli.tui.talk import ScreenName
 from swecli.tui.themes.library import AUTO
 
 
@@ -34,8 +35,18 @@ class Desk:
     def leave(self) -> None:
         self._app.leave()
 
-    def show_help(self, commands: Sequence[SlashCommand]) -> None:
-        self.show(help.blocks(commands, self._app.keymap), "/help")
+    def open_screen(self, name: ScreenName, words: str) -> None:
+        """Open one of the screens, with something typed already."""
+        screens = self._app.screens
+        match name:
+            case "help":
+                screens.help(words)
+            case "settings":
+                screens.settings(words)
+            case "permissions":
+                screens.permissions(words)
+            case "sessions":
+                screens.sessions(words)
 
     def show_keys(self, words: str) -> None:
         """What every key does, or those that have to do with the words."""

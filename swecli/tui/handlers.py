@@ -11,6 +11,7 @@ from swecli.tui.driver import BackgroundReported
 from swecli.tui.keys import KeyActions
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.prompt.editor import PromptEditor
+from swecli.tui.screens.told import ScreenClosed, ScreenReady
 
 if TYPE_CHECKING:
     from swecli.tui.transcript.view import Transcript
@@ -48,6 +49,11 @@ class Handlers(KeyActions, inherit_bindings=True):
     def _left(self) -> None:
         self.leave()
 
+    @on(Prompt.Palette)
+    def _palette_wanted(self) -> None:
+        if self.furnished:
+            self.screens.palette()
+
     @on(Prompt.Walk)
     def _walked(self) -> None:
         if not self.furnished:
@@ -71,12 +77,23 @@ class Handlers(KeyActions, inherit_bindings=True):
         else:
             self.stage.answer(message.command)
 
+    @on(ScreenReady)
+    def _screen_ready(self) -> None:
+        self.slot.focus_panel()
+
+    @on(ScreenClosed)
+    def _screen_closed(self) -> None:
+        self.screens.closed()
+
     @on(BackgroundReported)
     def _background_known(self, message: BackgroundReported) -> None:
         self.appearance.background_known(message.dark)
 
     def on_key(self, event: events.Key) -> None:
         """A character that nobody took is meant for the prompt."""
-        if event.is_printable and event.character and self.slot.panel is None:
+        if self.furnished and self.place.current is not None:
+            if self.slot.panel is None:
+                self.place.current.take_key(event)
+        elif event.is_printable and event.character and self.slot.panel is None:
             self.prompt.editor.focus()
             self.prompt.editor.add(event.character)

@@ -20,11 +20,20 @@ if TYPE_CHECKING:
     from swecli.tui.outside import Outside
     from swecli.tui.preferences import Preferences
     from swecli.tui.prompt.box import Prompt
+    from swecli.tui.screens.opening import Screens
+    from swecli.tui.screens.place import Place
     from swecli.tui.slot import Slot
     from swecli.tui.stage import Stage
     from swecli.tui.talk import Talk
     from swecli.tui.todos import TodoPanel
     from swecli.tui.transcript.view import Transcript
+
+
+_FORMS = {
+    "short": "Short form: one line for each step",
+    "usual": "Usual form: each step with the beginning of what came out",
+    "full": "Full form: everything that each step showed",
+}
 
 
 class KeyActions(App[int], inherit_bindings=False):
@@ -36,6 +45,8 @@ class KeyActions(App[int], inherit_bindings=False):
     status: StatusBar
     prompt: Prompt
     slot: Slot
+    place: Place
+    screens: Screens
     stage: Stage
     talk: Talk
     copier: Copier
@@ -56,23 +67,27 @@ class KeyActions(App[int], inherit_bindings=False):
         """Open a session and show it. ``first`` is sent before what the user typed meanwhile."""
         raise NotImplementedError
 
+    def adopt(self, preferences: Preferences) -> None:
+        """Take over what the user has set."""
+        raise NotImplementedError
+
     def situation(self) -> ladder.Situation:
         """What is open, selected, typed and running."""
         panel, editor = self.slot.panel, self.prompt.editor
         return ladder.Situation(
-            overlay=panel is None and self.prompt.overlay,
+            overlay=panel is None and (self.place.current is not None or self.prompt.overlay),
             panel=panel is not None,
             approval=self.slot.asks_consent,
             selection=bool(self.screen.selections) or not editor.selection.is_empty,
             busy=self.stage.state.busy or bool(self.stage.state.running),
-            text=panel is None and bool(editor.text),
+            text=panel is None and self.place.current is None and bool(editor.text),
             armed=None if self.armed is None else self.clock() - self.armed,
         )
 
     def action_escape(self) -> None:
         match ladder.escape(self.situation()):
             case "overlay":
-                self.prompt.close_overlay()
+                self._close_overlay()
             case "panel":
                 self.slot.escape()
             case "selection":
@@ -91,7 +106,7 @@ class KeyActions(App[int], inherit_bindings=False):
             case "quit":
                 self.leave()
             case "overlay":
-                self.prompt.close_overlay()
+                self._close_overlay()
             case "panel":
                 self.slot.escape()
             case "clear":
@@ -102,6 +117,12 @@ class KeyActions(App[int], inherit_bindings=False):
             case "arm":
                 self.armed = self.clock()
                 self.activity.flash(f"Press {self.keymap.shown('cancel')} again to quit", ladder.QUIT_WINDOW)
+
+    def _close_overlay(self) -> None:
+        if self.place.current is not None:
+            self.place.escape()
+        else:
+            self.prompt.close_overlay()
 
     def action_next_mode(self) -> None:
         self.talk.next_mode()
@@ -119,15 +140,25 @@ class KeyActions(App[int], inherit_bindings=False):
         else:
             self.activity.flash("There are no todos yet")
 
+    def action_background(self) -> None:
+        from swecli.core.protocol.commands import Background
+
+        items = [item for item, running in self.stage.state.running.items() if running.is_command]
+        for item in items:
+            self.stage.link.send(Background(item))
+        if not items:
+            self.activity.flash("No command runs that could go on in the background; /jobs lists those that do")
+
     def action_expand(self) -> None:
         if not self.slot.expand_panel():
-            self.transcript.action_toggle_verbose()
+            self.transcript.action_next_density()
+            self.activity.flash(_FORMS[self.transcript.density])
 
     async def action_external_editor(self) -> None:
         """Write the message in the user's editor. Where it fails, the text stays."""
         from swecli.tui.external import ExternalError, edit
 
-        if self.slot.panel is not None:
+        if self.slot.panel is not None or self.place.current is not None:
             return
         editor = self.prompt.editor
         try:
@@ -154,7 +185,9 @@ class KeyActions(App[int], inherit_bindings=False):
     def action_find(self) -> None:
         from swecli.tui.dock.find import FindPanel
 
-        if isinstance(self.slot.panel, FindPanel):
+        if self.place.current is not None:
+            self.slot.focus_panel()
+        elif isinstance(self.slot.panel, FindPanel):
             self.transcript.action_find_previous()
         else:
             self.slot.show(FindPanel(self.transcript))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.tui.preferences import Preferences
+from swecli.tui.screens.ports import ScreenPorts
 
 if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
@@ -43,6 +44,8 @@ class Options:
     remember: Callable[[str, str], str] | None = None
     """Writes a setting (a dotted key and its value) to the user's file. Returns where it was written; a ValueError
     says in a sentence why it was not."""
+    screens: ScreenPorts = ScreenPorts()
+    """What the screens show and change."""
     trust: TrustGate | None = None
     """Asks whether the workspace is trusted, before anything of it is read."""
     state: Path | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -28,6 +28,7 @@ class Slot(Vertical):
         self._request: str | None = None
         self._answered = 0
         self._consent = False
+        self._above: Callable[[], None] | None = None
         self.panel: DockPanel | None = None
 
     def compose(self) -> ComposeResult:
@@ -70,19 +71,36 @@ class Slot(Vertical):
             self.panel.fit()
 
     def focus_panel(self) -> None:
-        """Give the keyboard back to what is in the slot."""
-        (self.panel or self._prompt.editor).focus()
+        """Give the keyboard back to what is in the slot, or to the screen that is open above it."""
+        if self.panel is not None:
+            self.panel.focus()
+        elif self._above is not None:
+            self._above()
+        else:
+            self._prompt.editor.focus()
+
+    def cover(self, focus: Callable[[], None]) -> None:
+        """A screen is open: there is no prompt, and ``focus`` gives the keyboard to the screen."""
+        self._above = focus
+        self._prompt.display = False
+        self.focus_panel()
+
+    def uncover(self) -> None:
+        """The screen is closed."""
+        self._above = None
+        self._prompt.display = self.panel is None
+        self.focus_panel()
 
     def expand_panel(self) -> bool:
         """Give the panel more of the screen, or less again; whether it wanted that."""
         return self.panel is not None and self.panel.toggle_expanded()
 
     def close(self) -> None:
-        """Back to the prompt."""
+        """Back to the prompt, or to the screen that is open."""
         self._request, self._consent = None, False
         panel, self.panel = self.panel, None
-        self._prompt.display = True
-        self._prompt.editor.focus()
+        self._prompt.display = self._above is None
+        self.focus_panel()
         if panel is not None:
             panel.remove()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, get_args
+from typing import Literal, Protocol, get_args
 
 from swecli.commands.base import CommandResult, Offer, SlashCommand
 from swecli.commands.running import run_command
@@ -13,6 +13,9 @@ from swecli.core.protocol.events import Mode
 from swecli.safe_text import safe_line
 from swecli.tui.link import SessionLink
 from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, interpret
+
+ScreenName = Literal["help", "settings", "permissions", "sessions"]
+"""Screens that commands open."""
 
 
 class Desk(Protocol):
@@ -25,7 +28,7 @@ class Desk(Protocol):
     def pick_model(self) -> None: ...
     def pick_theme(self, name: str) -> None: ...
     def log_in(self, provider: str) -> None: ...
-    def show_help(self, commands: Sequence[SlashCommand]) -> None: ...
+    def open_screen(self, name: ScreenName, words: str) -> None: ...
     def show_keys(self, words: str) -> None: ...
     def start_over(self) -> None: ...
     def put_back(self, text: str) -> None: ...
@@ -93,8 +96,8 @@ class Talk:
                 self._desk.pick_theme(result.argument)
             case "login":
                 self._desk.log_in(result.argument)
-            case "help":
-                self._desk.show_help(self.commands)
+            case "help" | "settings" | "permissions" | "sessions" as name:
+                self._desk.open_screen(name, result.argument)
             case "keys":
                 self._desk.show_keys(result.argument)
             case None:

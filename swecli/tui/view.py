@@ -19,6 +19,7 @@ class View:
         self._app = app
         self._first_prompt = options.first_prompt or ""
         self._first_run = FirstRun(app, options)
+        self._first_screen = options.screens.first
         self._opened = opened
         self._new = False
 
@@ -33,6 +34,9 @@ class View:
         self._new = True
         self.show_state()
         self._opened()
+        if self._first_screen == "sessions":
+            self._app.screens.sessions()
+        self._first_screen = None
 
     def show_events(self, batch: Sequence[Event]) -> None:
         self._app.transcript.apply(batch)

@@ -31,6 +31,12 @@ def set_value(path: Path, key: str, value: object) -> None:
         old = table.get(name)
         if isinstance(value, Mapping) and isinstance(old, dict):
             _merge(cast("Table", old), cast("Mapping[str, object]", value))
+        elif (
+            isinstance(old, list)
+            and isinstance(value, list)
+            and _adjusted(cast("list[object]", old), cast("list[object]", value))
+        ):
+            pass
         elif isinstance(value, Mapping | list):
             table[name] = _inline(cast("object", value))
         else:
@@ -66,6 +72,18 @@ def _merge(table: Table, wanted: Mapping[str, object]) -> None:
     for name, value in wanted.items():
         if name not in table or table[name] != value:
             table[name] = value
+
+
+def _adjusted(array: list[object], wanted: list[object]) -> bool:
+    """Make a list equal to ``wanted`` by taking entries out and adding some at its end, so that its comments stay.
+    Whether that was enough."""
+    kept = [each for each in array if each in wanted]
+    if wanted[: len(kept)] != kept:
+        return False
+    for gone in [each for each in array if each not in wanted]:
+        array.remove(gone)
+    array.extend(wanted[len(kept) :])
+    return list(array) == wanted
 
 
 def _inline(value: object) -> Any:

@@ -101,16 +101,16 @@ def _described(key: tuple[str, ...], name: str, model: type[BaseModel], value: o
         schema = schema.get("additionalProperties", {})
     secret = name in SECRET or (name == "base_url" and "@" in str(value))
     default = model.model_fields[name].get_default(call_default_factory=True)
-    unset = value is None or isinstance(value, BaseModel)
+    unset = value is None or (isinstance(value, BaseModel) and not value.model_fields_set)
     return Described(
         key,
-        shown_value(value),
+        "(unset)" if unset else toml_text(value) if isinstance(value, BaseModel) and not secret else shown_value(value),
         "" if secret or unset else toml_text(value),
         origin,
         _about(model).get(name, ""),
         takes(schema),
         _choices(schema),
-        "(unset)" if default is None else "" if secret else toml_text(default),
+        "(unset)" if default is None or isinstance(default, BaseModel) else "" if secret else toml_text(default),
         secret,
     )
 
@@ -125,13 +125,18 @@ def _about(model: type[BaseModel]) -> Mapping[str, str]:
     except (OSError, SyntaxError):
         return {}
     assert isinstance(body, ast.ClassDef)
-    found: dict[str, str] = {}
+    sections = {name: field.annotation for name, field in model.model_fields.items()}
+    found = {name: " ".join((kind.__doc__ or "").split()) for name, kind in sections.items() if _is_section(kind)}
     for field, below in zip(body.body, body.body[1:], strict=False):
         if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
             found[field.target.id] = " ".join(below.value.value.split())
     return found
+
+
+def _is_section(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 Schema = dict[str, Any]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Place = Literal["everywhere", "prompt", "list", "transcript", "approval"]
+Place = Literal["everywhere", "prompt", "list", "screen", "transcript", "approval"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("next_mode", "shift+tab", "next mode: default, accept-edits, plan, auto"),
         ("expand", "ctrl+o", "short, usual or full form of everything; more of an approval"),
         ("todos", "ctrl+t", "show or hide the todos"),
+        ("background", "ctrl+b", "let the command that runs go on in the background, as a job"),
         ("find", "ctrl+f", "search the transcript"),
         ("external_editor", "ctrl+g", "write the message in $VISUAL or $EDITOR"),
         ("redraw", "ctrl+l", "draw the screen anew"),
@@ -49,6 +50,7 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("complete", "tab", "complete; while the model works: queue; on an empty prompt: walk the transcript"),
         ("older", "up", "from the first line: the message before, or take back what waits"),
         ("newer", "down", "from the last line: the message after"),
+        ("palette", "ctrl+p", "everything that can be done, to pick from: commands, modes, models, themes"),
         ("search_history", "ctrl+r", "search the messages that were sent"),
         ("line_start", "ctrl+a", "to the start of the line"),
         ("line_end", "ctrl+e", "to the end of the line"),
@@ -70,6 +72,11 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("next", "down ctrl+n", "the entry after"),
     ),
     *_actions(
+        "screen",
+        ("remove", "ctrl+x", "take the entry away: revoke a grant, unset a setting"),
+        ("switch", "tab", "the other of two: the other settings file"),
+    ),
+    *_actions(
         "transcript",
         ("block_previous", "up k", "the block before"),
         ("block_next", "down j", "the block after"),
@@ -88,6 +95,9 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("approve_once", "y", "run it this time"),
         ("approve_always", "a", "run it, and whatever the shown rule allows"),
         ("reject", "n", "no, with a word on what to do instead"),
+        ("change_call", "e", "change it first: the command, or which parts of a change are made"),
+        ("grant_span", "s", "how long always holds"),
+        ("full_view", "v", "all of it, over the whole screen, and back"),
     ),
 )
 """In the order in which they are listed."""
@@ -153,7 +163,7 @@ def problem(changes: Mapping[str, tuple[str, ...]]) -> str:
     for name, keys in changes.items():
         place = BY_NAME[name].place
         for key in keys:
-            if place in ("everywhere", "prompt", "list") and len(key) == 1:
+            if place in ("everywhere", "prompt", "list", "screen") and len(key) == 1:
                 return f"must not give {key} alone to {name}: it is a letter of what is typed there"
             if name.startswith("approve_") and key in _NEVER_APPROVES:
                 return f"must not give {key} to {name}: it is pressed too easily to allow something"

@@ -91,9 +91,11 @@ def load(
     trusted: bool = False,
     accepted: frozenset[str] = frozenset(),
     flags: Mapping[str, object] | None = None,
+    tried: Mapping[Path_, object] | None = None,
 ) -> Loaded:
     """Read and merge all layers. ``flags`` are dotted keys such as ``model.name``, ``accepted`` the hashes of single
-    settings of the project that the user consented to.
+    settings of the project that the user consented to. ``tried`` comes before everything: values that are only to be
+    checked.
 
     Raises:
         ConfigError: a file can't be read, is no TOML, or holds a value that is not allowed. Nothing is loaded
@@ -131,6 +133,7 @@ def load(
     )
     given = {canonical(tuple(key.split("."))): value for key, value in (flags or {}).items()}
     layers.append({key: _Value(value, Origin("flag")) for key, value in given.items()})
+    layers.append({canonical(key): _Value(value, Origin("flag")) for key, value in (tried or {}).items()})
     if problems:
         raise ConfigError(problems)
     merged = _merge(layers, notices)

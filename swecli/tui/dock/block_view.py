@@ -26,6 +26,15 @@ class BlockView(ScrollView, can_focus=False):
         self._key: tuple[int, Palette] | None = None
         self._lines: list[Strip] = []
 
+    def show(self, blocks: Sequence[DisplayBlock]) -> None:
+        """Show other blocks, from their beginning."""
+        self._blocks = tuple(blocks)
+        self._key = None
+        self.scroll_to(0, 0, animate=False, immediate=True)
+        if self.size:
+            self.on_resize()
+        self.refresh()
+
     @property
     def overflows(self) -> bool:
         """Whether there is more than is shown."""

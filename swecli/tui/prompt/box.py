@@ -63,6 +63,9 @@ class Prompt(Vertical):
     class Walk(Message):
         """Tab on an empty prompt: the user wants to walk through the transcript."""
 
+    class Palette(Message):
+        """The user wants to see everything that can be done."""
+
     class Leave(Message):
         """Ctrl+D on an empty prompt."""
 
@@ -170,6 +173,9 @@ class Prompt(Vertical):
                 self.post_message(self.Scroll("home"))
             case "scroll_end" if editor.cursor_at_end_of_text or event.key != "end":
                 self.post_message(self.Scroll("end"))
+            case "palette":
+                self.suggestions.close()
+                self.post_message(self.Palette())
             case "leave" if not editor.text:
                 self.post_message(self.Leave())
             case _:

@@ -66,6 +66,10 @@ class Suggestions(Rows):
 
     def take_key(self, key: str) -> bool:
         """Choose and accept; whether the key was for the popup."""
+        if self._behind():
+            self.follow()
+            if not self.is_open:
+                return False
         match self._keymap.action("list", key) or self._keymap.action("prompt", key):
             case "previous":
                 self._chosen = True
@@ -80,6 +84,11 @@ class Suggestions(Rows):
             case _:
                 return False
         return True
+
+    def _behind(self) -> bool:
+        """Whether text has come that is not followed yet: keys that arrive together."""
+        row, column = self._editor.cursor_location
+        return completion.token_before(self._editor.document.get_line(row), row, column) != self._token
 
     def _run(self) -> None:
         """Enter: a command that was only guessed from scattered letters runs when it was chosen, else the text

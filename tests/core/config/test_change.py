@@ -73,3 +73,14 @@ def test_names_with_dots_and_tables_on_a_line(tmp_path: Path) -> None:
         "context": {"retention": [{"tool": "search", "keep_turns": 3}]},
     }
     assert 'retention = [{tool = "search", keep_turns = 3}]' in path.read_text()
+
+
+def test_a_list_keeps_the_comments_of_what_stays(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text('[approval]\nallow = [\n    "Bash(a)", # one\n    "Bash(b)", # two\n]\n')
+    set_value(path, "approval.allow", ["Bash(a)", "Bash(c)"])
+    text = path.read_text()
+    assert "# one" in text
+    assert tomllib.loads(text) == {"approval": {"allow": ["Bash(a)", "Bash(c)"]}}
+    set_value(path, "approval.allow", ["Bash(c)", "Bash(a)"])
+    assert tomllib.loads(path.read_text()) == {"approval": {"allow": ["Bash(c)", "Bash(a)"]}}

@@ -1,0 +1,177 @@
+"""Which screens there are, how each is opened, and what follows from what was done in it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, get_args
+
+from swecli.core.protocol.commands import SetEffort, SetMode, SetModel
+from swecli.core.protocol.events import Mode
+from swecli.safe_text import safe_line
+from swecli.tui.link import CLOSE_TIME, OpenSession, SessionNotOpened
+from swecli.tui.screens.ports import ScreenPorts, Setting, StoredSession, Written
+
+if TYPE_CHECKING:
+    from swecli.tui.keys import KeyActions
+    from swecli.tui.options import Options
+
+
+class Screens:
+    """Opens screens on the application."""
+
+    def __init__(self, app: KeyActions, options: Options) -> None:
+        self._app = app
+        self._options = options
+        self._pending: dict[str, Setting] = {}
+        """Settings that were changed and count from the next session on."""
+
+    @property
+    def ports(self) -> ScreenPorts:
+        """What there is to show."""
+        return self._options.screens
+
+    def tell(self, text: str) -> None:
+        """A short message."""
+        self._app.activity.flash(safe_line(text), 6.0)
+
+    # --- opening ---
+
+    def help(self, words: str = "") -> None:
+        """Keys and commands."""
+        from swecli.tui.screens.help import HelpScreen
+
+        def take(text: str) -> None:
+            self._app.place.close()
+            self._app.prompt.editor.put(text)
+
+        commands = self._app.talk.commands
+        self._app.place.open(HelpScreen(commands, self._app.keymap, take, words))
+
+    def settings(self, words: str = "") -> None:
+        """Every setting."""
+        from swecli.tui.screens.settings import SettingsScreen
+
+        if self.ports.settings is None:
+            self.tell("There are no settings to change here; `swecli config` shows them")
+        else:
+            self._app.place.open(SettingsScreen(self.ports.settings(), self._changed, self.tell, words=words))
+
+    def permissions(self, words: str = "") -> None:
+        """The permission rules."""
+        from swecli.tui.screens.permissions import PermissionsScreen
+
+        if self.ports.permissions is None:
+            self.tell("There are no stored rules here; `swecli permissions` shows those of a folder")
+        else:
+            self._app.place.open(PermissionsScreen(self.ports.permissions(), self.tell, self._rule_added, words=words))
+
+    def sessions(self, words: str = "") -> None:
+        """The stored sessions."""
+        from swecli.tui.screens.sessions import SessionsScreen
+
+        port = self.ports.sessions
+        if port is None:
+            self.tell("Nothing is stored here, so there is no session to go back to")
+            return
+        view = self._app.stage.link.view
+        present = view.session_id if view is not None else ""
+        self._app.place.open(SessionsScreen(port(), self._go_on, self.tell, present=present, words=words))
+
+    def palette(self) -> None:
+        """Everything that can be done, in one list."""
+        self._app.run_worker(self._palette(), group="palette", exclusive=True)
+
+    async def _palette(self) -> None:
+        from swecli.tui.dock.picker import Choice, Picker
+        from swecli.tui.screens import palette
+
+        models = await asyncio.to_thread(self._options.models)
+        found = palette.entries(self._app, models)
+        choices = [Choice(entry.value, entry.label, entry.detail) for entry in found]
+        self._app.slot.show(Picker("Do what?", choices, lambda value: palette.run(self._app, value)))
+
+    # --- what follows ---
+
+    def closed(self) -> None:
+        """A screen was closed: settings that wait for a session are asked about."""
+        self._app.place.close()
+        pending, self._pending = self._pending, {}
+        view, port = self._app.stage.link.view, self.ports.sessions
+        if not pending or view is None:
+            return
+        names = ", ".join(pending)
+        if port is None or view.busy or not self._app.stage.spoke:
+            self.tell(f"{names}: from the next session on (/clear begins one)")
+            return
+        from swecli.tui.dock.picker import Choice, Picker
+
+        session = view.session_id
+        choices = [
+            Choice("now", "now", "opens this session again with the new settings; what was said stays"),
+            Choice("later", "later", "from the next session on"),
+        ]
+
+        def picked(value: str) -> None:
+            if value == "now":
+                self._app.run_worker(self._switch(port().open(session), "Opened again with the new settings"))
+
+        self._app.slot.show(Picker(f"Use {names}", choices, picked))
+
+    def _changed(self, written: Written, setting: Setting) -> None:
+        if setting.effect == "session":
+            self._pending[setting.name] = setting
+            return
+        link, value = self._app.stage.link, written.value
+        match written.name:
+            case "approval.mode":
+                for mode in get_args(Mode):
+                    if mode == value:
+                        link.send(SetMode(mode))
+            case "model.name" if isinstance(value, str):
+                link.send(SetModel(value))
+            case "model.effort" if value is None or isinstance(value, str):
+                link.send(SetEffort(value))
+            case _:
+                self._app.run_worker(self._adopt())
+
+    async def _adopt(self) -> None:
+        self._app.adopt(await asyncio.to_thread(self._options.preferences))
+
+    def _rule_added(self, name: str) -> None:
+        from swecli.tui.screens.ports import Setting
+
+        self._pending[name] = Setting(name, "", "", "", "", "", "")
+
+    def _go_on(self, session: StoredSession) -> None:
+        port = self.ports.sessions
+        view = self._app.stage.link.view
+        assert port is not None
+        if view is not None and view.busy:
+            self.tell("A turn is running; Esc here and once more interrupts it, then continue another session")
+            return
+        self._app.place.close()
+        self._app.run_worker(self._switch(port().open(session.id), f"Continued {session.id}"))
+
+    async def _switch(self, open_session: OpenSession, told: str) -> None:
+        """Close the session and open another one in its place; where that fails, the one before comes back."""
+        app, port = self._app, self.ports.sessions
+        view = app.stage.link.view
+        before = view.session_id if view is not None and app.stage.spoke else None
+        app.activity.flash("Opening the session…")
+        await app.stage.close(CLOSE_TIME)
+        app.transcript.clear()
+
+        async def opened() -> object:
+            try:
+                session = await open_session()
+            except SessionNotOpened as error:
+                back = port().open(before) if port is not None and before is not None else self._options.new_session
+                if back is None:
+                    raise
+                session = await back()
+                self.tell(str(error))
+            else:
+                self.tell(told)
+            return session
+
+        app.play(opened)  # pyright: ignore[reportArgumentType] - both branches give a port

@@ -1,0 +1,185 @@
+"""The permission rules: where each comes from, how often it decided, what it is worth; revoking and adding."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from swecli.core.permissions.rules import ALIASES, RuleError, parse_rule
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.tui.screens.entry import Entry, heading, narrowed
+from swecli.tui.screens.ports import PermissionsPort, ShownRule, Tried
+from swecli.tui.screens.view import ScreenView
+
+WAYS = {
+    "week": ("allow", "allow in this folder for 7 days"),
+    "project": ("allow", "allow in this folder until revoked"),
+    "ask": ("ask", "always ask, in your settings"),
+    "deny": ("deny", "never run, in your settings"),
+}
+"""How a rule can be added: its effect, and what that means."""
+
+ADD = "add "
+"""Begins the names of entries that add something."""
+
+
+class PermissionsScreen(ScreenView):
+    """``tell`` gets a sentence for the user, ``changed`` is called when a rule of the settings was added."""
+
+    def __init__(
+        self,
+        port: PermissionsPort,
+        tell: Callable[[str], None],
+        changed: Callable[[str], None] = lambda name: None,
+        *,
+        words: str = "",
+    ) -> None:
+        super().__init__("Permissions", "type to search, or a rule to add it: Bash(npm test *)")
+        self._port = port
+        self._tell = tell
+        self._changed = changed
+        self._rules: dict[str, ShownRule] = {}
+        self._tried: dict[str, Sequence[DisplayBlock]] = {}
+        self.line.value = words
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.run_worker(self._read())
+
+    async def _read(self) -> None:
+        try:
+            rules = await asyncio.to_thread(self._port.read)
+        except ValueError as error:
+            self.say((TextBlock(str(error), "error"),))
+            return
+        self._rules = {f"rule {number}": rule for number, rule in enumerate(rules)}
+        self.show_all(entries(self._rules))
+
+    def found(self, query: str) -> Sequence[Entry]:
+        offers = _offers(query)
+        return [*([heading("Add this rule"), *offers] if offers else []), *narrowed(self._all, query)]
+
+    def about_nothing(self) -> Sequence[DisplayBlock]:
+        text = self.line.value.strip()
+        if _looks_like_rule(text):
+            try:
+                parse_rule(text)
+            except RuleError as error:
+                return (TextBlock(f"Not a rule yet: {error}.", "warning"),)
+        return ()
+
+    def about(self, entry: Entry) -> Sequence[DisplayBlock]:
+        if entry.name.startswith(ADD):
+            return self._trial(entry.name)
+        rule = self._rules[entry.name]
+        lines = [TextBlock(f"{rule.effect} {rule.rule}"), TextBlock(f"From: {rule.origin}. Used: {rule.used}.", "dim")]
+        if rule.void:
+            lines.append(TextBlock(f"Without effect: {rule.void}.", "warning"))
+        return lines
+
+    def _trial(self, name: str) -> Sequence[DisplayBlock]:
+        known = self._tried.get(name)
+        if known is None:
+            self.run_worker(self._try(name), group="try", exclusive=True)
+            return (TextBlock("…", "dim"),)
+        return known
+
+    async def _try(self, name: str) -> None:
+        how, _, rule = name.removeprefix(ADD).partition(" ")
+        effect = WAYS[how][0]
+        try:
+            tried = await asyncio.to_thread(self._port.try_rule, effect, rule)
+        except ValueError as error:
+            self._tried[name] = (TextBlock(str(error), "error"),)
+        else:
+            self._tried[name] = told(rule, tried)
+        if self.lines.chosen is not None and self.lines.chosen.name == name:
+            self.say(self._tried[name])
+
+    def note(self, entry: Entry | None) -> str:
+        if entry is None:
+            return "esc closes"
+        if entry.name.startswith(ADD):
+            return "enter adds it · esc clears"
+        rule = self._rules[entry.name]
+        remove = self.app.keymap.shown("remove") if rule.grant else ""  # pyright: ignore[reportAttributeAccessIssue]
+        return (f"{remove} revokes · " if remove else "") + "type a rule to add it · esc closes"
+
+    def choose(self, entry: Entry) -> None:
+        if entry.name.startswith(ADD):
+            how, _, rule = entry.name.removeprefix(ADD).partition(" ")
+            self.run_worker(self._add(how, rule))
+
+    async def _add(self, how: str, rule: str) -> None:
+        try:
+            said = await asyncio.to_thread(self._port.add, how, rule)
+        except ValueError as error:
+            self.say((TextBlock(str(error), "error"),))
+            return
+        self._tell(said)
+        if how in ("ask", "deny"):
+            self._changed(f"approval.{how}")
+        self.line.value = ""
+        await self._read()
+
+    def remove_entry(self, entry: Entry) -> None:
+        rule = self._rules.get(entry.name)
+        if rule is None:
+            return
+        if not rule.grant:
+            self._tell(f"This rule is no grant: it stands in {rule.origin}; change it there or with /config")
+        else:
+            self.run_worker(self._revoke(rule.grant))
+
+    async def _revoke(self, grant: str) -> None:
+        try:
+            self._tell(await asyncio.to_thread(self._port.revoke, grant))
+        except ValueError as error:
+            self.say((TextBlock(str(error), "error"),))
+            return
+        await self._read()
+
+
+def entries(rules: dict[str, ShownRule]) -> list[Entry]:
+    """Grants first, then the other rules by what they do."""
+    out: list[Entry] = []
+    groups = {
+        "Granted, in this folder": lambda rule: bool(rule.grant),
+        "Never run": lambda rule: rule.effect == "deny",
+        "Always asked about": lambda rule: rule.effect == "ask",
+        "Allowed": lambda rule: rule.effect == "allow" and not rule.grant,
+    }
+    for title, belongs in groups.items():
+        inside = [(name, rule) for name, rule in rules.items() if belongs(rule)]
+        if inside:
+            out.append(heading(title))
+        for name, rule in inside:
+            state = f"no effect: {rule.void}" if rule.void else "in force"
+            tone = "warning" if rule.void else "plain"
+            out.append(Entry(name, (rule.rule, rule.origin, rule.used, state), tone, rule.effect))
+    return out
+
+
+def _offers(query: str) -> list[Entry]:
+    """What could be added when the typed text is a rule."""
+    text = query.strip()
+    try:
+        parse_rule(text)
+    except RuleError:
+        return []
+    if not _looks_like_rule(text):
+        return []
+    return [Entry(f"{ADD}{how} {text}", (text, meaning), mark="+") for how, (_, meaning) in WAYS.items()]
+
+
+def _looks_like_rule(text: str) -> bool:
+    """Whether this is meant as a rule and not as a word to search for."""
+    return "(" in text or text.startswith("mcp__") or text in ALIASES
+
+
+def told(rule: str, tried: Tried) -> Sequence[DisplayBlock]:
+    """What trying a rule has shown."""
+    if not tried.total:
+        return (TextBlock("No commands have run in this folder yet, so there is nothing to try the rule on."),)
+    first = TextBlock(f"{rule} would have decided about {tried.count} of the last {tried.total} commands here.")
+    return (first, *(TextBlock(f"  {command}", "dim") for command in tried.commands))

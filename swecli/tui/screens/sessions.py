@@ -1,0 +1,124 @@
+"""The stored sessions: found by typing, looked into, continued in place."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.tui.screens.entry import Entry, heading
+from swecli.tui.screens.ports import SessionsPort, StoredSession
+from swecli.tui.screens.view import ScreenView
+
+Continue = Callable[[StoredSession], None]
+
+
+class SessionsScreen(ScreenView):
+    """``go_on`` gets the session that was picked, ``tell`` a sentence for the user. ``present`` is the id of the open
+    session, ``clock`` Unix seconds."""
+
+    DEFAULT_CSS = "SessionsScreen BlockView { height: 8; }"
+
+    def __init__(
+        self,
+        port: SessionsPort,
+        go_on: Continue,
+        tell: Callable[[str], None],
+        *,
+        present: str = "",
+        words: str = "",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__("Sessions", "type to search titles, models, folders and ids")
+        self._port = port
+        self._go_on = go_on
+        self._tell = tell
+        self._present = present
+        self._clock = clock
+        self._sessions: dict[str, StoredSession] = {}
+        self._seen: dict[str, Sequence[DisplayBlock]] = {}
+        self.line.value = words
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.run_worker(self._read())
+
+    async def _read(self) -> None:
+        try:
+            found = await asyncio.to_thread(self._port.read)
+        except ValueError as error:
+            self.say((TextBlock(str(error), "error"),))
+            return
+        self._sessions = {session.id: session for session in found}
+        self.show_all(entries(found, self._present, self._clock()))
+        if not found:
+            self.say((TextBlock("No sessions are stored yet. Everything you write here is kept from now on."),))
+
+    def about(self, entry: Entry) -> Sequence[DisplayBlock]:
+        seen = self._seen.get(entry.name)
+        if seen is not None:
+            return seen
+        self.run_worker(self._preview(entry.name), group="preview", exclusive=True)
+        return (TextBlock("…", "dim"),)
+
+    async def _preview(self, name: str) -> None:
+        session = self._sessions[name]
+        try:
+            blocks = await asyncio.to_thread(self._port.preview, session)
+        except ValueError as error:
+            blocks = (TextBlock(str(error), "error"),)
+        head = TextBlock(f"{session.id} · {session.model or 'no model'} · {session.folder}", "dim")
+        self._seen[name] = (head, *blocks)
+        if self.lines.chosen is not None and self.lines.chosen.name == name:
+            self.say(self._seen[name])
+
+    def note(self, entry: Entry | None) -> str:
+        return "enter continues it here · ↑↓ choose · esc closes" if entry is not None else "esc closes"
+
+    def choose(self, entry: Entry) -> None:
+        session = self._sessions[entry.name]
+        if session.id == self._present:
+            self._tell("This session is open already")
+        elif session.away:
+            self._tell(session.away)
+        else:
+            self._go_on(session)
+
+
+def entries(sessions: Sequence[StoredSession], present: str, now: float) -> list[Entry]:
+    """The sessions under their folders, in the order given."""
+    out: list[Entry] = []
+    folder: str | None = None
+    for session in sessions:
+        if session.folder != folder:
+            folder = session.folder
+            out.append(heading(folder))
+        cells = (
+            session.title or "(no words)",
+            age(now - session.updated),
+            f"{session.messages} {'message' if session.messages == 1 else 'messages'}",
+            f"{tokens(session.tokens)} tokens",
+            session.cost or "$?",
+        )
+        mark = "●" if session.id == present else "!" if session.away else " "
+        tone = "dim" if session.away else "plain"
+        out.append(Entry(session.id, cells, tone, f"{session.model} {session.folder}", mark))
+    return out
+
+
+def age(seconds: float) -> str:
+    """How long ago, in one unit."""
+    if seconds < 60:
+        return "just now"
+    for size, unit in ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "just now"
+
+
+def tokens(count: int) -> str:
+    """A count in a few characters."""
+    if count < 1000:
+        return str(count)
+    return f"{count / 1000:.0f}K" if count < 999_500 else f"{count / 1_000_000:.1f}M"

@@ -1,0 +1,139 @@
+"""What the screens show and change, made up: the same on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.tui.link import OpenSession
+from swecli.tui.screens.ports import FileName, ScreenPorts, Setting, ShownRule, StoredSession, Tried, Written
+from tests.tui.support import NOW
+
+SETTINGS = (
+    Setting(
+        "agent.hard_block", "0.98", "0.98", "default", "When nothing is sent until there is room.", "a number", "0.98"
+    ),
+    Setting(
+        "agent.max_steps", "(unset)", "", "default", "Model calls in one turn; unset: no cap.", "a number", "(unset)"
+    ),
+    Setting(
+        "approval.mode",
+        "plan",
+        '"plan"',
+        "/home/me/config.toml:7",
+        "What runs without a question.",
+        'one of "default", "plan"',
+        '"default"',
+        ('"default"', '"plan"'),
+        "now",
+        own="user",
+    ),
+    Setting(
+        "ui.theme", "nord", '"nord"', "/w/.swecli/config.toml:2", "A theme's name.", "a text", '"auto"', effect="now"
+    ),
+    Setting(
+        "providers.p.headers",
+        "(not shown)",
+        "",
+        "/home/me/config.toml:9",
+        "Headers of every request.",
+        "a table",
+        "",
+        locked="It may hold keys.",
+    ),
+)
+RULES = (
+    ShownRule("deny", "Bash(rm -rf *)", "/home/me/config.toml:4", "2x, last 2023-11-01"),
+    ShownRule("allow", "Bash(git log *)", "/home/me/config.toml:5", "never", "already covered by allow Bash(git *)"),
+    ShownRule("allow", "Bash(git *)", "--allowed-tools", "31x, last 2023-11-14"),
+    ShownRule("allow", "Bash(npm test)", "granted 2023-11-10, until 2023-11-17", "4x, last 2023-11-13", grant="a1b2c3"),
+)
+SESSIONS = (
+    StoredSession("20231114-abc", "Fix the login bug", "/work", NOW - 90, 4, 54_321, "$0.42", "anthropic/sonnet-5"),
+    StoredSession("20231113-def", "日本語 title \x1b[31m", "/work", NOW - 90_000, 1, 999, "", "openai/gpt-6"),
+    StoredSession("20231112-ghi", "Held", "/work", NOW - 200_000, 2, 2_500_000, "$3.00", "a/b", "It is open elsewhere"),
+    StoredSession("20231111-jkl", "Far away", "/other", NOW - 86400 * 400, 9, 12_000, "$0.01", "a/b", "Another folder"),
+)
+
+
+@dataclass
+class Settings:
+    """Refuses "bad"; keeps what was written."""
+
+    settings: list[Setting] = field(default_factory=lambda: list(SETTINGS))
+    written: list[tuple[str, str, str]] = field(default_factory=list)
+
+    @property
+    def files(self) -> dict[FileName, str]:
+        return {"user": "/home/me/config.toml", "local": "/w/.swecli/config.local.toml"}
+
+    def read(self) -> Sequence[Setting]:
+        return tuple(self.settings)
+
+    def find(self, name: str) -> Setting | None:
+        known = name.startswith("models.window.")
+        return Setting(name, "(unset)", "", "default", "A window.", "a whole number", "(unset)") if known else None
+
+    def check(self, name: str, text: str, file: FileName) -> str:
+        return "must be better than that" if "bad" in text else ""
+
+    def write(self, name: str, text: str, file: FileName) -> Written:
+        if refused := self.check(name, text, file):
+            raise ValueError(refused)
+        self.written.append((name, text, file))
+        self.settings = [
+            replace(each, shown=text, text=text, own=file, origin=self.files[file]) if each.name == name else each
+            for each in self.settings
+        ]
+        return Written(f"{name} = {text}, written to {self.files[file]}", name, text.strip('"'))
+
+    def unset(self, name: str, file: FileName) -> Written:
+        self.written.append((name, "", file))
+        return Written(f"{name} taken out", name)
+
+
+@dataclass
+class Permissions:
+    rules: list[ShownRule] = field(default_factory=lambda: list(RULES))
+    added: list[tuple[str, str]] = field(default_factory=list)
+
+    def read(self) -> Sequence[ShownRule]:
+        return tuple(self.rules)
+
+    def try_rule(self, effect: str, rule: str) -> Tried:
+        return Tried(3, 120, ("npm run build", "npm run lint"))
+
+    def add(self, how: str, rule: str) -> str:
+        self.added.append((how, rule))
+        return f"{how} {rule} added"
+
+    def revoke(self, grant: str) -> str:
+        self.rules = [rule for rule in self.rules if rule.grant != grant]
+        return f"Revoked {grant}"
+
+
+@dataclass
+class Sessions:
+    opener: Callable[[str], OpenSession]
+    sessions: Sequence[StoredSession] = SESSIONS
+
+    def read(self) -> Sequence[StoredSession]:
+        return self.sessions
+
+    def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
+        return (TextBlock(f"› what was asked in {session.id}"), TextBlock("what was answered"))
+
+    def open(self, session_id: str) -> OpenSession:
+        return self.opener(session_id)
+
+
+def ports(
+    settings: Settings | None = None, permissions: Permissions | None = None, sessions: Sessions | None = None
+) -> ScreenPorts:
+    """Ports that give these."""
+    return ScreenPorts(
+        (lambda: settings) if settings else None,
+        (lambda: permissions) if permissions else None,
+        (lambda: sessions) if sessions else None,
+    )
