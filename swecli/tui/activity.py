@@ -42,7 +42,8 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     what = f"{_doing(state.running)} {seconds}".rstrip()
     silence = now - state.heard
     model_works = state.busy and not any(item.executing or item.kind == "compaction" for item in state.running.values())
-    if model_works and SILENCE <= silence < now - state.turn_since - 2:  # else it is the time that stands there already
+    told_already = not state.running and silence > now - state.turn_since - 2  # by the time since the turn began
+    if model_works and silence >= SILENCE and not told_already:
         what = f"{what} · nothing new for {elapsed(silence)}"
     return what, stop
 

@@ -162,7 +162,9 @@ BEGUN = (TurnStarted("u"),)
     ],
 )
 def test_what_is_going_on(bodies: tuple[Body, ...], expected: str) -> None:
-    what, _ = activity.describe(state(*bodies), now=1060.0)
+    found = state(*bodies)
+    found.heard = 1060.0
+    what, _ = activity.describe(found, now=1060.0)
     assert what == expected
 
 
@@ -171,8 +173,18 @@ def test_silence_of_the_model_is_told() -> None:
     running.heard = 1030.0
     assert activity.describe(running, now=1039.0)[0] == "Writing… 38s"
     assert activity.describe(running, now=1043.0)[0] == "Writing… 42s · nothing new for 13s"
+    running.turn_since = running.heard
+    assert activity.describe(running, now=1043.0)[0] == "Writing… 13s · nothing new for 13s"
     running.running["a"].executing = True
     assert "nothing new" not in activity.describe(running, now=1043.0)[0]
+
+
+def test_the_time_of_a_turn_tells_of_the_silence_before_its_first_word() -> None:
+    waiting = state(*BEGUN)
+    waiting.turn_since = waiting.heard = 1000.0
+    assert activity.describe(waiting, now=1090.0)[0] == "Waiting for the model… 1m30s"
+    waiting.turn_since = 900.0
+    assert activity.describe(waiting, now=1090.0)[0] == "Waiting for the model… 3m10s · nothing new for 1m30s"
 
 
 def test_durations() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from swecli.core.engine.recorder import Recorder
 from swecli.core.llm.types import (
@@ -141,13 +141,16 @@ class Answer:
             part = final[index]
             self._part(index, _kind(part), part.name if isinstance(part, ToolCallPart) else "")
         items: list[str] = []
+        newest = max(self._parts, default=-1)
         for index, running in sorted(self._parts.items()):
             part = final.get(index) or _partial(running)
             if isinstance(part, ToolCallPart):
                 self._recorder.emit(ItemCheckpointed(running.item, part))
                 self._recorder.emit(ItemCompleted(running.item, "interrupted", detail="not executed"))
             else:
-                self._recorder.emit(ItemCompleted(running.item, status, (part,) if part else (), detail=reason))
+                whole = index != newest and status == "error"  # what follows shows that it came to its end
+                ended = ItemCompleted(running.item, "ok" if whole else status, (part,) if part else ())
+                self._recorder.emit(ended if whole else replace(ended, detail=reason))
             if part is not None:
                 items.append(running.item)
         if items:

@@ -77,6 +77,14 @@ async def test_the_part_that_came_is_kept_and_the_model_is_told_to_go_on(tmp_pat
         assert len(b.bodies(StepStarted)) == len(b.bodies(StepEnded)) == 2
 
 
+async def test_only_what_broke_off_says_why(tmp_path: Path) -> None:
+    step = '[[step]]\nreasoning = "think well"\ntext = "Half"\nfault = { kind = "network", after = 13 }\n'
+    async with bench(step + DONE, tmp_path) as b:
+        assert (await b.say("tell")).outcome == "done"
+        ended = [(body.status, bool(body.detail)) for body in b.bodies(ItemCompleted)]
+        assert ended == [("ok", False), ("ok", False), ("error", True), ("ok", False)]
+
+
 async def test_an_answer_that_broke_off_is_paid_for_by_an_estimate(tmp_path: Path) -> None:
     def price(model: str, usage: Usage) -> str | None:
         return f"0.{usage.output_total:03}"
