@@ -27,6 +27,7 @@ from swecli.core.protocol.events import (
     TodosChanged,
 )
 from swecli.core.protocol.messages import TextPart
+from swecli.tui.preferences import Preferences
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import Session, running, until
 
@@ -216,12 +217,19 @@ async def test_home_and_end_move_in_the_line_first() -> None:
         await it.shows("paragraph 0")
 
 
-async def test_control_o_shows_everything_in_full() -> None:
+async def test_control_o_goes_through_three_densities() -> None:
     async with running() as it:
-        await it.press("ctrl+o")
-        assert it.app.transcript.verbose
-        await it.press("ctrl+o")
-        assert not it.app.transcript.verbose
+        for density in ("full", "short", "usual"):
+            await it.press("ctrl+o")
+            assert it.app.transcript.density == density
+            await it.shows(f"{density.capitalize()} form")
+
+
+async def test_the_density_to_begin_with_and_the_form_of_diffs_are_settings() -> None:
+    wanted = Preferences(density="short", diff="split")
+    async with running(preferences=lambda: wanted) as it:
+        assert it.app.transcript.density == "short"
+        assert it.app.transcript.page.palette.split_from == 0
 
 
 async def test_control_f_finds_in_the_transcript_and_escape_comes_back() -> None:

@@ -29,6 +29,8 @@ from swecli.tui.transcript.wrap import cells, cut
 
 LONG_PASTE: Final = (12, 4)
 """First and last rows of a user's message that are shown when it is folded."""
+SHORT_PASTE: Final = (2, 1)
+"""The same in the short form."""
 _PREVIEW: Final = 400
 """Characters of reasoning that its one line is made from."""
 _OUTCOMES: Final = {
@@ -50,20 +52,23 @@ def gap_before(previous: type[Block] | None, kind: type[Block]) -> bool:
     return not (issubclass(previous, _WORK) and issubclass(kind, _WORK))
 
 
-def render_block(block: Block, width: int, palette: Palette, *, expanded: bool = False) -> list[Row]:
-    """All rows of a block at a width in cells."""
+def render_block(
+    block: Block, width: int, palette: Palette, *, expanded: bool = False, short: bool = False
+) -> list[Row]:
+    """All rows of a block at a width in cells: all that there is of it (``expanded``), the one line of work that it is
+    (``short``), or that and the beginning of what came out."""
     width = max(1, width)
     match block:
         case UserBlock():
-            return _user(block, width, palette, expanded=expanded)
+            return _user(block, width, palette, expanded=expanded, short=short)
         case AnswerBlock():
             return markdown_rows(block.text, width, palette) + answer_ending(block, width, palette)
         case ReasoningBlock():
             return _reasoning(block, width, palette, expanded=expanded)
         case ToolBlock():
-            return tool_rows(block, width, palette, expanded=expanded)
+            return tool_rows(block, width, palette, expanded=expanded, short=short)
         case SubagentBlock():
-            return subagent_rows(block, width, palette, expanded=expanded)
+            return subagent_rows(block, width, palette, expanded=expanded, short=short)
         case NoticeBlock():
             return _notice(block, width, palette)
         case CompactionBlock():
@@ -88,12 +93,12 @@ def answer_ending(block: AnswerBlock, width: int, palette: Palette) -> list[Row]
     return Styled(SafeText(text), palette.warning).rows(width) if text else []
 
 
-def _user(block: UserBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
+def _user(block: UserBlock, width: int, palette: Palette, *, expanded: bool, short: bool) -> list[Row]:
     mark: Gutter = (segment(SafeText("› "), palette.user_mark),)
     inner = max(1, width - 2)
     rows = plain_rows(sanitise(block.text), inner, palette.user, mark, INDENT) if block.text else []
     if not expanded:
-        rows = fold(rows, *LONG_PASTE, inner, palette, INDENT)
+        rows = fold(rows, *(SHORT_PASTE if short else LONG_PASTE), inner, palette, INDENT)
     for image in block.images:
         rows += indent(render_image(image, inner, palette), INDENT if rows else mark)
     return rows

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 from rich.segment import Segment
@@ -13,6 +14,7 @@ from swecli.core.protocol.blocks import DiffBlock
 from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.code import CodeLines
 from swecli.tui.transcript.diff_lines import DiffLine, TextDiff, changed_words, one_sided, text_diff
+from swecli.tui.transcript.diff_split import Pair, columns, pair_rows, pairs
 from swecli.tui.transcript.languages import language_of
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Gutter, Row, Runs, Styled, cut_runs, rows_of, segment
@@ -20,6 +22,8 @@ from swecli.tui.transcript.wrap import cut
 
 MAX_LINE: Final = 4_000
 """Characters of one line that are drawn."""
+NARROWEST: Final = 20
+"""Cells of text on one side below which old and new are never side by side."""
 MAX_LINES: Final = 20_000
 """Lines of one diff that are drawn."""
 
@@ -40,6 +44,11 @@ def render_diff(
     if remark:
         out += Styled(safe_line(remark), palette.warning if block.note else palette.dim).rows(width)
     return out + _Lines(block, diff, width, palette, limit).rows()
+
+
+def render_lines(block: DiffBlock, diff: TextDiff, width: int, palette: Palette) -> list[Row]:
+    """The rows of some lines of a change."""
+    return _Lines(block, diff, width, palette, None).rows()
 
 
 @lru_cache(maxsize=16)
@@ -74,25 +83,53 @@ class _Lines:
         self._palette = palette
         self._whole = width
         self._diff = diff
-        shown = diff.lines[: self._limit + 1]
+        self._beside: list[Pair | DiffLine] = []
+        lines = diff.lines[:MAX_LINES]
+        needed: Iterable[int] = range(min(len(lines), self._limit + 1))
+        self._room = columns(width, len(str(max((line.number for line in lines), default=1))))
+        both = block.old is not None and block.new is not None
+        if both and width >= palette.split_from and self._room >= NARROWEST:
+            self._beside = list(islice(pairs(lines), self._limit + 1))
+            needed = {side.place for pair in self._beside if isinstance(pair, tuple) for side in pair if side}
+        self._index = {place: index for index, place in enumerate(needed)}
+        shown = [lines[place] for place in self._index]
         self._digits = max((len(str(line.number)) for line in shown if line.sign != "~"), default=1)
         self._width = max(1, width - self._digits - 4)
         texts = [sanitise(line.text[:MAX_LINE], keep_newlines=False) for line in shown]
         self._code = CodeLines(texts, language_of(block.path), palette.tokens, alone=True)
 
     def rows(self) -> list[Row]:
+        if self._beside:
+            return self._in_columns()
         out: list[Row] = []
         for number, line in enumerate(self._diff.lines):
             if number >= MAX_LINES or (len(out) >= self._limit and number < len(self._diff.lines) - 1):
-                how = ENTER_SHOWS_ALL if self._limit < MAX_LINES else "the file is too long"
-                text = SafeText(f"… {len(self._diff.lines) - number:,} lines hidden, {how}")
-                return out + Styled(text, self._palette.dim).rows(self._whole)
-            if line.sign == "~":
-                text = SafeText(f"{'⋯':>{self._digits}}  {line.number:,} unchanged line{'s' * (line.number != 1)}")
-                out += Styled(text, self._palette.line_number).rows(self._whole)
-            else:
-                out += self._line(number, line)
+                return out + self._hidden(len(self._diff.lines) - number)
+            out += self._left_out(line) if line.sign == "~" else self._line(number, line)
         return out
+
+    def _in_columns(self) -> list[Row]:
+        out: list[Row] = []
+        rest = len(self._diff.lines)
+        for pair in self._beside:
+            if len(out) >= self._limit:
+                break
+            if isinstance(pair, DiffLine):
+                out += self._left_out(pair)
+                rest -= 1
+            else:
+                out += pair_rows(pair, self, self._room, self._digits, self._palette)
+                rest -= len({side.place for side in pair if side})
+        return out + self._hidden(rest) if rest else out
+
+    def _hidden(self, count: int) -> list[Row]:
+        how = ENTER_SHOWS_ALL if self._limit < MAX_LINES else "the file is too long"
+        text = SafeText(f"… {count:,} lines hidden, {how}")
+        return Styled(text, self._palette.dim).rows(self._whole)
+
+    def _left_out(self, line: DiffLine) -> list[Row]:
+        text = SafeText(f"{'⋯':>{self._digits}}  {line.number:,} unchanged line{'s' * (line.number != 1)}")
+        return Styled(text, self._palette.line_number).rows(self._whole)
 
     def _line(self, number: int, line: DiffLine) -> list[Row]:
         palette = self._palette
@@ -106,14 +143,14 @@ class _Lines:
         return rows_of(_Line(self, number, line), self._width, first, rest, words=False, fill=fill)
 
     def text(self, number: int) -> SafeText:
-        return self._code.lines[number]
+        return self._code.lines[self._index[number]]
 
     def style(self, line: DiffLine) -> Style:
         return {"+": self._palette.added, "-": self._palette.removed}.get(line.sign, self._palette.text)
 
     def runs(self, number: int, line: DiffLine) -> Runs:
         """Background of the sign, colours of the program, words that changed."""
-        code = self._code.runs(number)
+        code = self._code.runs(self._index[number])
         if line.sign == " ":
             return code
         text, style = self.text(number), self.style(line)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
+from swecli.tui.preferences import Density
 from swecli.tui.transcript.block_list import BlockList
 from swecli.tui.transcript.block_rows import answer_ending, gap_before, render_block
 from swecli.tui.transcript.blocks import (
@@ -54,9 +55,9 @@ class Page:
         self.index = HeightIndex()
         self._width = 80
         self._palette = palette
-        self._verbose = False
+        self._density: Density = "usual"
         self._toggled: set[str] = set()
-        """Blocks whose form is not the one that ``verbose`` asks for."""
+        """Blocks whose form is not the one that the density asks for."""
         self._cache: OrderedDict[str, _Cached] = OrderedDict()
         self._cached_rows = 0
         self._streams: dict[str, _Stream] = {}
@@ -79,16 +80,16 @@ class Page:
         return None if place is None else self.blocks[place]
 
     def configure(
-        self, *, width: int | None = None, palette: Palette | None = None, verbose: bool | None = None
+        self, *, width: int | None = None, palette: Palette | None = None, density: Density | None = None
     ) -> bool:
         """Change how everything is drawn. Returns whether anything was changed; heights are then estimates."""
-        before = (self._width, self._palette, self._verbose)
+        before = (self._width, self._palette, self._density)
         self._width = max(1, width) if width is not None else self._width
         self._palette = palette if palette is not None else self._palette
-        if verbose is not None and verbose != self._verbose:
-            self._verbose = verbose
+        if density is not None and density != self._density:
+            self._density = density
             self._toggled.clear()
-        if before == (self._width, self._palette, self._verbose):
+        if before == (self._width, self._palette, self._density):
             return False
         self.forget()
         self._streams.clear()
@@ -123,7 +124,7 @@ class Page:
         self.forget()
 
     def is_expanded(self, place: int) -> bool:
-        return self._verbose != (self.blocks.id_at(place) in self._toggled)
+        return (self._density == "full") != (self.blocks.id_at(place) in self._toggled)
 
     def toggle(self, place: int) -> bool:
         """Change between the short and the long form. Returns whether the block has two forms."""
@@ -144,7 +145,7 @@ class Page:
         if cached is not None and cached.expanded == expanded and cached.gap == gap:
             self._cache.move_to_end(block_id)
             return cached.rows
-        rows = self._render(self.blocks[place], expanded=expanded)
+        rows = self._render(self.blocks[place], expanded=expanded, short=self._density == "short" and not expanded)
         if rows and gap:
             rows = [blank(), *rows]
         self._keep(block_id, _Cached(expanded, gap, rows))
@@ -163,9 +164,9 @@ class Page:
     def _gap(self, place: int) -> bool:
         return gap_before(self.blocks.kind_at(place - 1) if place else None, self.blocks.kind_at(place))
 
-    def _render(self, block: Block, *, expanded: bool) -> list[Row]:
+    def _render(self, block: Block, *, expanded: bool, short: bool) -> list[Row]:
         if not isinstance(block, AnswerBlock):
-            return render_block(block, self._width, self._palette, expanded=expanded)
+            return render_block(block, self._width, self._palette, expanded=expanded, short=short)
         stream = self._streams.get(block.id)
         if stream is not None and stream.revision != block.revision:
             stream = None
@@ -188,7 +189,7 @@ class Page:
             lines = shape.lines + shape.length // self._width + 1 if shape.length else 0
             return lines + gap if lines else 0
         if issubclass(shape.kind, ToolBlock):
-            return 1 + gap + min(13, 8 * shape.displays)
+            return 1 + gap + (0 if self._density == "short" else min(13, 8 * shape.displays))
         return 1 + gap + 8 * shape.displays
 
     def _keep(self, block_id: str, cached: _Cached) -> None:

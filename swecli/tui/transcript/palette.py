@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Final
 
 from rich.style import Style
 from textual.theme import Theme
 
+from swecli.tui.preferences import DiffForm
 from swecli.tui.themes import scheme as schemes
 from swecli.tui.themes.scheme import Scheme
 from swecli.tui.themes.tones import tones_of
@@ -32,11 +35,16 @@ class CodeColours:
     error: Style
 
 
+SPLIT_FROM: Final = 154
+"""Cells that a diff in the transcript of a terminal with 160 columns has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """All styles. They are laid over the widget's own colours, so none of them needs a background.
+    """All styles, and what else decides about the looks of a row.
 
-    A palette is part of the key of every cached line: make one value per theme, not one per frame.
+    Styles are laid over the widget's own colours, so none of them needs a background. A palette is part of the key of
+    every cached line: make one value per theme, not one per frame.
     """
 
     name: str
@@ -75,6 +83,8 @@ class Palette:
     match_current: Style
     tokens: CodeColours
     dark: bool = True
+    split_from: int = SPLIT_FROM
+    """Cells from which on a diff has its old and new text side by side."""
 
 
 def palette_of(scheme: Scheme) -> Palette:
@@ -86,6 +96,13 @@ def palette_for(theme: Theme) -> Palette:
     """The palette that belongs to a theme of the application."""
     scheme = getattr(theme, "scheme", None)
     return _palette(scheme) if isinstance(scheme, Scheme) else TERMINAL
+
+
+@lru_cache(maxsize=64)
+def with_diffs(palette: Palette, form: DiffForm) -> Palette:
+    """The palette with diffs in this form."""
+    widths = {"auto": SPLIT_FROM, "split": 0, "unified": sys.maxsize}
+    return replace(palette, split_from=widths[form])
 
 
 @lru_cache(maxsize=64)

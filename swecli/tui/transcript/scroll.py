@@ -16,6 +16,7 @@ from textual.reactive import Reactive, reactive
 from textual.widget import Widget
 
 from swecli.tui import compat
+from swecli.tui.preferences import Density
 from swecli.tui.transcript.blocks import Operation
 from swecli.tui.transcript.index import Anchor
 from swecli.tui.transcript.page_view import PageView
@@ -75,13 +76,13 @@ class BlockScroll(PageView):
         """Lay out again after heights have been changed from outside."""
         self._settle(self._remember())
 
-    def _reconfigure(self, *, palette: Palette | None = None, verbose: bool | None = None) -> None:
+    def _reconfigure(self, *, palette: Palette | None = None, density: Density | None = None) -> None:
         if not self.is_attached:
-            self.page.configure(palette=palette, verbose=verbose)
+            self.page.configure(palette=palette, density=density)
             return
         place = self._remember()
         self._unpaint()
-        if self.page.configure(width=self.painter.inner, palette=palette, verbose=verbose):
+        if self.page.configure(width=self.painter.inner, palette=palette, density=density):
             self.drop_selection()
         self._settle(place)
 

@@ -37,17 +37,21 @@ _SLOW: Final = 1.0
 """Seconds from which a call's duration is shown."""
 
 
-def tool_rows(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
-    """All rows of a tool call."""
+def tool_rows(block: ToolBlock, width: int, palette: Palette, *, expanded: bool, short: bool = False) -> list[Row]:
+    """All rows of a tool call; ``short`` leaves only its line."""
     sign, verb = sign_and_verb(block.name)
     target = block.title or target_of(block.arguments) or ("…" if block.status == "pending" else "")
     state, style = _state(block, palette)
     out = head_rows(sign, verb, target, state, style, width, palette)
+    if short:
+        return out
     body = _body(block, max(1, width - 2), palette, expanded=expanded)
     return out + indent(body, INDENT)
 
 
-def subagent_rows(block: SubagentBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
+def subagent_rows(
+    block: SubagentBlock, width: int, palette: Palette, *, expanded: bool, short: bool = False
+) -> list[Row]:
     """The line of a subagent, what it did last while it works, and its result when asked for."""
     calls = f"{block.calls} call{'' if block.calls == 1 else 's'}"
     words = [word for word in (_word(block.status), block.detail or calls, _seconds(block.duration)) if word]
@@ -55,6 +59,8 @@ def subagent_rows(block: SubagentBlock, width: int, palette: Palette, *, expande
     verb = f"Agent {block.name}".strip()
     out = head_rows("◈", verb, block.title, " · ".join(words), style, width, palette)
     inner = max(1, width - 2)
+    if short:
+        return out
     if block.status == "running" and block.activity:
         out += indent(Styled(cut(safe_line(block.activity), inner), palette.dim).rows(inner), INDENT)
     elif expanded or block.status == "error":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -15,6 +15,7 @@ from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Event
 from swecli.tui import bindings
 from swecli.tui.keymap import Keymap
+from swecli.tui.preferences import Density
 from swecli.tui.transcript.blocks import AnswerBlock, Put, ShownBlock
 from swecli.tui.transcript.finder import Search, row_spans
 from swecli.tui.transcript.painter import Mark
@@ -23,6 +24,8 @@ from swecli.tui.transcript.plain import block_text, file_of, for_clipboard
 from swecli.tui.transcript.reducer import Reducer
 from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Row
 from swecli.tui.transcript.scroll import BlockScroll
+
+_AFTER: Mapping[Density, Density] = {"usual": "full", "full": "short", "short": "usual"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,8 @@ class Transcript(BlockScroll, can_focus=True):
     """The search, for a status line."""
     cursor: reactive[int | None] = reactive[int | None](None)
     """Number of the block that the block cursor is at."""
-    verbose: reactive[bool] = reactive(False)
-    """Whether blocks show their long form unless they were folded one by one."""
+    density: reactive[Density] = reactive[Density]("usual")
+    """How much blocks show unless they were opened or folded one by one."""
 
     @dataclass
     class CopyRequested(Message):
@@ -165,15 +168,15 @@ class Transcript(BlockScroll, can_focus=True):
         self.cursor = None
         self.post_message(self.Left())
 
-    def action_toggle_verbose(self) -> None:
-        """Show the long form of all blocks, or the short one."""
-        self.verbose = not self.verbose
+    def action_next_density(self) -> None:
+        """From the usual form of all blocks to the full one, then to the short one, and back."""
+        self.density = _AFTER[self.density]
 
     def watch_cursor(self) -> None:
         self.refresh()
 
-    def watch_verbose(self, verbose: bool) -> None:
-        self._reconfigure(verbose=verbose)
+    def watch_density(self, density: Density) -> None:
+        self._reconfigure(density=density)
 
     def _move_cursor(self, step: int) -> None:
         index = self.page.index

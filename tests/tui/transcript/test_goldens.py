@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swecli.tui.transcript.block_rows import render_block
+from swecli.tui.transcript.blocks import SubagentBlock, ToolBlock
 from swecli.tui.transcript.display import render_display
 from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.rows import Row
@@ -46,3 +47,12 @@ def test_no_width_is_too_small(width: int) -> None:
                 assert row.segments() is not None
     for display in DISPLAYS.values():
         assert all("\n" not in row.text for row in render_display(display, width, DARK))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_short_form_of_work_is_one_line(width: int) -> None:
+    for name, block in blocks().items():
+        if isinstance(block, ToolBlock | SubagentBlock):
+            rows = render_block(block, width, DARK, short=True)
+            assert len(rows) <= (1 if width >= 78 else 3), name
+            assert rows[0].text == render_block(block, width, DARK)[0].text

@@ -85,9 +85,11 @@ def test_width_palette_and_form_change_the_rows() -> None:
     assert texts(page) != first
     assert page.configure(width=80, palette=LIGHT)
     assert texts(page) == first
-    assert page.configure(verbose=True)
+    assert page.configure(density="full")
     assert texts(page) != first
-    assert page.configure(verbose=False)
+    assert page.configure(density="short")
+    assert len(texts(page)) < len(first)
+    assert page.configure(density="usual")
     assert texts(page) == first
 
 

@@ -168,7 +168,7 @@ async def test_a_storm_of_sizes_and_actions_keeps_everything_consistent() -> Non
             play.view.action_cursor_previous,
             play.view.action_cursor_next,
             play.view.action_toggle_block,
-            play.view.action_toggle_verbose,
+            play.view.action_next_density,
             lambda: play.view.find("the"),
             play.view.action_find_next,
             lambda: play.apply(ItemDelta("live", "- word " * rng.randint(1, 30) + "\n" * rng.randint(0, 2))),
@@ -258,15 +258,18 @@ async def test_the_block_cursor_opens_folds_and_copies() -> None:
         assert play.view.last_answer() == "It is **done**."
 
 
-async def test_verbose_shows_the_long_form_of_all() -> None:
+async def test_densities_go_from_usual_to_full_to_short() -> None:
     async with playing(height=30) as play:
         play.apply(*session_events(0, 12))
-        short = play.view.page.index.total
-        play.view.action_toggle_verbose()
+        usual = play.view.page.index.total
+        play.view.action_next_density()
         assert any("Think well." in line and "Reasoning" not in line for line in play.lines())
-        assert play.view.page.index.total > short
-        play.view.action_toggle_verbose()
-        assert play.view.page.index.total == short
+        assert play.view.page.index.total > usual
+        play.view.action_next_density()
+        assert play.view.density == "short"
+        assert play.view.page.index.total <= usual
+        play.view.action_next_density()
+        assert play.view.page.index.total == usual
 
 
 def session_events(first: int, last: int) -> list[Any]:
