@@ -12,7 +12,7 @@ from swecli.assembly.accounts import Accounts
 from swecli.assembly.prices import Prices, own_prices
 from swecli.assembly.windows import Windows
 from swecli.core.config.key_store import KeyStore, KeyStoreError
-from swecli.core.config.model_names import expand
+from swecli.core.config.model_names import expand, named_models
 from swecli.core.config.settings import Settings
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.catalog import load_catalog
@@ -123,9 +123,13 @@ class ModelSupply:
         if self._options.script is not None:
             return ()
         servers = await find_local_servers()
-        found = await asyncio.to_thread(lambda: offers(load_catalog(), self.accounts.all(), servers, utc_now()))
+        named, windows = named_models(self._settings), self._settings.models.window
+        found = await asyncio.to_thread(lambda: offers(load_catalog(), self.accounts.all(), servers, utc_now(), named))
         own = {ref: prices.at(utc_now()).rates for ref, prices in self.own_prices.items()}
-        return [replace(offer, rates=own.get(offer.ref, offer.rates)) for offer in found]
+        return [
+            replace(offer, rates=own.get(offer.ref, offer.rates), window=windows.get(offer.ref, offer.window))
+            for offer in found
+        ]
 
     def _resolve(self, name: str, asked: EndpointModel | None, learned: LearnedWindow | None) -> ClientConfig:
         settings, options = self._settings, self._options

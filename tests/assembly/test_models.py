@@ -103,3 +103,21 @@ def test_without_any_model_a_run_without_a_screen_says_what_to_do() -> None:
     assert supply(settings(), environment={}).chosen() is None
     with pytest.raises(StartError, match="OPENAI_API_KEY"):
         supply(settings(), LaunchOptions(Path("/work"), headless=True), {}).chosen()
+
+
+async def test_models_that_the_settings_name_are_offered_with_what_is_said_of_them() -> None:
+    chosen = settings(
+        model={"name": "fast", "fallback": ("openai/gpt-6-sol",)},
+        models={
+            "aliases": {"fast": "office/quick"},
+            "price": {"office/big": {"input": 1.5, "output": 2}},
+            "window": {"office/big": 70_000},
+        },
+        providers={"office": OFFICE},
+    )
+    found = {offer.ref: offer for offer in await supply(chosen).offers() if not offer.running}
+    assert list(found)[:3] == ["office/quick", "openai/gpt-6-sol", "office/big"]
+    assert (found["office/quick"].window, found["office/quick"].rates) == (50_000, None)
+    rates = found["office/big"].rates
+    assert rates is not None
+    assert (found["office/big"].window, str(rates.input)) == (70_000, "1.5")

@@ -23,6 +23,13 @@ def expand(reference: str, settings: Settings) -> str:
     return reference
 
 
+def named_models(settings: Settings) -> tuple[str, ...]:
+    """Every ``provider/model`` that the settings name, the roles first."""
+    model, models = settings.model, settings.models
+    roles = [expand(name, settings) for name in (model.name, model.summary, model.small, *model.fallback) if name]
+    return tuple(dict.fromkeys([*roles, *models.aliases.values(), *models.price, *models.window, *models.effort]))
+
+
 def unknown_references(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
     """Keys of the settings that name a model by a word that means nothing, with what is wrong."""
     model = settings.model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -85,13 +85,24 @@ def account_of(
 
 
 def offers(
-    catalog: Catalog, accounts: Iterable[Account], servers: Iterable[LocalServer], now: datetime
+    catalog: Catalog,
+    accounts: Iterable[Account],
+    servers: Iterable[LocalServer],
+    now: datetime,
+    named: Sequence[str] = (),
 ) -> tuple[ModelOffer, ...]:
-    """What can be chosen: models of servers that run first, then of providers with a key, then the others."""
+    """What can be chosen: models of servers that run first, then of providers with a key, then the others; in each
+    group first those that the user has ``named`` (``provider/name``) in the settings, in their order."""
     found: dict[str, ModelOffer] = {}
-    for offer in (*_running(servers), *_listed(catalog, accounts, now)):
+    for offer in (*_running(servers), *_listed(catalog, accounts, now, named)):
         found.setdefault(offer.ref, offer)
-    return tuple(sorted(found.values(), key=lambda offer: (not offer.running, not offer.usable, offer.deprecated)))
+
+    places = {ref: place for place, ref in enumerate(named)}
+
+    def order(offer: ModelOffer) -> tuple[bool, bool, int, bool]:
+        return (not offer.running, not offer.usable, places.get(offer.ref, len(places)), offer.deprecated)
+
+    return tuple(sorted(found.values(), key=order))
 
 
 def _running(servers: Iterable[LocalServer]) -> Iterator[ModelOffer]:
@@ -110,14 +121,14 @@ def _running(servers: Iterable[LocalServer]) -> Iterator[ModelOffer]:
             )
 
 
-def _listed(catalog: Catalog, accounts: Iterable[Account], now: datetime) -> Iterator[ModelOffer]:
+def _listed(catalog: Catalog, accounts: Iterable[Account], now: datetime, named: Sequence[str]) -> Iterator[ModelOffer]:
     for account in accounts:
         provider = account.provider
         models = catalog.of_provider(provider.name) if account.own_host and not provider.local else ()
         known = {model.id: model for model in models}
-        names = dict.fromkeys(
-            ([provider.default_model] if provider.default_model and account.own_host else []) + [*known]
-        )
+        usual = [provider.default_model] if provider.default_model and account.own_host else []
+        own = [name for host, _, name in (ref.partition("/") for ref in named) if host == provider.name]
+        names = dict.fromkeys([*own, *usual, *known])
         for name in names:
             yield _offer(account, name, known.get(name), now)
 
