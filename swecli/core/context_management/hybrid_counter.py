@@ -77,7 +77,7 @@ class HybridCounter:
 
     async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
         """Count long texts in a thread, so that ``count`` knows them. ``exact`` loads the vocabulary if need be,
-        without waiting for it; it takes about 75 MB, so it is for when precision matters."""
+        without waiting for it; it takes about 50 MB, so it is for when precision matters."""
         if exact:
             self.warm_up()
         tokenizer = self._tokenizer
