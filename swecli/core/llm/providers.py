@@ -204,9 +204,9 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
         raise BadModelReference(f"{reference!r} is no model: write provider/name as one word, or /model to see a list")
     provider = providers.get(name) or providers.get(name.lower())
     if provider is None:
-        if not slash:
+        if not slash or not name:
             raise BadModelReference(
-                f"{reference!r} names no provider: write provider/name, for example openai/{reference or 'NAME'}"
+                f"{reference!r} names no provider: write provider/name, for example openai/{model or name or 'NAME'}"
             )
         near = difflib.get_close_matches(name.lower(), providers, 1)
         meant = f" Did you mean {near[0]}/{model}?" if near else ""

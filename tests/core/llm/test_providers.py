@@ -245,3 +245,13 @@ def test_unknown_protocols_are_refused() -> None:
         decoder_for("nonsense", Origin("nonsense", "", ""))
     with pytest.raises(ValueError, match="openai-chat"):
         request_builder("nonsense")
+
+
+@pytest.mark.parametrize(
+    ("reference", "example"), [("/status", "openai/status"), ("gpt", "openai/gpt"), ("/", "openai/NAME")]
+)
+def test_a_reference_without_a_provider_gets_an_example(reference: str, example: str) -> None:
+    with pytest.raises(BadModelReference) as caught:
+        resolve(reference, {})
+    assert f"{reference!r} names no provider" in str(caught.value)
+    assert str(caught.value).endswith(example)
