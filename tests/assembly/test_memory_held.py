@@ -1,0 +1,66 @@
+"""A long session whose commands print much holds the outputs of a few turns, not of all."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from swecli.app import open_session
+from swecli.core.engine.facts import KEPT
+from swecli.core.protocol.blocks import TerminalBlock
+from swecli.core.protocol.commands import Submit
+from swecli.core.protocol.events import ItemCompleted, TurnEnded
+from swecli.core.workspace import output_ring
+from swecli.launch import LaunchOptions
+
+TURNS = 48
+OUTPUT = 50_000
+
+
+def _script() -> str:
+    steps = ['window = 200000\nchunk = "whole"\n']
+    for number in range(TURNS):
+        call = f"{{ tool = 'run_command', arguments = {{ command = 'cat long.txt; echo {number}' }} }}"
+        steps.append(f"[[step]]\ncall = [{call}]\n[[step]]\ntext = 'Turn {number} is done.'\n")
+    return "\n".join(steps)
+
+
+@pytest.mark.parametrize("store", [True, False])
+async def test_outputs_leave_memory_and_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: bool) -> None:
+    work, script = tmp_path / "work", tmp_path / "long.toml"
+    work.mkdir()
+    monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
+    (work / "long.txt").write_text("x" * 99 + "\n" + ("y" * 99 + "\n") * (OUTPUT // 100), encoding="utf-8")
+    script.write_text(_script(), encoding="utf-8")
+    session = await open_session(LaunchOptions(cwd=work, script=script, headless=True, mode="auto", store=store))
+    try:
+        events = session.subscribe()
+        tracemalloc.start()
+        try:
+            for number in range(TURNS):
+                session.send(Submit(f"Run part {number}."))
+                async for event in events:
+                    if isinstance(event.body, TurnEnded):
+                        assert event.body.outcome == "done"
+                        break
+            event = None
+            only = tracemalloc.Filter(inclusive=True, filename_pattern=output_ring.__file__)
+            statistics = tracemalloc.take_snapshot().filter_traces([only]).statistics("filename")
+        finally:
+            tracemalloc.stop()
+        facts = session._recorder.facts  # pyright: ignore[reportPrivateUsage]
+        assert facts.held <= 2 * KEPT < len(facts)
+        assert sum(entry.size for entry in statistics) < 0.7 * TURNS * OUTPUT
+        shown = 0
+        async for event in session.subscribe(replay=True):
+            if isinstance(event.body, ItemCompleted):
+                shown += sum(
+                    len(block.output) >= OUTPUT for block in event.body.blocks if isinstance(block, TerminalBlock)
+                )
+            if shown == TURNS:
+                break
+        assert shown == TURNS
+    finally:
+        await session.close()
