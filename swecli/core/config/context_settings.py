@@ -36,7 +36,7 @@ class RetentionSettings(Section):
     offload_over: Count | None = None
     """What is longer than so many tokens leaves a reference."""
     never_drop: bool = False
-    """Stays word for word when others are cleared."""
+    """Stays word for word in every compaction, that of a summary and the cutting of the oldest messages included."""
 
     def __str__(self) -> str:
         """The rule as people read it; also its name where something went by it."""

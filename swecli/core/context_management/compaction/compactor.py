@@ -16,7 +16,7 @@ from swecli.core.context_management.compaction.hooks import ask_before
 from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult, Trigger
 from swecli.core.context_management.compaction.package import Attachment, build_package
 from swecli.core.context_management.compaction.plan import tail_allowance
-from swecli.core.context_management.compaction.retention import tidy
+from swecli.core.context_management.compaction.retention import kept_whole, tidy
 from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.compaction.summarizer import CALLS, CALLS_BESIDES, Summarizer, Summary
@@ -94,6 +94,8 @@ class _Attempt:
     sizes: EntrySizes
     allowances: Allowances
     before: Budget
+    keep: frozenset[str] = frozenset()
+    """Entries that stay word for word by the user's rules."""
     cleared: tuple[ViewEntry, ...] = ()
     """The view with as much cleared as can be, for the case that no summary comes."""
     demanding: bool = False
@@ -127,7 +129,12 @@ class Compactor:
         if wishes.declined:
             return NotCompacted(wishes.declined, cancelled=True)
         attempt = _Attempt(
-            ledger, job, EntrySizes(self._context.monitor, info), self.options.allowances(before.effective), before
+            ledger,
+            job,
+            EntrySizes(self._context.monitor, info),
+            self.options.allowances(before.effective),
+            before,
+            kept_whole(ledger, ledger.view, self.options.retention),
         )
         attempt.notes.extend(wishes.notes)
         view, summary = self._with_given_summary(attempt, wishes.summary)
@@ -184,7 +191,7 @@ class Compactor:
             start = recent_start(ledger, ledger.view, options.truncation.keep_recent)
             return self._packaged_from(attempt, start, "", "truncation") if start else None
         if options.strategy == "importance":
-            view, dropped = important(ledger, ledger.view, options.importance)
+            view, dropped = important(ledger, ledger.view, options.importance, attempt.keep)
             return self._taken(attempt, view, "importance") if dropped else None
         if options.strategy == "chain" and (job.trigger in ("auto", "overflow") or job.without_model):
             return self._cleared(attempt)
@@ -238,11 +245,13 @@ class Compactor:
         if attempt.demanding:
             return None
         largest = max(200, attempt.allowances.tail // 4)
-        return self._taken(attempt, shrunk(attempt.ledger, attempt.ledger.view, attempt.sizes, largest), "shrinking")
+        return self._taken(
+            attempt, shrunk(attempt.ledger, attempt.ledger.view, attempt.sizes, largest, attempt.keep), "shrinking"
+        )
 
     def _packaged_from(self, attempt: _Attempt, start: int, summary: str, name: str) -> tuple[ViewEntry, ...] | None:
         ledger, job = attempt.ledger, attempt.job
-        removed = covered(ledger.view[:start])
+        removed = [one for one in covered(ledger.view[:start]) if one not in attempt.keep]
         package = build_package(
             ledger,
             removed,
@@ -253,7 +262,7 @@ class Compactor:
             job.attachments,
             job.when,
         )
-        view = replaced(ledger, ledger.view, start, job.summary_id, package.text)
+        view = replaced(ledger, ledger.view, start, job.summary_id, package.text, attempt.keep)
         cleared = tidy(ledger, view, attempt.sizes, self.options.retention, attempt.allowances.tail)
         return self._taken(attempt, cleared.view if cleared.cleared else view, name)
 
@@ -282,6 +291,9 @@ class Compactor:
     def _hopeless(self, attempt: _Attempt) -> str:
         largest = max(attempt.before.components, key=lambda part: part.tokens, default=None)
         name = f"; the largest part is {largest.name} with {largest.tokens:,} tokens" if largest else ""
+        if attempt.keep:
+            tokens = attempt.sizes.view((e for e in attempt.ledger.view if e.id in attempt.keep), attempt.ledger)
+            name += f"; what your rules never drop takes {tokens:,}"
         return (
             f"nothing that can be left out makes enough room ({attempt.before.used:,} of "
             f"{attempt.before.effective:,} tokens are in use{name})"

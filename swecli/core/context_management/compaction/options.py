@@ -38,8 +38,9 @@ class ImportanceStrategy:
 
 @dataclass(frozen=True, slots=True)
 class SummarizationStrategy:
-    """Replace old messages by a summary of at most ``max_summary_tokens``. ``summarize_with`` is another model;
-    None = the session's own, which reads the conversation from its cache."""
+    """Replace old messages by a summary of at most ``max_summary_tokens``. A conversation that is too long for one
+    request is summarised in steps, groups of ``summarize_chunk_size`` messages staying together.
+    ``summarize_with`` is another model; None = the session's own, which reads the conversation from its cache."""
 
     keep_recent: int = 10
     summarize_chunk_size: int = 20

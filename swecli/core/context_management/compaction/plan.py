@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.compaction.package import build_package
-from swecli.core.context_management.compaction.retention import tidy
+from swecli.core.context_management.compaction.retention import kept_whole, tidy
 from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.compaction.tail import message_starts, tail_start
@@ -87,8 +87,9 @@ def _new_view(
 ) -> tuple[tuple[ViewEntry, ...], tuple[ViewEntry, ...]]:
     """The view without what is removed, and what is removed."""
     view = ledger.view
+    keep = kept_whole(ledger, view, options.retention)
     if options.strategy == "importance":
-        kept, dropped = important(ledger, view, options.importance)
+        kept, dropped = important(ledger, view, options.importance, keep)
         return kept, tuple(entry for entry in view if set(covered([entry])) <= set(dropped))
     if options.strategy == "truncation":
         start = recent_start(ledger, view, options.truncation.keep_recent)
@@ -96,8 +97,9 @@ def _new_view(
         start = tail_start(ledger, view, sizes, tail_allowance(options, allowances, used), options.recent_messages)
     if not start:
         return view, ()
-    package = build_package(ledger, covered(view[:start]), "", facts, sizes, allowances)
-    return replaced(ledger, view, start, "plan", package.text), view[:start]
+    removed = tuple(entry for entry in view[:start] if entry.id not in keep)
+    package = build_package(ledger, covered(removed), "", facts, sizes, allowances)
+    return replaced(ledger, view, start, "plan", package.text, keep), removed
 
 
 def tail_allowance(options: CompactionOptions, allowances: Allowances, used: int) -> int:

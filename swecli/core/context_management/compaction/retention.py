@@ -15,7 +15,7 @@ from swecli.core.config.context_settings import RetentionSettings
 from swecli.core.context_management.compaction.clearing import Clearing, clear
 from swecli.core.context_management.compaction.sizes import EntrySizes
 from swecli.core.context_management.compaction.stubs import arguments_of, arguments_stub, result_stub, target_of
-from swecli.core.context_management.ledger import Entry, Ledger
+from swecli.core.context_management.ledger import RESULT, Entry, Ledger
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import ToolResultPart
 
@@ -48,6 +48,13 @@ def protected(ledger: Ledger, view: Sequence[ViewEntry], rules: Sequence[Retenti
     return frozenset(
         entry.id for entry in known if (rule := matching(entry, ledger, rules)) is not None and rule.never_drop
     )
+
+
+def kept_whole(ledger: Ledger, view: Sequence[ViewEntry], rules: Sequence[RetentionSettings]) -> frozenset[str]:
+    """Ids of entries that stay word for word whatever else goes: those that a rule never drops, and for each result its
+    call, for each call its result."""
+    items = {ledger.entries[one].item for one in protected(ledger, view, rules)}
+    return frozenset(name for item in items for name in (item, item + RESULT))
 
 
 def tidy(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from swecli.core.context_management.compaction.options import SummarizationStrategy
-from swecli.core.context_management.compaction.summary import serialised_request, suffix_request, unusable
+from swecli.core.context_management.compaction.summary import chunked, serialised_request, suffix_request, unusable
 from swecli.core.llm.streaming import stream_events
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, ProviderError
 from swecli.core.protocol.messages import Message
@@ -20,6 +20,8 @@ CHARACTERS_PER_TOKEN = 3
 BOUNDED_SHARE = 0.6
 CALLS_BESIDES = 2
 """The same where enough room can be made without one."""
+CHUNK = 20
+"""Messages that stay together where the conversation is too long for one request."""
 PAUSE = 1.0
 """Seconds before a failed call is repeated."""
 
@@ -51,22 +53,31 @@ class Summarizer:
         self._client = client
         self._other = other or (options.summarize_with if options else None)
         self._sleep = sleep
+        self._chunk = max(1, options.summarize_chunk_size) if options else CHUNK
 
     async def summarize(
         self, request: ModelRequest, focus: str, max_tokens: int, effective: int, calls: int = CALLS
     ) -> Summary:
         """At most so many calls; every answer is checked before it counts."""
         characters = int(effective * BOUNDED_SHARE * CHARACTERS_PER_TOKEN)
-        serialised = serialised_request(request, focus, max_tokens, characters)
         client = self._other or self._client
-        wanted = serialised if self._other else suffix_request(request, focus, max_tokens)
+        texts = chunked(request.messages, self._chunk, characters, calls) if self._other else []
         notes: list[str] = []
         usages: list[Usage] = []
-        for _ in range(calls):
+        earlier = ""
+        for left in range(calls - 1, -1, -1):
+            if texts:
+                wanted = serialised_request(request, focus, max_tokens, texts[0], earlier)
+            else:
+                wanted = suffix_request(request, focus, max_tokens)
             message, error = await _ask(client, wanted)
             if message is not None and message.response and message.response.usage:
                 usages.append(message.response.usage)
             trouble = str(error) if error else unusable(message) if message else "no answer"
+            if trouble is None and message is not None and len(texts) > 1:
+                earlier = message.text.strip()
+                del texts[0]
+                continue
             if trouble is None and message is not None:
                 return Summary(message.text.strip(), tuple(notes), tuple(usages))
             notes.append(f"summary refused: {trouble}")
@@ -74,8 +85,8 @@ class Summarizer:
                 break
             if error is not None and error.retryable:
                 await self._sleep(PAUSE)
-            else:
-                wanted = serialised
+            elif not texts:
+                texts = chunked(request.messages, self._chunk, characters, max(1, left))
         return Summary("", tuple(notes), tuple(usages))
 
 

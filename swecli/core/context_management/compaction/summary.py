@@ -24,13 +24,33 @@ def suffix_request(request: ModelRequest, focus: str, max_tokens: int) -> ModelR
     )
 
 
-def serialised_request(request: ModelRequest, focus: str, max_tokens: int, characters: int) -> ModelRequest:
-    """The conversation as bounded text in one message, for when the live prefix is too long: results cut,
-    reasoning dropped, the oldest part cut first."""
-    text = "\n\n".join(_serialised(message) for message in request.messages)
-    if len(text) > characters:
-        text = f"(The beginning is left out.)\n{text[-characters:]}"
-    prompt = f"<conversation>\n{text}\n</conversation>\n\n{_instruction(focus, max_tokens)}"
+def chunked(messages: Sequence[Message], size: int, characters: int, most: int) -> list[str]:
+    """The conversation as bounded texts, oldest first, for when it is too long for one request: results cut, reasoning
+    dropped. A text has as many groups of ``size`` messages as fit; of more than ``most`` texts the oldest are left
+    out."""
+    groups = ["\n\n".join(map(_serialised, messages[at : at + size])) for at in range(0, len(messages), size)]
+    texts: list[str] = []
+    for group in reversed(groups):
+        if texts and len(group) + len(texts[0]) + 2 <= characters:
+            texts[0] = f"{group}\n\n{texts[0]}"
+        elif len(texts) == most:
+            texts[0] = f"(The beginning is left out.)\n{texts[0]}"
+            break
+        else:
+            texts.insert(
+                0, group if len(group) <= characters else f"(The beginning is left out.)\n{group[-characters:]}"
+            )
+    return texts
+
+
+def serialised_request(
+    request: ModelRequest, focus: str, max_tokens: int, text: str, earlier: str = ""
+) -> ModelRequest:
+    """One of these texts in one message, with the summary of those before it, which the answer is to carry on."""
+    before = (
+        f"<summary-so-far>\n{earlier}\n</summary-so-far>\n\nUpdate this summary by what follows.\n\n" if earlier else ""
+    )
+    prompt = f"{before}<conversation>\n{text}\n</conversation>\n\n{_instruction(focus, max_tokens)}"
     return ModelRequest(
         system=(SystemBlock("You summarise conversations between a user and a coding agent."),),
         tools=(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from swecli.core.context_management.compaction.options import ImportanceStrategy
 from swecli.core.context_management.compaction.sizes import EntrySizes
@@ -33,15 +34,22 @@ def current_request(ledger: Ledger, view: Sequence[ViewEntry]) -> ViewEntry | No
 
 
 def replaced(
-    ledger: Ledger, view: Sequence[ViewEntry], start: int, summary_id: str, text: str
+    ledger: Ledger,
+    view: Sequence[ViewEntry],
+    start: int,
+    summary_id: str,
+    text: str,
+    keep: AbstractSet[str] = frozenset(),
 ) -> tuple[ViewEntry, ...]:
-    """The view with everything before ``start`` replaced by one text, the current request kept."""
-    removed, tail = view[:start], list(view[start:])
+    """The view with everything before ``start`` replaced by one text, the current request and what is in ``keep``
+    kept."""
     request = current_request(ledger, view)
-    if request is not None and any(entry.id == request.id for entry in removed):
-        tail.insert(0, request)
-    sources = tuple(one for one in covered(removed) if request is None or one != request.id)
-    return (ViewEntry("summary", summary_id, text, sources), *tail)
+    stays = keep | {request.id} if request is not None else keep
+    kept = [
+        ViewEntry("live", entry.id) if entry.id not in keep else entry for entry in view[:start] if entry.id in stays
+    ]
+    sources = tuple(one for one in covered(view[:start]) if one not in stays)
+    return (ViewEntry("summary", summary_id, text, sources), *kept, *view[start:])
 
 
 def recent_start(ledger: Ledger, view: Sequence[ViewEntry], keep_recent: int) -> int:
@@ -51,7 +59,7 @@ def recent_start(ledger: Ledger, view: Sequence[ViewEntry], keep_recent: int) ->
 
 
 def important(
-    ledger: Ledger, view: Sequence[ViewEntry], options: ImportanceStrategy
+    ledger: Ledger, view: Sequence[ViewEntry], options: ImportanceStrategy, keep: AbstractSet[str] = frozenset()
 ) -> tuple[tuple[ViewEntry, ...], tuple[str, ...]]:
     """The view without the messages below the threshold, and the ids of what was dropped."""
     starts = message_starts(ledger, view)
@@ -62,7 +70,8 @@ def important(
     dropped: list[str] = []
     for start, end in zip(starts, ends, strict=True):
         group = view[start:end]
-        if start >= recent or _score(ledger, group, recent_text, options) >= options.min_score_threshold:
+        stays = start >= recent or any(entry.id in keep for entry in group)
+        if stays or _score(ledger, group, recent_text, options) >= options.min_score_threshold:
             kept.extend(group)
         else:
             dropped.extend(covered(group))
@@ -89,14 +98,22 @@ def _text(ledger: Ledger, entry: ViewEntry) -> str:
     return " ".join(part.text for part in known.parts if isinstance(part, TextPart))
 
 
-def shrunk(ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, largest: int) -> tuple[ViewEntry, ...]:
-    """The view with every entry above ``largest`` tokens replaced by its beginning: the last resort for a single
-    thing that is larger than the room there is."""
+def shrunk(
+    ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, largest: int, keep: AbstractSet[str] = frozenset()
+) -> tuple[ViewEntry, ...]:
+    """The view with every entry above ``largest`` tokens replaced by its beginning, unless it is in ``keep``: the last
+    resort for a single thing that is larger than the room there is."""
     result: list[ViewEntry] = []
     for entry in view:
         known = ledger.entries.get(entry.id)
         size = sizes.viewed(entry, ledger)
-        if known is None or entry.kind != "live" or size <= largest or known.kind in ("call", "user"):
+        if (
+            known is None
+            or entry.kind != "live"
+            or entry.id in keep
+            or size <= largest
+            or known.kind in ("call", "user")
+        ):
             result.append(entry)
             continue
         text = " ".join(getattr(part, "text", "") for part in known.parts)
