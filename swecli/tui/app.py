@@ -76,7 +76,9 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.slot = Slot(self.prompt, clock=clock)
         self.status = StatusBar()
         self.outside = Outside(self._write, self._show_status_line, self._complain)
-        self.appearance = Appearance(self, found, dark=background_is_dark(os.environ))
+        dark = background_is_dark(os.environ)
+        memory = options.state / "look" if options.state is not None else None
+        self.appearance = Appearance(self, found, dark=dark, memory=memory)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return VARIABLES

@@ -5,24 +5,35 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from textual.app import App
 
 from swecli.tui.themes.depth import Depth
 from swecli.tui.themes.library import AUTO, Library
+from swecli.tui.themes.memory import Look, keep, recall
 from swecli.tui.themes.scheme import Scheme
 
 
 class Appearance:
     """Sets the theme of the application."""
 
-    def __init__(self, app: App[Any], depth: Depth, *, dark: bool) -> None:
+    def __init__(self, app: App[Any], depth: Depth, *, dark: bool, memory: Path | None = None) -> None:
+        """``memory`` is the file of the look of the last run; the first frame has that look."""
         self._app = app
-        self._dark = dark
+        self._memory = memory
+        self._adopted = False
+        last = recall(memory)
+        self._dark = last.dark if last is not None else dark
         self.library = Library(depth)
         self.wanted = AUTO
         """The name that the user asked for."""
+        if last is not None:
+            self.library.add([last.scheme] if last.scheme is not None else [])
+            self.wanted = last.wanted
+        if self.library.resolve(self.wanted, self._dark) is None:
+            self.wanted = AUTO
         self.apply()
 
     @property
@@ -40,6 +51,7 @@ class Appearance:
         self.library.add(schemes)
         known = self.library.resolve(wanted, self._dark) is not None
         self.wanted = wanted if known else AUTO
+        self._adopted = True
         self.apply()
         return "" if known else self.library.unknown(wanted)
 
@@ -49,8 +61,11 @@ class Appearance:
         self.apply()
 
     def apply(self) -> None:
-        """Show what is wanted."""
+        """Show what is wanted, now and in the first frame of the next run."""
         self.preview(self.wanted)
+        found = self.library.resolve(self.wanted, self._dark)
+        if self._adopted and found is not None:
+            keep(self._memory, Look(self.wanted, self._dark, self.library.scheme(found)))
 
     def preview(self, name: str) -> None:
         """Show a theme without wanting it."""

@@ -1,0 +1,65 @@
+"""The look of the last run is that of the first frame of the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swecli.tui.appearance import Appearance
+from swecli.tui.preferences import Preferences
+from swecli.tui.themes.memory import Look, keep, recall
+from swecli.tui.themes.scheme import LIGHT, scheme_of
+from tests.tui.support import running
+
+
+def test_a_look_comes_back_as_it_was_kept(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "look"
+    own = scheme_of("mine", {"background": "#102030", "foreground": "#f0f0f0"})
+    for look in (Look("mine", True, own), Look("auto", False, LIGHT), Look("terminal", True)):
+        keep(path, look)
+        assert recall(path) == look
+    assert [entry.name for entry in path.parent.iterdir()] == ["look"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"wanted=x",
+        b"wanted=x\ndark=maybe",
+        b"wanted=x\ndark=yes\nname=x\nbackground=red",
+        b"=" * 9_999,
+    ],
+)
+def test_what_can_not_be_used_is_nothing(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "look"
+    path.write_bytes(content)
+    assert recall(path) is None
+
+
+def test_places_that_can_not_be_written_are_no_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    keep(tmp_path / "file" / "look", Look("auto", True))
+    keep(None, Look("auto", True))
+    assert recall(tmp_path / "file" / "look") is None
+    assert recall(tmp_path) is None
+
+
+async def test_the_first_frame_has_the_theme_of_the_last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    shown: list[str] = []
+    preview = Appearance.preview
+
+    def noted(self: Appearance, name: str) -> None:
+        preview(self, name)
+        shown.append(self._app.theme)
+
+    monkeypatch.setattr(Appearance, "preview", noted)
+    wanted = Preferences(theme="gruvbox")
+    for _ in range(2):
+        shown.clear()
+        async with running(state=tmp_path, preferences=lambda: wanted) as it:
+            await it.until(lambda: it.app.theme == "gruvbox-dark")
+    assert set(shown) == {"gruvbox-dark"}
