@@ -6,14 +6,17 @@ import os
 import re
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.commands.restored import restored_result, shown_path
-from swecli.core.checkpoints.journal import Operation
-from swecli.core.checkpoints.report import Recent
-from swecli.core.checkpoints.targets import Target
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+
+if TYPE_CHECKING:  # the commands are listed before the first frame, and the record of files brings its database
+    from swecli.core.checkpoints.journal import Operation
+    from swecli.core.checkpoints.report import Recent
+    from swecli.core.checkpoints.targets import Target
 
 USAGE = "/undo takes back the newest edit or command; also: turn, turn 3, t12 (a call), a path, list."
 _SHOWN = 20
@@ -32,6 +35,8 @@ async def _run(port: SessionPort, arguments: str) -> CommandResult:
 
 def target(wanted: str, cwd: Path) -> Target:
     """What the words after /undo mean. A file that is called like a call is given as ./t12."""
+    from swecli.core.checkpoints.targets import Target
+
     if wanted.lower() in ("", "last"):
         return Target()
     turn = _TURN.fullmatch(wanted)
