@@ -90,6 +90,7 @@ def build_services(
         version=__version__,
         sandbox=build_sandbox(options, startup, environment),
         sandbox_early=not options.headless,
+        output_folder=startup.paths.state / "output" if options.store else None,
         end_processes=end_owned,
         jitter=random.random,
         report_defect=report_defect,

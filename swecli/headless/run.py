@@ -126,6 +126,9 @@ class HeadlessRun:
         return self._may_end() and not command_runs and not self._session.view.busy
 
     async def _close(self) -> None:
+        jobs = [job for job in self._session.view.jobs if job.status == "running"]
+        for job in jobs:
+            self._complain(f"swecli: ended the background job {job.id}: {job.command}")
         await asyncio.wait_for(self._session.close(), CLOSE_SECONDS)
 
     def _take(self, event: Event) -> None:

@@ -12,6 +12,7 @@ _EVERYWHERE = {
     "next_mode": "next_mode",
     "expand": "expand",
     "todos": "todos",
+    "background": "background",
     "find": "find",
     "external_editor": "external_editor",
     "redraw": "redraw",

@@ -123,6 +123,7 @@ class Stage:
             cost=view.totals.cost,
             branch=self._branch,
             sandbox=self.state.sandbox,
+            jobs=sum(1 for job in view.jobs if job.status == "running"),
         )
 
     def refresh_branch(self) -> None:

@@ -30,6 +30,11 @@ class Running:
     since: float
     executing: bool = False
 
+    @property
+    def is_command(self) -> bool:
+        """Whether it is a command that runs now, the model's or the user's own."""
+        return (self.name == "run_command" and self.executing) or (self.kind == "user" and self.name == "shell")
+
 
 @dataclass(slots=True)
 class UiState:

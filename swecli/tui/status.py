@@ -27,6 +27,8 @@ class Facts:
     cost: Decimal | None = None
     branch: str = ""
     sandbox: SandboxChanged | None = None
+    jobs: int = 0
+    """Commands that run in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +111,12 @@ def line(facts: Facts, width: int) -> list[Piece]:
     cost = [[Piece(money(facts.cost), "dim")]]
     branch = [[Piece(facts.branch, "dim")]] if facts.branch else []
     shield, always = sandbox(facts)
-    urgent = shield if always else []
+    jobs = [[Piece("1 job" if facts.jobs == 1 else f"{facts.jobs} jobs", "warn")]] if facts.jobs else []
+    urgent = [*(shield if always else []), *jobs]
     candidates = [
-        [mode, *shield, [Piece(name)], context(facts.budget, 3), *cache, *cost, *branch],
-        [mode, *shield, [Piece(name)], context(facts.budget, 2), *cache, *cost, *branch],
-        [mode, *shield, [Piece(name)], context(facts.budget, 2), *cache, *cost],
+        [mode, *shield, *jobs, [Piece(name)], context(facts.budget, 3), *cache, *cost, *branch],
+        [mode, *shield, *jobs, [Piece(name)], context(facts.budget, 2), *cache, *cost, *branch],
+        [mode, *shield, *jobs, [Piece(name)], context(facts.budget, 2), *cache, *cost],
         [mode, *urgent, [Piece(name)], context(facts.budget, 2), *cache, *cost],
         [mode, *urgent, [Piece(name)], context(facts.budget, 2), *cost],
         [mode, *urgent, [Piece(name)], context(facts.budget, 1), *cost],

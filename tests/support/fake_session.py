@@ -58,6 +58,7 @@ class FakeView:
     permission: Any = None
     question: Any = None
     sandbox: Any = None
+    jobs: tuple[Any, ...] = ()
     messages: tuple[Any, ...] = ()
     instructions: tuple[str, ...] = ()
 

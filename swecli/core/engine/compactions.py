@@ -22,8 +22,8 @@ from swecli.core.engine.limit_notices import LimitNotices
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.resumption import known_size
 from swecli.core.engine.services import ModelUnavailable, Services
-from swecli.core.engine.state import SessionState
 from swecli.core.engine.snapshots import SessionSnapshots
+from swecli.core.engine.state import SessionState
 from swecli.core.llm.types import ModelClient
 from swecli.core.protocol.events import (
     CompactionCompleted,

@@ -9,6 +9,7 @@ from swecli.core.checkpoints.targets import Target
 from swecli.core.engine.compactions import Compactions
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.file_undo import FileUndo
+from swecli.core.engine.job_watch import JobWatch
 from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.model_choice import ModelChoice
 from swecli.core.engine.recorder import Recorder
@@ -45,6 +46,7 @@ class Dispatcher:
         models: ModelChoice,
         results: Results,
         undo: FileUndo,
+        jobs: JobWatch,
     ) -> None:
         self._services = services
         self._recorder = recorder
@@ -54,6 +56,7 @@ class Dispatcher:
         self._queue = MessageQueue(recorder)
         self._models = models
         self._results = results
+        self._jobs = jobs
         self.work = Work(self._ended)
         self.closed = False
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -62,6 +65,8 @@ class Dispatcher:
             c.EditQueue: lambda command: self._queue.edit(command.id, command.text),
             c.Interrupt: lambda _: self.work.interrupt(),
             c.CancelItem: self._cancel_item,
+            c.Background: self._background,
+            c.StopJob: lambda command: jobs.stop_soon(command.job),
             c.ReplyPermission: requests.reply,
             c.Answer: requests.answer,
             c.SetMode: self._set_mode,
@@ -69,7 +74,9 @@ class Dispatcher:
             c.SetEffort: lambda command: models.set_effort(command.effort),
             c.Rewind: self._rewind,
             c.RunShell: lambda command: self._when_idle(
-                lambda _: self.work.begin(run_shell(self._recorder, self._services, self._results, command.command))
+                lambda _: self.work.begin(
+                    run_shell(self._recorder, self._services, self._results, jobs.jobs, command.command)
+                )
             ),
             c.Compact: self._compact,
             c.UndoCompaction: lambda _: self._when_idle(compactions.undo),
@@ -112,6 +119,10 @@ class Dispatcher:
         if not self._scheduler.cancel(command.item):
             self.notice("That call does not run any more.")
 
+    def _background(self, command: c.Background) -> None:
+        if not self._jobs.jobs.to_background(command.item):
+            self.notice("Only a command that runs can go on in the background.")
+
     def _set_mode(self, command: c.SetMode) -> None:
         if command.mode != self._recorder.state.mode:
             self._recorder.emit(ModeChanged(command.mode, "chosen by the user"))
@@ -153,7 +164,9 @@ class Dispatcher:
         item = self._recorder.new_item("u")
         self._recorder.emit(TurnStarted(item))
         self._queue.say(item, text, images)
-        turn = Turn(self._services, self._recorder, self._requests, self._scheduler, self._keeper, self._models)
+        turn = Turn(
+            self._services, self._recorder, self._requests, self._scheduler, self._keeper, self._models, self._jobs
+        )
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()
         self.work.begin(turn.run())

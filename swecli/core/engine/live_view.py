@@ -16,6 +16,7 @@ from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Budget, Mode, PermissionRequested, QuestionAsked, Queued, SandboxChanged
 from swecli.core.protocol.messages import Message
 from swecli.core.protocol.usage import Usage
+from swecli.core.workspace.jobs import JobInfo, Jobs
 
 
 class LiveView:
@@ -27,11 +28,13 @@ class LiveView:
         services: Services,
         client: Callable[[], ModelClient | None],
         busy: Callable[[], bool],
+        jobs: Jobs,
     ) -> None:
         self._recorder = recorder
         self._services = services
         self._client = client
         self._busy = busy
+        self._jobs = jobs
 
     @property
     def session_id(self) -> str:
@@ -97,6 +100,10 @@ class LiveView:
     @property
     def sandbox(self) -> SandboxChanged | None:
         return self._recorder.state.sandbox
+
+    @property
+    def jobs(self) -> tuple[JobInfo, ...]:
+        return self._jobs.all
 
     @property
     def messages(self) -> Sequence[Message]:

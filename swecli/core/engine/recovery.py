@@ -10,6 +10,7 @@ from swecli.core.engine.state import SessionState
 from swecli.core.protocol.events import (
     Body,
     ItemCompleted,
+    JobChanged,
     ModelResponded,
     PermissionResolved,
     QuestionAnswered,
@@ -53,6 +54,11 @@ def closing_bodies(ledger: Ledger, state: SessionState, detail: str) -> list[Bod
 def recover(ledger: Ledger, state: SessionState) -> list[Body]:
     """The events that close a session whose process was killed; empty where it ended properly."""
     bodies = closing_bodies(ledger, state, "swecli was stopped")
+    bodies += [
+        JobChanged(job.job, job.command, "killed", note="swecli was stopped")
+        for job in state.jobs.values()
+        if job.status == "running"
+    ]
     if state.turn_open:
         outcome: TurnOutcome = "interrupted"
         bodies.append(TurnEnded(outcome, "swecli was stopped in the middle of this turn"))

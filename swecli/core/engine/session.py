@@ -14,8 +14,8 @@ from swecli.core.engine.connection import Connection
 from swecli.core.engine.context_keeper import ContextKeeper
 from swecli.core.engine.dispatch import Dispatcher
 from swecli.core.engine.file_undo import FileUndo
-from swecli.core.engine.live_view import LiveView
 from swecli.core.engine.job_watch import JobWatch
+from swecli.core.engine.live_view import LiveView
 from swecli.core.engine.model_choice import ModelChoice
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.recovery import recover
@@ -51,7 +51,9 @@ class Session:
         self._models = ModelChoice(services, self._recorder, self._connection, self._compactions)
         self._sandbox = SandboxWatch(services, self._recorder)
         self._jobs = JobWatch(services, self._recorder)
-        calls = ToolCalls(services, self._recorder, requests, self._results, self._sandbox, self._keeper, self._jobs.jobs)
+        calls = ToolCalls(
+            services, self._recorder, requests, self._results, self._sandbox, self._keeper, self._jobs.jobs
+        )
         self._scheduler = Scheduler(calls)
         self._undo = FileUndo(services, self._recorder)
         self._dispatcher = Dispatcher(

@@ -19,7 +19,8 @@ from swecli.core.protocol.blocks import TerminalBlock, TextBlock
 from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted, Notice, SideAnswered
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.base import ToolOutcome
-from swecli.core.workspace.process import LaunchError, run_process
+from swecli.core.workspace.jobs import Foreground, Jobs
+from swecli.core.workspace.process import CommandSpec, LaunchError
 
 
 async def run_tool(recorder: Recorder, scheduler: Scheduler, name: str, arguments: Mapping[str, object]) -> ToolRun:
@@ -58,34 +59,39 @@ async def ask_model(
     return None
 
 
-async def run_shell(recorder: Recorder, services: Services, results: Results, command: str) -> None:
+async def run_shell(recorder: Recorder, services: Services, results: Results, jobs: Jobs, command: str) -> None:
     """The user's ``!command``: it needs no consent, and its output joins the conversation."""
     item = recorder.new_item("u")
     recorder.emit(ItemStarted(item, "user", "shell", command))
     try:
-        result = await run_process(
-            command,
-            cwd=services.workspace.cwd,
-            environment=services.workspace.environment,
-            timeout=None,
-            output=lambda text: _show(recorder, item, text),
-        )
+        spec = CommandSpec(command, services.workspace.cwd, services.workspace.environment)
+        result = await jobs.run(spec, Foreground(item), _nothing_more, lambda text: _show(recorder, item, text))
     except LaunchError as error:
         recorder.emit(ItemCompleted(item, "error", (), (TextBlock(str(error), "error"),), "not started"))
         return
     except asyncio.CancelledError:
         recorder.emit(ItemCompleted(item, "interrupted", (), (), "interrupted"))
         raise
-    outcome = ToolOutcome(result.output, is_error=result.exit_status != 0, exit_status=result.exit_status)
+    failed = result.exit_status not in (0, None)
+    outcome = ToolOutcome(result.output, is_error=failed, exit_status=result.exit_status)
     try:
         outcome = await results.admit(item, "shell", "output", outcome)
     except asyncio.CancelledError:
         outcome = results.bounded("output", outcome)
         raise
     finally:
-        text = f"I ran this command myself: {command}\nExit status: {result.exit_status}\n{outcome.text}"
+        state = f"exit {result.exit_status}" if result.ending == "exited" else f"job {result.job}"
+        ended = f"Exit status: {result.exit_status}\n" if result.ending == "exited" else ""
+        job = f"It goes on in the background as job {result.job}.\n" if result.job else ""
+        text = f"I ran this command myself: {command}\n{ended}{job}{outcome.text}"
         block = TerminalBlock(command, result.output, result.exit_status, duration=result.duration)
-        recorder.emit(ItemCompleted(item, "ok", (TextPart(text),), (block,), f"exit {result.exit_status}"))
+        recorder.emit(ItemCompleted(item, "ok", (TextPart(text),), (block,), state))
+
+
+def _nothing_more(output: str, exit_status: int | None) -> str:
+    """The user's own command runs in no sandbox: nothing is to be done when it ends."""
+    del output, exit_status
+    return ""
 
 
 def _show(recorder: Recorder, item: str, text: str) -> None:

@@ -27,6 +27,7 @@ from swecli.core.protocol.events import FileChanged, ItemCheckpointed, ItemCompl
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome
+from swecli.core.workspace.jobs import Jobs
 
 INTERRUPTED = "Interrupted by the user while this ran; it may have had part of its effect."
 NOT_RUN = "Interrupted by the user before this ran; nothing was done."
@@ -43,9 +44,11 @@ class ToolCalls:
         results: Results,
         sandbox: SandboxWatch,
         compaction: CompactionRequests | None = None,
+        jobs: Jobs | None = None,
     ) -> None:
         self._services = services
         self._compaction = compaction
+        self._jobs = jobs
         self._recorder = recorder
         self._requests = requests
         self._results = results
@@ -86,6 +89,7 @@ class ToolCalls:
             transcript=self._recall,
             files=self._files,
             compaction=self._compaction,
+            jobs=self._jobs,
         )
 
     def _output(self, item: str, text: str) -> None:

@@ -12,6 +12,7 @@ from swecli.core.engine.asking import Answered, Asking, CutShort, Refused, has_c
 from swecli.core.engine.cache_report import report_cache_miss
 from swecli.core.engine.changed_files import ChangedFiles
 from swecli.core.engine.context_keeper import ContextKeeper
+from swecli.core.engine.job_watch import JobWatch
 from swecli.core.engine.message_queue import MessageQueue
 from swecli.core.engine.model_choice import ModelChoice
 from swecli.core.engine.recorder import Recorder
@@ -60,6 +61,7 @@ class Turn:
         scheduler: Scheduler,
         keeper: ContextKeeper,
         models: ModelChoice,
+        jobs: JobWatch,
     ) -> None:
         self._services = services
         self._recorder = recorder
@@ -67,6 +69,7 @@ class Turn:
         self._keeper = keeper
         self._queue = MessageQueue(recorder)
         self._models = models
+        self._jobs = jobs
         self._asking = Asking(services, recorder)
         self._account = StepAccount(services, recorder)
         self._changed = ChangedFiles(recorder, services.workspace.cwd)
@@ -148,7 +151,7 @@ class Turn:
             todos=self._recorder.state.todos,
             effort=self._recorder.state.effort,
             session=self._recorder.session,
-            notes=(self._changed.note, self._repeats.note),
+            notes=(self._changed.note, self._repeats.note, self._jobs.note()),
         )
 
     async def _with_room(self, prepared: PreparedRequest) -> PreparedRequest:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # front-ends import this module before their first frame, and
     from swecli.core.context_management.compaction.retention import RuleReport
     from swecli.core.engine.spending import Spending
     from swecli.core.llm.offers import ModelOffer
+    from swecli.core.workspace.jobs import JobInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,11 @@ class SessionView(Protocol):
         ...
 
     @property
+    def jobs(self) -> Sequence[JobInfo]:
+        """What runs in the background and what ended there last, oldest first."""
+        ...
+
+    @property
     def messages(self) -> Sequence[Message]:
         """The conversation as the model sees it."""
         ...
@@ -176,6 +182,22 @@ class SessionPort(Protocol):
 
     async def models(self) -> Sequence[ModelOffer]:
         """Models to choose from, the usable ones first. Looks for servers on this machine, so it may take a moment."""
+        ...
+
+    async def job_output(self, job: str) -> str:
+        """What a job wrote, without its middle where that is long.
+
+        Raises:
+            JobsError: there is no such job.
+        """
+        ...
+
+    async def stop_job(self, job: str) -> JobInfo:
+        """End all processes of a job, and what became of it.
+
+        Raises:
+            JobsError: there is no such job.
+        """
         ...
 
     def report_defect(self, error: BaseException) -> None:

@@ -562,6 +562,10 @@ class JobChanged:
     command: str
     status: Literal["running", "exited", "killed"]
     exit_status: int | None = None
+    size: int = 0
+    """Bytes of output."""
+    note: str = ""
+    """What stopped it, where that is known."""
     type: Literal["job_changed"] = field(default="job_changed", kw_only=True)
 
 

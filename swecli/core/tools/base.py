@@ -19,6 +19,7 @@ from swecli.core.protocol.hunks import EditedText, Hunk
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.protocol.results import ResultKind
 from swecli.core.sandbox.sandbox import CommandSandbox
+from swecli.core.workspace.jobs import Jobs
 
 
 class Params(BaseModel):
@@ -123,6 +124,8 @@ class ToolContext:
     """Holds this call's command; None where it runs outside."""
     choices: tuple[Choice, ...] = ()
     """What the user made of this call's change, in order: each of what the one before left."""
+    jobs: Jobs | None = None
+    """Runs commands, also in the background; None where nothing may outlive its call."""
     contained: bool = False
     """Nobody consented to the command: it may run only in a sandbox that holds it wholly."""
 

@@ -7,6 +7,7 @@ from swecli.core.tools.ask_user import AskUser
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.compact_context import CompactContextTool
 from swecli.core.tools.edit_file import EditFile
+from swecli.core.tools.job import JobTool
 from swecli.core.tools.list_files import ListFiles
 from swecli.core.tools.read_file import ReadFile
 from swecli.core.tools.read_result import ReadResult
@@ -24,6 +25,7 @@ def builtin_tools() -> tuple[AnyTool, ...]:
         AskUser(),
         CompactContextTool(),
         EditFile(),
+        JobTool(),
         ListFiles(),
         ReadFile(),
         ReadResult(),

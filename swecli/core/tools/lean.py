@@ -12,7 +12,7 @@ from swecli.core.llm.types import ToolSchema
 from swecli.core.tools.registry import ToolRegistry
 
 LEAN_TOOLS = ("edit_file", "list_files", "read_file", "run_command", "search", "write_file")
-LEFT_OUT = ("apply_patch", "ask_user", "compact_context", "read_result", "recall", "update_todos")
+LEFT_OUT = ("apply_patch", "ask_user", "compact_context", "job", "read_result", "recall", "update_todos")
 
 
 def lean_schemas(registry: ToolRegistry) -> tuple[ToolSchema, ...]:

@@ -12,7 +12,8 @@ from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.bounding import bound
-from swecli.core.workspace.process import LaunchError, ProcessResult, run_process
+from swecli.core.workspace.jobs import Foreground, JobsError
+from swecli.core.workspace.process import CommandSpec, LaunchError, ProcessResult, run_process
 
 MAX_TIMEOUT = 600.0
 _HEAD_BYTES = 1_000_000
@@ -22,15 +23,43 @@ _BLOCK_BYTES = 200_000
 _NEEDS_TERMINAL = re.compile(
     r"a terminal is required|a password is required|no tty present|not a tty\b|not a terminal|"
     r"could not read (Username|Password)|terminal prompts disabled|/dev/tty: No such device|"
-    r"EOF when reading a line|Host key verification failed|Inappropriate ioctl for device",
+    r"EOF when reading a line|EOF on (stdin|standard input)|Error reading input|stdin is not a|"
+    r"Host key verification failed|Inappropriate ioctl for device",
     re.IGNORECASE,
 )
+_PROMPT = re.compile(
+    r"(\[y(es)?/n(o)?\]|\(y(es)?/n(o)?(/\[fingerprint\])?\)|\bpassword( for [^:\n]*)?:|\bpassphrase[^\n]*:|"
+    r"press (any key|enter|return)[^\n]*)[ ?:]*\Z",
+    re.IGNORECASE,
+)
+"""A question at the very end of the output."""
+_READERS = frozenset(
+    (
+        "bash",
+        "bc",
+        "cat",
+        "ftp",
+        "ghci",
+        "head",
+        "irb",
+        "less",
+        "more",
+        "node",
+        "psql",
+        "python",
+        "python3",
+        "sh",
+        "sort",
+    )
+)
+"""Programs that, called by their name alone, do nothing but read input."""
 _ASK_OUTSIDE = "If it has to run outside of the sandbox, call again with outside: true, which asks the user."
 
 
 class RunCommandParams(Params):
     command: str = Field(min_length=1)
     timeout: float = Field(120, gt=0, description="Seconds, default 120, at most 600")
+    background: bool = Field(False, description="Go on as a job, for servers and watchers")
     outside: bool = Field(False, description="Ask the user to leave the sandbox")
 
 
@@ -53,24 +82,19 @@ class RunCommand(Tool[RunCommandParams]):
 
     async def run(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutcome:
         timeout = min(params.timeout, MAX_TIMEOUT)
+        if params.background and ctx.jobs is None:
+            raise ToolError("Nothing can run in the background here. Nothing was started.")
         launch = await _launch(ctx)
+        kept = False
+        """Whether the command goes on, and the launch with it."""
         try:
-            result = await run_process(
-                params.command,
-                cwd=ctx.cwd,
-                environment={**ctx.environment, **launch.environment} if launch else ctx.environment,
-                timeout=timeout,
-                output=ctx.output,
-                head=_HEAD_BYTES,
-                tail=_TAIL_BYTES,
-                prefix=launch.prefix if launch else (),
-                inherited=launch.inherited if launch else (),
-            )
-            blocked = _judged(launch, result, ctx) if launch else ""
-        except LaunchError as error:
+            result = await _run(params, timeout, launch, ctx)
+            kept = bool(result.job)
+            blocked = _judged(launch, result.output, result.exit_status, ctx) if launch and not kept else ""
+        except (LaunchError, JobsError) as error:
             raise ToolError(str(error)) from error
         finally:
-            if launch is not None:
+            if launch is not None and not kept:
                 await asyncio.shield(asyncio.to_thread(launch.end))
         shown = bound(result.output, _BLOCK_BYTES, _BLOCK_BYTES)
         block = TerminalBlock(
@@ -81,15 +105,51 @@ class RunCommand(Tool[RunCommandParams]):
             result.duration,
             truncated=bool(result.omitted or shown.omitted_bytes),
         )
-        failed = result.exit_status != 0
         return ToolOutcome(
-            _report(result, timeout, blocked),
+            report(params.command, result, timeout, blocked),
             (block,),
             _detail(result, timeout, blocked),
-            is_error=failed,
+            is_error=result.ending != "background" and result.exit_status != 0,
             exit_status=result.exit_status,
             blocked=blocked,
         )
+
+
+async def _run(params: RunCommandParams, timeout: float, launch: Launch | None, ctx: ToolContext) -> ProcessResult:
+    spec = CommandSpec(
+        params.command,
+        ctx.cwd,
+        {**ctx.environment, **launch.environment} if launch else ctx.environment,
+        launch.prefix if launch else (),
+        launch.inherited if launch else (),
+    )
+    if ctx.jobs is None:
+        return await run_process(
+            spec.command,
+            cwd=spec.cwd,
+            environment=spec.environment,
+            timeout=timeout,
+            output=ctx.output,
+            head=_HEAD_BYTES,
+            tail=_TAIL_BYTES,
+            prefix=spec.prefix,
+            inherited=spec.inherited,
+        )
+    how = Foreground(ctx.item, None if params.background else timeout, params.background, _HEAD_BYTES, _TAIL_BYTES)
+    return await ctx.jobs.run(spec, how, lambda output, status: _finish(launch, output, status, ctx), ctx.output)
+
+
+def _finish(launch: Launch | None, output: str, status: int | None, ctx: ToolContext) -> str:
+    """Nothing of a job runs any more: let the sandbox go. Returns what the sandbox stopped."""
+    if launch is None:
+        return ""
+    try:
+        blocked = _judged(launch, output, status, ctx)
+        return f"blocked by the sandbox, as it seems: {blocked}" if blocked else ""
+    except ToolError as error:
+        return str(error)
+    finally:
+        launch.end()
 
 
 async def _launch(ctx: ToolContext) -> Launch | None:
@@ -112,45 +172,67 @@ def _abandon(starting: asyncio.Future[Launch]) -> None:
         starting.result().end()
 
 
-def _judged(launch: Launch, result: ProcessResult, ctx: ToolContext) -> str:
+def _judged(launch: Launch, output: str, status: int | None, ctx: ToolContext) -> str:
     """What the sandbox stopped.
 
     Raises:
         ToolError: the sandbox could not be set up, so nothing ran.
     """
-    failure = launch.failure(result.output, result.exit_status)
+    failure = launch.failure(output, status)
     if failure:
         if ctx.sandbox is not None:
             ctx.sandbox.failed(failure)
         raise ToolError(f"Not run: the sandbox could not be set up ({failure}). Calls now ask the user instead.")
-    return launch.blocked(result.output, result.exit_status)
+    return launch.blocked(output, status)
 
 
 def _detail(result: ProcessResult, timeout: float, blocked: str) -> str:
+    if result.ending == "background":
+        return f"job {result.job}"
     if result.ending != "exited":
         return f"killed after {timeout:g} s"
-    return f"blocked by sandbox, exit {result.exit_status}" if blocked else f"exit {result.exit_status}"
+    left = f", job {result.job}" if result.job else ""
+    return f"blocked by sandbox, exit {result.exit_status}" if blocked else f"exit {result.exit_status}{left}"
 
 
-def _report(result: ProcessResult, timeout: float, blocked: str) -> str:
+def report(command: str, result: ProcessResult, timeout: float, blocked: str) -> str:
     """The result as the model reads it: how it ended, then the output."""
-    if result.ending == "timeout":
-        head = (
-            f"Killed with all its processes after {timeout:g} s without an end. Give a larger timeout (at most 600), "
-            "or start a server in the background with its output in a file: cmd > log 2>&1 &"
-        )
-    else:
-        head = f"exit status {result.exit_status} after {result.duration:.1f} s"
-    lines = [head]
+    lines = [_ending(result, timeout)]
     if blocked:
         lines.append(f"Blocked by the sandbox, as it seems: {blocked}. {_ASK_OUTSIDE}")
-    if result.background:
+    if result.ending == "exited" and result.background:
         names = ", ".join(f"{process.name} (pid {process.pid})" for process in result.background[:8])
-        lines.append(f"Still running in the background: {names}")
-    if result.exit_status != 0 and _NEEDS_TERMINAL.search(result.output[-4_000:]):
+        job = f" as job {result.job}" if result.job else ""
+        lines.append(f"Still running in the background{job}: {names}")
+    if result.ending == "exited" and wants_input(command, result.output, result.exit_status):
         lines.append(
-            "The command wants a terminal or a password. Commands have neither, and no input: use options that "
-            "make it non-interactive, or ask the user to run it."
+            "The command wants input, a terminal or a password. Commands have none: use options that make it "
+            "non-interactive, give the input in the command (echo y | …, <<EOF), or ask the user to run it."
         )
     lines.append(result.output.removesuffix("\n") or "(no output)")
     return "\n".join(lines)
+
+
+def _ending(result: ProcessResult, timeout: float) -> str:
+    if result.ending == "background":
+        return (
+            f"Runs in the background as job {result.job}, since {result.duration:.1f} s. "
+            f'job(id="{result.job}") reads its new output; wait=… waits for its end, stop=true ends it. Output so far:'
+        )
+    if result.ending == "timeout":
+        return (
+            f"Killed with all its processes after {timeout:g} s without an end. Give a larger timeout (at most 600), "
+            "or background: true for what goes on, such as a server."
+        )
+    return f"exit status {result.exit_status} after {result.duration:.1f} s"
+
+
+def wants_input(command: str, output: str, status: int | None) -> bool:
+    """Whether a command ended because it found no input where it wanted some. A guess by its words and by what it wrote
+    last."""
+    end = output[-4_000:]
+    if status and _NEEDS_TERMINAL.search(end):
+        return True
+    if _PROMPT.search(end):
+        return True
+    return not output.strip() and command.strip() in _READERS

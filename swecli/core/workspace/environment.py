@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_SECRET = re.compile(r".*(_KEY|_TOKEN|_SECRET)|.*(PASSWORD|PASSWD|CREDENTIAL).*", re.IGNORECASE)
-_PROVIDER_KEYS = frozenset(("APIKEY", "API_KEY", "TOKEN", "SECRET", "AWS_ACCESS_KEY_ID"))
+_SECRET = re.compile(
+    r".*_(KEY|TOKEN|SECRET|PAT|PASSPHRASE|AUTH)S?|.*(PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|SECRET_|_TOKEN_|_KEY_).*"
+    r"|.*(APIKEY|ACCESSKEY|SECRETKEY|AUTHTOKEN)",
+    re.IGNORECASE,
+)
+_PROVIDER_KEYS = frozenset(("APIKEY", "API_KEY", "TOKEN", "SECRET", "AWS_ACCESS_KEY_ID", "DATABASE_URL", "MYSQL_PWD"))
 _NAMES = frozenset(
     (
         "BASH_ENV",
@@ -17,6 +21,17 @@ _NAMES = frozenset(
         "RIPGREP_CONFIG_PATH",
         "LESSOPEN",
         "LESSCLOSE",
+        "LESSKEYIN",
+        "LESSKEY",
+        "EDITOR",
+        "VISUAL",
+        "BROWSER",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+        "JDK_JAVA_OPTIONS",
+        "MAKEFLAGS",
+        "GLOBIGNORE",
+        "IFS",
         "PS4",
         "PROMPT_COMMAND",
         "SHELLOPTS",
@@ -32,6 +47,8 @@ _SET = {
     "SWECLI": "1",
     "AGENT": "swecli",
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",  # an editor would wait for keys that nobody can press
+    "GIT_SEQUENCE_EDITOR": "true",
     "GIT_OPTIONAL_LOCKS": "0",  # git status must not write the index: it counts as reading
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # nor may pip list go to the network
     "PAGER": "cat",

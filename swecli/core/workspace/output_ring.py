@@ -37,10 +37,15 @@ class OutputRing:
         tail = bytes(self._tail[-self._tail_size :])
         if not self.omitted:
             return (bytes(self._head) + tail).decode("utf-8", "replace")
-        head = bytes(self._head).decode("utf-8", "ignore")
-        # The end may begin inside a character: its stray continuation bytes go.
-        cut = next((index for index, byte in enumerate(tail[:4]) if byte & 0xC0 != 0x80), 0)
-        return f"{head}\n[… {self.omitted:,} bytes of output not kept …]\n{tail[cut:].decode('utf-8', 'replace')}"
+        return joined(bytes(self._head), tail, self.omitted)
+
+
+def joined(head: bytes, tail: bytes, omitted: int) -> str:
+    """Both ends of an output around a line that says how much is missing. Invalid bytes become U+FFFD."""
+    # The end may begin inside a character: its stray continuation bytes go.
+    cut = next((index for index, byte in enumerate(tail[:4]) if byte & 0xC0 != 0x80), 0)
+    beginning = head.decode("utf-8", "ignore")
+    return f"{beginning}\n[… {omitted:,} bytes of output not kept …]\n{tail[cut:].decode('utf-8', 'replace')}"
 
 
 class LiveText:

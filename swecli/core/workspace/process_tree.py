@@ -7,15 +7,19 @@ this process and by a later one. Elsewhere only the process group is known.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 MARK = "SWECLI_JOB"
 _PROC = Path("/proc")
+_POLL = 0.5
+"""Seconds between two looks at a process where its end can't be waited for."""
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)."""
 
@@ -65,25 +69,47 @@ def new_mark() -> str:
     return f"{os.getpid()}-{me.started if me else 0}-{os.urandom(4).hex()}"
 
 
-def members(leader: int, mark: str) -> list[Running]:
-    """Live processes of the command besides its leader: by session, by mark, and all their descendants."""
+def members(leader: int, mark: str, *, gone: bool = False) -> list[Running]:
+    """Live processes of the command besides its leader: by session, by mark, and all their descendants. ``gone``: the
+    leader's status was taken, so that another process may have its id by now."""
     if sys.platform != "linux":
         return []
     everyone = [process for pid in _pids() if (process := inspect(pid)) is not None]
     wanted = f"{MARK}={mark}".encode()
-    found = {
-        process.pid: process
-        for process in everyone
-        if process.session == leader or process.group == leader or wanted in _environment(process.pid)
-    }
-    grew = True
-    while grew:
-        below = [p for p in everyone if p.pid not in found and (p.parent in found or p.parent == leader)]
+    found = {process.pid: process for process in everyone if wanted in _environment(process.pid)}
+    # An id is not given anew as long as a group or a session is called by it.
+    if not gone or any(leader in (process.session, process.group) for process in found.values()):
+        found |= {process.pid: process for process in everyone if leader in (process.session, process.group)}
+    parents = set(found) if gone else {*found, leader}
+    while below := [process for process in everyone if process.pid not in found and process.parent in parents]:
         found.update((process.pid, process) for process in below)
-        grew = bool(below)
+        parents.update(found)
     found.pop(leader, None)
     found.pop(os.getpid(), None)
     return list(found.values())
+
+
+async def all_ended(processes: Iterable[Running]) -> None:
+    """Wait until each of these very processes has ended."""
+    for process in processes:
+        await _ended(process)
+
+
+async def _ended(process: Running) -> None:
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        descriptor = os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        while process.alive:  # noqa: ASYNC110 - a system without descriptors of processes has no event for it
+            await asyncio.sleep(_POLL)
+        return
+    try:
+        if process.alive:  # else the descriptor may be that of a later process with this id
+            loop.add_reader(descriptor, ended.set)
+            await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
 
 
 def leftovers() -> list[Running]:
@@ -156,6 +182,12 @@ def collect(processes: list[Running]) -> None:
     for process in processes:
         with contextlib.suppress(ChildProcessError, OSError):
             os.waitpid(process.pid, os.WNOHANG)
+
+
+def is_ours(pid: int) -> bool:
+    """Whether there is a child of this process with this id, a zombie for example."""
+    found = _inspect(pid)
+    return found is not None and found[1].parent == os.getpid()
 
 
 def collect_session(leader: int) -> None:

@@ -123,7 +123,7 @@ async def test_timeout_is_explained(bench: ToolBench) -> None:
 
 async def test_wish_for_a_terminal_is_explained(bench: ToolBench) -> None:
     outcome = await bench.call("run_command", command="echo 'sudo: a password is required' >&2; exit 1")
-    assert "wants a terminal or a password" in outcome.text
+    assert "wants input, a terminal or a password" in outcome.text
 
 
 async def test_secrets_do_not_reach_commands(bench: ToolBench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_schemas_are_sorted_stable_and_small() -> None:
     dumped = [json.dumps([one.name, one.description, one.parameters]) for one in schemas]
     assert dumped == [json.dumps([one.name, one.description, one.parameters]) for one in again]
     # Roughly four bytes a token.
-    assert sum(map(len, dumped)) < 5_500
+    assert sum(map(len, dumped)) < 6_400
 
 
 def test_schemas_have_no_noise() -> None:

@@ -18,6 +18,14 @@ from swecli.core.workspace.environment import is_withheld, scrubbed_environment
         "PGPASSWORD",
         "DB_PASSWORD_FILE",
         "GOOGLE_APPLICATION_CREDENTIALS",
+        "AWS_ACCESS_KEY_ID",
+        "GITHUB_PAT",
+        "SSH_PASSPHRASE",
+        "OPENAI_API_KEY_PATH",
+        "MY_APIKEY",
+        "MYSQL_PWD",
+        "VISUAL",
+        "JAVA_TOOL_OPTIONS",
         "BASH_ENV",
         "ENV",
         "LD_PRELOAD",
@@ -51,6 +59,7 @@ def test_children_know_where_they_run_and_never_page() -> None:
     assert made["SWECLI"] == "1"
     assert made["AGENT"] == "swecli"
     assert made["GIT_TERMINAL_PROMPT"] == "0"
+    assert made["GIT_EDITOR"] == made["GIT_SEQUENCE_EDITOR"] == "true"
     assert made["PAGER"] == made["GIT_PAGER"] == "cat"
 
 

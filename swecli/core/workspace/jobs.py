@@ -1,0 +1,245 @@
+"""Commands that run in the background: started there, moved there, or what a command left running.
+
+A job belongs to the session, not to the turn that made it: an interrupt does not touch it, the session's end ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from swecli.core.workspace import process_tree as tree
+from swecli.core.workspace.output_ring import HEAD, TAIL
+from swecli.core.workspace.process import CommandSpec, ProcessResult, RunningCommand, ended_when_cancelled, finished
+
+Status = Literal["running", "exited", "killed"]
+Finish = Callable[[str, int | None], str]
+"""Called once, in a thread, with the output's end and the exit status, when nothing of a command runs any more. Returns
+a clause about what stopped it; empty where nothing did."""
+
+FIRST_LOOK = 0.5
+"""Seconds for which a command that is started in the background is watched: many that fail, fail at once."""
+MOST_RUNNING = 20
+KEPT = 5
+"""Ended jobs whose output is kept, the newest."""
+GRACE = 2.0
+"""Seconds from SIGTERM to SIGKILL when a job is stopped."""
+EXIT_GRACE = 0.5
+"""The same when the session ends."""
+_END = 4_000
+"""Bytes of the output's end by which an ending is judged."""
+
+
+class JobsError(Exception):
+    """The job can't be started, read or stopped; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobInfo:
+    """A job as it is now. Times are Unix seconds, sizes are bytes of output. ``status`` stays "running" as long as any
+    process of it lives; ``exit_status`` is that of its first process. ``note`` says what stopped it."""
+
+    id: str
+    command: str
+    item: str
+    pid: int
+    started: float
+    status: Status = "running"
+    exit_status: int | None = None
+    ended: float | None = None
+    size: int = 0
+    note: str = ""
+    unread: int = 0
+    """Bytes that the model was not shown."""
+    told: bool = False
+    """Whether the model was shown that it ended."""
+
+
+@dataclass(slots=True)
+class _Job:
+    info: JobInfo
+    running: RunningCommand
+    finish: Finish
+    seen: int
+    """Bytes of the output that the model was shown."""
+    told: bool = False
+    stopped: bool = False
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    watcher: asyncio.Task[None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Foreground:
+    """How a command is run: for whom (``item``), for how long (seconds; None without end), and what is kept of its
+    output in the result (bytes). ``background``: it is a job from the start."""
+
+    item: str
+    timeout: float | None = None
+    background: bool = False
+    head: int = HEAD
+    tail: int = TAIL
+
+
+class Jobs:
+    """The commands of a session. ``changed`` is called on the event loop when a job begins and when it ends; ``folder``
+    is where long output is kept; ``first`` is the number of the first job."""
+
+    def __init__(self, changed: Callable[[JobInfo], None], folder: Path | None = None, first: int = 1) -> None:
+        self._changed = changed
+        self._folder = folder
+        self._number = first
+        self._jobs: dict[str, _Job] = {}
+        self._wishes: dict[str, asyncio.Event] = {}
+
+    @property
+    def all(self) -> tuple[JobInfo, ...]:
+        """Running jobs and those that ended last, oldest first."""
+        return tuple(_now(job) for job in self._jobs.values())
+
+    @property
+    def running(self) -> tuple[JobInfo, ...]:
+        return tuple(info for info in self.all if info.status == "running")
+
+    # --- running ------------------------------------------------------------------------------------------------------
+
+    async def run(
+        self, spec: CommandSpec, how: Foreground, finish: Finish, show: Callable[[str], None] | None = None
+    ) -> ProcessResult:
+        """Run a command in the foreground, until it ends or somebody sends it to the background. Where something of it
+        goes on, the result names the job. ``finish`` is then called when that ends; else it is the caller's.
+
+        Raises:
+            LaunchError: it could not be started.
+            JobsError: too many jobs run.
+        """
+        if how.background and len(self.running) >= MOST_RUNNING:
+            raise JobsError(f"{MOST_RUNNING} jobs run already; stop one before you start another. Nothing was started.")
+        command = RunningCommand(spec, show, self._folder)
+        wish = self._wishes[how.item] = asyncio.Event()
+        try:
+            async with ended_when_cancelled(command):
+                if how.background:
+                    asyncio.get_running_loop().call_later(FIRST_LOOK, wish.set)
+                ending = await finished(command, how.timeout, wish)
+                left = await command.members() if ending != "timeout" else ()
+                result = await command.result(ending, how.head, how.tail, left)
+        finally:
+            self._wishes.pop(how.item, None)
+        if ending == "background" or left:
+            return replace(result, job=self._adopt(command, spec.command, how.item, finish, result.size))
+        command.close()
+        command.output.close()
+        return result
+
+    def to_background(self, item: str) -> bool:
+        """Let the command of this item go on as a job. False when it does not run in the foreground."""
+        wish = self._wishes.get(item)
+        if wish is not None:
+            wish.set()
+        return wish is not None
+
+    def _adopt(self, command: RunningCommand, text: str, item: str, finish: Finish, seen: int) -> str:
+        """Look after a command from now on, of whose output so many bytes were shown. Returns the job's id."""
+        command.detach()
+        age = time.monotonic() - command.started
+        info = JobInfo(f"j{self._number}", text, item, command.pid, time.time() - age, exit_status=command.exit_status)
+        self._number += 1
+        job = self._jobs[info.id] = _Job(info, command, finish, seen)
+        job.watcher = asyncio.create_task(self._watch(job))
+        self._changed(info)
+        return info.id
+
+    async def _watch(self, job: _Job) -> None:
+        await job.running.wait()
+        job.info = replace(job.info, exit_status=job.running.exit_status)
+        while left := await job.running.members():
+            await tree.all_ended(left)
+        await job.running.drained()
+        job.running.close()
+        await self._ended(job)
+
+    async def _ended(self, job: _Job) -> None:
+        end = await asyncio.to_thread(job.running.output.text, 0, _END)
+        note = await asyncio.to_thread(job.finish, end[0], job.info.exit_status)
+        job.info = replace(
+            job.info,
+            status="killed" if job.stopped else "exited",
+            ended=time.time(),
+            note="" if job.stopped else note,
+        )
+        job.over.set()
+        self._changed(job.info)
+        over = [other for other in self._jobs.values() if other.over.is_set()]
+        for old in over[:-KEPT]:
+            old.running.output.close()
+            del self._jobs[old.info.id]
+
+    # --- looking and stopping -----------------------------------------------------------------------------------------
+
+    def info(self, job_id: str) -> JobInfo:
+        """One job as it is now.
+
+        Raises:
+            JobsError: there is none of this id.
+        """
+        return _now(self._job(job_id))
+
+    async def wait(self, job_id: str, seconds: float) -> None:
+        """Wait until a job has ended, ``seconds`` at most."""
+        over = self._job(job_id).over
+        try:
+            async with asyncio.timeout(seconds):
+                await over.wait()
+        except TimeoutError:
+            return
+
+    async def news(self, job_id: str, head: int, tail: int) -> str:
+        """What a job wrote since this was asked last: whole, or both ends of it."""
+        job = self._job(job_id)
+        start, job.seen, job.told = job.seen, job.running.output.total, job.over.is_set()
+        return (await asyncio.to_thread(job.running.output.text, head, tail, start))[0]
+
+    async def output(self, job_id: str, head: int = HEAD, tail: int = TAIL) -> str:
+        """All that a job wrote, or both ends of it."""
+        return (await asyncio.to_thread(self._job(job_id).running.output.text, head, tail))[0]
+
+    async def stop(self, job_id: str, grace: float = GRACE) -> JobInfo:
+        """End all processes of a job; one that has ended stays as it is."""
+        job = self._job(job_id)
+        if not job.over.is_set():
+            job.stopped = True
+            await job.running.end(grace)
+            job.running.close()
+            await job.over.wait()
+        return self.info(job_id)
+
+    async def close(self) -> None:
+        """End all jobs and let their output go."""
+        await asyncio.gather(*(self.stop(info.id, EXIT_GRACE) for info in self.running))
+        for job in self._jobs.values():
+            job.running.output.close()
+
+    def _job(self, job_id: str) -> _Job:
+        job = self._jobs.get(job_id.strip())
+        if job is None:
+            known = ", ".join(self._jobs) or "none"
+            raise JobsError(f"There is no job {job_id.strip()!r}. Jobs: {known}.")
+        return job
+
+
+def _now(job: _Job) -> JobInfo:
+    size = job.running.output.total
+    return replace(job.info, size=size, unread=size - job.seen, told=job.told)
+
+
+def shown_age(seconds: float) -> str:
+    """How long something takes, for people: "12 s", "3 min", "2 h 5 min"."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

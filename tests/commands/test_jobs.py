@@ -1,0 +1,74 @@
+"""/jobs on jobs that a session knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from swecli.commands.registry import Invocation, parse
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock
+from swecli.core.workspace.jobs import JobInfo, JobsError
+from tests.support.fake_session import FakeSession
+
+SERVER = JobInfo("j1", "npm\nstart", "t1", 4711, 0.0, size=2_000)
+BUILD = JobInfo("j2", "make", "t2", 4712, 0.0, "exited", 2, 65.0, 10)
+LEFT = JobInfo("j3", "sleep 9 & echo", "t3", 4713, 0.0, exit_status=0)
+
+
+class JobSession(FakeSession):
+    """Has jobs; what is stopped is kept in ``stopped``."""
+
+    def __init__(self, *jobs: JobInfo) -> None:
+        super().__init__()
+        self.view.jobs = jobs
+        self.stopped: list[str] = []
+
+    def _known(self, name: str) -> JobInfo:
+        for job in self.view.jobs:
+            if job.id == name:
+                return job
+        raise JobsError(f"There is no job {name!r}.")
+
+    async def job_output(self, job: str) -> str:
+        return f"output of {self._known(job).id}"
+
+    async def stop_job(self, job: str) -> JobInfo:
+        self.stopped.append(job)
+        return replace(self._known(job), status="killed")
+
+
+async def blocks(session: FakeSession, line: str) -> tuple[DisplayBlock, ...]:
+    invocation = parse(line)
+    assert isinstance(invocation, Invocation)
+    return (await invocation.command.run(session, invocation.arguments)).blocks
+
+
+async def text(session: FakeSession, line: str) -> str:
+    return "\n".join(block.text for block in await blocks(session, line) if isinstance(block, TextBlock))
+
+
+async def test_jobs_are_listed_with_status_age_size_and_command() -> None:
+    assert await text(JobSession(), "/jobs") == "Nothing runs in the background."
+    (table,) = await blocks(JobSession(SERVER, BUILD, LEFT), "/jobs")
+    assert isinstance(table, TableBlock)
+    rows = [row[:2] + row[3:] for row in table.rows]
+    assert rows == [
+        ("j1", "running (pid 4711)", "2.0 KB", "npm start"),
+        ("j2", "exit 2", "10 bytes", "make"),
+        ("j3", "left running", "0 bytes", "sleep 9 & echo"),
+    ]
+    assert table.rows[1][2] == "1 min"
+
+
+async def test_output_is_shown_on_demand() -> None:
+    (block,) = await blocks(JobSession(BUILD), "/jobs j2")
+    assert block == TerminalBlock("make", "output of j2", 2, duration=65.0)
+    assert await text(JobSession(BUILD), "/jobs j9") == "There is no job 'j9'."
+
+
+async def test_one_or_all_are_stopped() -> None:
+    session = JobSession(SERVER, BUILD, LEFT)
+    assert await text(session, "/jobs kill j1") == "j1 stopped: npm\nstart"
+    await blocks(session, "/jobs stop all")
+    assert session.stopped == ["j1", "j1", "j3"]
+    assert await text(JobSession(BUILD), "/jobs stop all") == "Nothing runs in the background."
+    assert "lists what runs" in await text(session, "/jobs what is this")

@@ -1,0 +1,105 @@
+"""Jobs of a session: on record, told to the model, moved by the user, left alone by interrupts, ended at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swecli.core.context_management.ledger import Ledger
+from swecli.core.engine.recovery import recover
+from swecli.core.engine.state import SessionState
+from swecli.core.permissions.types import Policy
+from swecli.core.protocol.commands import Background, Interrupt, RunShell, StopJob
+from swecli.core.protocol.events import Event, ItemCompleted, ItemDelta, JobChanged, Notice, TurnEnded
+from swecli.core.tools.job import JobTool
+from swecli.core.tools.run_command import RunCommand
+from tests.core.engine.support import bench, until
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+
+DONE = '[[step]]\ntext = "done"'
+WAITS = "echo up; while [ ! -e go ]; do sleep 0.02; done; echo over; exit 4"
+
+
+def step(tool: str, **arguments: object) -> str:
+    text = json.dumps(json.dumps(arguments))
+    return f"[[step]]\n[[step.call]]\ntool = '{tool}'\narguments = {text}\n"
+
+
+def session(folder: Path, *steps: str, **changes: Any) -> Any:
+    policy = Policy(yolo=True)
+    return bench("\n".join(steps), folder, tools=[RunCommand(), JobTool()], policy=policy, **changes)
+
+
+def tails(made: Any) -> list[str]:
+    """What each request told the model beside the conversation."""
+    return [request.tail for request in made.model.requests]
+
+
+async def test_a_job_is_recorded_told_read_and_its_end_told(tmp_path: Path) -> None:
+    steps = [step("run_command", command=WAITS, background=True), DONE, step("run_command", command="touch go"), DONE]
+    async with session(tmp_path, *steps, step("job", id="j1", wait=10), DONE, DONE) as made:
+        await made.say("start it")
+        (begun,) = made.bodies(JobChanged)
+        assert (begun.job, begun.status, begun.command) == ("j1", "running", WAITS)
+        assert [job.id for job in made.session.view.jobs] == ["j1"]
+        assert "Background jobs" not in tails(made)[0]
+        assert "j1 `echo up; while" in tails(made)[1]
+        assert "runs since" in tails(made)[1]
+        await made.say("let it end")
+        await until(lambda: len(made.bodies(JobChanged)) == 2)
+        assert (made.bodies(JobChanged)[1].status, made.bodies(JobChanged)[1].exit_status) == ("exited", 4)
+        await made.say("what came of it?")
+        assert (
+            "j1 `echo up; while [ ! -e go ]; do sleep 0.02; done; echo over; exit 4` ended with exit status 4"
+            in (tails(made)[4])
+        )
+        assert list(made.tool_texts().values())[-1].endswith("s\nover")
+        assert "Background jobs" not in tails(made)[5]
+        await made.say("thanks")
+        assert "Background jobs" not in tails(made)[6]
+
+
+async def test_the_user_moves_a_command_and_an_interrupt_leaves_jobs_alone(tmp_path: Path) -> None:
+    steps = [step("run_command", command=WAITS), step("run_command", command="echo again; sleep 300"), DONE]
+    async with session(tmp_path, *steps) as made:
+        made.session.send(Background("t9"))
+        await until(lambda: bool(made.bodies(Notice)))
+        assert "Only a command that runs" in made.bodies(Notice)[-1].text
+        turn = made.say("go")
+        task = asyncio.create_task(turn)
+        await until(lambda: any(body.channel == "output" for body in made.bodies(ItemDelta)))
+        made.session.send(Background(next(body.item for body in made.bodies(ItemDelta) if body.channel == "output")))
+        await until(lambda: any("again" in body.text for body in made.bodies(ItemDelta)))
+        made.session.send(Interrupt())
+        assert (await task).outcome == "interrupted"
+        assert "Runs in the background as job j1" in next(iter(made.tool_texts().values()))
+        assert [job.status for job in made.session.view.jobs] == ["running"]
+        made.session.send(StopJob("j1"))
+        await until(lambda: made.session.view.jobs[0].status == "killed")
+        made.session.send(StopJob("j7"))
+        await until(lambda: "no job 'j7'" in made.bodies(Notice)[-1].text)
+        assert "up" in await made.session.job_output("j1")
+
+
+async def test_the_users_own_command_goes_on_as_a_job_too(tmp_path: Path) -> None:
+    async with session(tmp_path, DONE) as made:
+        made.session.send(RunShell("sleep 7601 & echo mine"))
+        await until(lambda: bool(made.bodies(ItemCompleted)))
+        text = made.bodies(ItemCompleted)[0].parts[0].text
+        assert "It goes on in the background as job j1.\nmine" in text
+        assert made.session.view.jobs[0].status == "running"
+    assert made.bodies(JobChanged)[-1].status == "killed"
+    assert not any(isinstance(event.body, TurnEnded) for event in made.events)
+
+
+def test_a_job_of_a_killed_swecli_is_closed_at_the_next_start() -> None:
+    state = SessionState()
+    state.apply(Event(1, 0.0, "s", 1, JobChanged("j1", "npm start", "running")))
+    state.apply(Event(2, 0.0, "s", 1, JobChanged("j2", "make", "exited", 0)))
+    assert recover(Ledger(), state) == [JobChanged("j1", "npm start", "killed", note="swecli was stopped")]

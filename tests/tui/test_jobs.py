@@ -1,0 +1,50 @@
+"""Jobs on the screen: the key that moves a command, the count in the status bar, the question before quitting."""
+
+from __future__ import annotations
+
+from swecli.core.protocol.commands import Background
+from swecli.core.protocol.events import ItemCheckpointed, ItemStarted, JobChanged
+from swecli.core.protocol.messages import ToolCallPart
+from swecli.core.workspace.jobs import JobInfo
+from swecli.tui.status import Facts, line
+from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.support import running
+
+SERVER = JobInfo("j1", "npm start", "t1", 4711, 0.0)
+CALL = ToolCallPart("c1", "run_command", '{"command": "npm start"}')
+RUNS = (ItemStarted("t1", "tool", "run_command"), ItemCheckpointed("t1", CALL, "npm start", running=True))
+
+
+async def test_the_key_sends_a_running_command_to_the_background() -> None:
+    async with running((*RUNS, WAIT_FOR_INTERRUPT)) as it:
+        await it.press("ctrl+b")
+        assert it.session.sent(Background) == []
+        await it.shows("No command runs that could go on")
+        await it.say("go")
+        await it.shows("npm start")
+        await it.press("ctrl+b")
+        assert it.session.sent(Background) == [Background("t1")]
+
+
+async def test_quitting_with_jobs_asks_first() -> None:
+    async with running() as it:
+        it.session.view.jobs = (SERVER,)
+        it.session.emit(JobChanged("j1", "npm start", "running"))
+        await it.shows("1 job")
+        await it.press("ctrl+d")
+        await it.shows("A job runs in the background")
+        assert "j1 npm start" in it.screen()
+        await it.press("escape")
+        assert not it.session.closed
+        await it.press("ctrl+d")
+        await it.shows("End them and quit")
+        await it.press("enter")
+        await it.pilot.pause()
+        await it.app.workers.wait_for_complete([one for one in it.app.workers if one.group == "end"])
+    assert it.session.closed
+
+
+def test_jobs_stay_in_the_status_bar_while_there_is_room() -> None:
+    facts = Facts("default", "m", jobs=2)
+    assert "".join(piece.text for piece in line(facts, 80)) == "default · 2 jobs · m · ctx ? · $?"
+    assert "job" not in "".join(piece.text for piece in line(facts, 16))
