@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import PermissionRequested, Question
+from swecli.core.protocol.hunks import hunk_texts
 
 _WORDS = {
     "y": "once",
@@ -13,6 +15,8 @@ _WORDS = {
     "once": "once",
     "a": "always",
     "always": "always",
+    "e": "edit",
+    "edit": "edit",
     "n": "reject",
     "no": "reject",
 }
@@ -25,14 +29,55 @@ class NotUnderstood(Exception):
 def approval_hint(request: PermissionRequested) -> str:
     """The answers that there are."""
     always = f", a always ({request.rule}, for this session)" if request.rule else ""
-    return f"Answer with y once{always}, or n no, with a word on what to do instead."
+    edit = ""
+    if _command(request) is not None:
+        edit = ", e and another command, which is then shown for approval,"
+    elif len(request.hunks) > 1:
+        edit = f", e and the numbers of the changes that are to be made, of 1 to {len(request.hunks)},"
+    return f"Answer with y once{always}{edit} or n no, with a word on what to do instead."
+
+
+def hunk_lines(request: PermissionRequested) -> Sequence[str]:
+    """The changes that can be chosen singly, with their numbers; none where there is only one."""
+    if len(request.hunks) < 2:
+        return ()
+    lines = [f"{len(request.hunks)} changes:"]
+    for number, hunk in enumerate(request.hunks, 1):
+        block = request.blocks[hunk.block]
+        if isinstance(block, DiffBlock):
+            removed, added = hunk_texts(block, hunk)
+            lines.append(f"{number}. {block.path}, line {hunk.new_start}")
+            lines += [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
+    return lines
+
+
+def _command(request: PermissionRequested) -> str | None:
+    command = (request.arguments or {}).get("command")
+    return command if request.tool == "run_command" and isinstance(command, str) else None
+
+
+def _changed(request: PermissionRequested, rest: str) -> ReplyPermission:
+    """The reply to an ``e`` with what follows it.
+
+    Raises:
+        NotUnderstood: that is nothing that can be changed here.
+    """
+    if _command(request) is not None and rest:
+        arguments = {**(request.arguments or {}), "command": rest}
+        return ReplyPermission(request.request, "edit", arguments=arguments)
+    words = rest.replace(",", " ").split()
+    numbers = tuple(sorted({int(word) for word in words if word.isdecimal()}))
+    fits = all(1 <= number <= len(request.hunks) for number in numbers)
+    if numbers and fits and all(word.isdecimal() for word in words):
+        return ReplyPermission(request.request, "once", hunks=numbers)
+    raise NotUnderstood(f"Nothing was run. {approval_hint(request)}")
 
 
 def reply(request: PermissionRequested, line: str) -> ReplyPermission:
     """The reply that a line asks for.
 
     Raises:
-        NotUnderstood: it is neither y, a nor n. An empty line never approves.
+        NotUnderstood: it is neither y, a, e nor n. An empty line never approves.
     """
     word, _, rest = line.strip().partition(" ")
     match _WORDS.get(word.lower().strip(",.")):
@@ -42,6 +87,8 @@ def reply(request: PermissionRequested, line: str) -> ReplyPermission:
             return ReplyPermission(request.request, "always")
         case "reject":
             return ReplyPermission(request.request, "reject", rest.strip())
+        case "edit":
+            return _changed(request, rest.strip())
         case _:
             raise NotUnderstood(f"Nothing was run. {approval_hint(request)}")
 

@@ -26,7 +26,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart
-from swecli.plain.answers import approval_hint
+from swecli.plain.answers import approval_hint, hunk_lines
 from swecli.safe_text import sanitise
 
 _MARKS = {"pending": "to do", "in_progress": "at work", "completed": "done"}
@@ -138,9 +138,10 @@ class LinearPrinter:
         self._shown[request.item] = request.blocks
         target = f" {request.title}" if request.title else ""
         self.say([f"Permission needed: {request.tool.replace('_', ' ')}{target}"])
+        self.say([*(f"Warning: {warning}" for warning in request.warnings), *request.facts])
         self.say([request.reason, *(line for line in request.evidence if line not in request.reason)])
         self.blocks(request.blocks)
-        self.say([approval_hint(request)])
+        self.say([*hunk_lines(request), approval_hint(request)])
 
 
 _STREAMED = {"text": "Answer:", "reasoning": "Reasoning:"}

@@ -42,7 +42,8 @@ def editor_command(environ: Mapping[str, str]) -> list[str]:
 
 
 async def edit(app: App[Any], text: str, suffix: str = ".md") -> str:
-    """Let the user edit a text in their editor. Returns it without the line end that editors add.
+    """Let the user edit a text in their editor. Returns it without the line end that editors add, otherwise as it was
+    left: with its line ends, and with what stands for bytes that are no text.
 
     Raises:
         ExternalError: there is no editor, it failed, or what it left is no text.
@@ -51,10 +52,10 @@ async def edit(app: App[Any], text: str, suffix: str = ".md") -> str:
     folder = Path(tempfile.mkdtemp(prefix="swecli-"))
     path = folder / f"text{suffix}"
     try:
-        path.write_text(text, encoding="utf-8", errors="replace")
+        path.write_bytes(_written(text))
         await run(app, [*command, str(path)])
         try:
-            edited = path.read_text("utf-8")
+            edited = path.read_bytes().decode("utf-8", "surrogateescape" if _has_raw_bytes(text) else "strict")
         except (OSError, UnicodeDecodeError) as error:
             raise ExternalError(f"What {command[0]} left can't be read: {error}") from None
     except OSError as error:
@@ -62,6 +63,17 @@ async def edit(app: App[Any], text: str, suffix: str = ".md") -> str:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return edited if text.endswith("\n") else edited.removesuffix("\n")
+
+
+def _written(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
+
+
+def _has_raw_bytes(text: str) -> bool:
+    return any("\udc80" <= char <= "\udcff" for char in text)
 
 
 async def open_file(app: App[Any], path: Path, line: int | None = None) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from swecli.core.protocol.blocks import DiffBlock
+from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import Option, PermissionRequested, Question
-from swecli.plain.answers import NotUnderstood, answer, approval_hint, question_lines, reply
+from swecli.core.protocol.hunks import Hunk
+from swecli.plain.answers import NotUnderstood, answer, approval_hint, hunk_lines, question_lines, reply
 
 ASK = PermissionRequested("p", "t", "run_command", "make", (), "Commands ask.", "hash", "Bash(make)")
 CHOICE = Question("Which price?", (Option("95", "as in the README"), Option("90")), header="Price")
@@ -68,3 +71,34 @@ def test_a_question_is_read_from_top_to_bottom() -> None:
         "2. 90",
         "Answer with a number, or with words of your own.",
     ]
+
+
+COMMAND = PermissionRequested(
+    "p1", "t1", "run_command", "ls", (), "Asks.", "hash", arguments={"command": "make x", "timeout": 5}
+)
+HUNKS = PermissionRequested(
+    "p1",
+    "t1",
+    "edit_file",
+    "f",
+    (DiffBlock("f", "a\nb\nc\n", "A\nb\nC\n"),),
+    "Asks.",
+    "hash",
+    hunks=(Hunk(0, 1, 1, 1, 1), Hunk(0, 3, 1, 3, 1)),
+)
+
+
+def test_another_command_is_shown_for_approval_first() -> None:
+    changed = {"command": "make y, z", "timeout": 5}
+    assert reply(COMMAND, "e make y, z") == ReplyPermission("p1", "edit", arguments=changed)
+    with pytest.raises(NotUnderstood, match="another command"):
+        reply(COMMAND, "e")
+
+
+def test_changes_are_chosen_by_their_numbers() -> None:
+    assert hunk_lines(HUNKS) == ["2 changes:", "1. f, line 1", "-a", "+A", "2. f, line 3", "-c", "+C"]
+    assert reply(HUNKS, "e 2") == ReplyPermission("p1", "once", hunks=(2,))
+    assert reply(HUNKS, "e 2, 1") == ReplyPermission("p1", "once", hunks=(1, 2))
+    for line in ("e", "e 3", "e 0", "e 1 x", "e -1"):
+        with pytest.raises(NotUnderstood, match="1 to 2"):
+            reply(HUNKS, line)

@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import time
+from typing import Literal
 
-from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
 from swecli.core.protocol.commands import ReplyPermission
-from swecli.core.protocol.events import GrantSpan, PermissionChoice, PermissionRequested
-from swecli.safe_text import safe_line, sanitise
+from swecli.core.protocol.events import PermissionChoice, PermissionRequested
+from swecli.core.protocol.hunks import EditedText
+from swecli.safe_text import safe_line
+from swecli.tui.dock import approval_text
+from swecli.tui.dock.approval_text import SPANS, Hint, height
 from swecli.tui.dock.block_view import BlockView
+from swecli.tui.dock.command_editor import CommandEditor
+from swecli.tui.dock.hunk_list import HunkList
 from swecli.tui.dock.panel import NARROW, Clock, DockPanel, Grace, keymap_of
 
-_VERBS = {
-    "run_command": "Run this command?",
-    "edit_file": "Make this change?",
-    "apply_patch": "Make these changes?",
-    "write_file": "Write this file?",
-    "read_file": "Read this file?",
-    "list_files": "List these files?",
-    "search": "Search here?",
-}
+_Doing = Literal["asks", "word", "command", "hunks"]
+"""What the panel is at: it asks, or takes a word to the model, a command, a choice of hunks."""
 
-
-_SPANS: tuple[tuple[GrantSpan, str], ...] = (
-    ("session", "for this session"),
-    ("turn", "for this turn"),
-    ("week", "here for 7 days"),
-    ("project", "here until revoked"),
-)
+_DECIDING = frozenset(("approve_once", "approve_always", "reject"))
 
 
 class ApprovalPanel(DockPanel):
-    """One request. Nothing but ``y`` and ``a`` approves; ``s`` chooses how long "always" holds."""
+    """One request. Nothing but the keys of "once" and "always" approves, at first those that are set for it."""
 
     DEFAULT_CSS = """
     ApprovalPanel { border-top: solid $warning; }
     ApprovalPanel .dock--title { color: $warning; }
-    ApprovalPanel #rule { height: auto; color: $foreground-muted; text-style: $muted-style; }
+    ApprovalPanel #rule, ApprovalPanel #facts { height: auto; color: $foreground-muted; text-style: $muted-style; }
+    ApprovalPanel #warnings { height: auto; color: $warning; }
     ApprovalPanel #word { display: none; }
     """
 
@@ -58,75 +51,102 @@ class ApprovalPanel(DockPanel):
         self._clock = clock
         self._grace: Grace | None = None
         self._expanded = False
-        self._narrow = False
         self._always = False
         self._span = 0
         self._decided = False
+        self._doing: _Doing = "asks"
         self._body = BlockView(request.blocks)
-        self._word = Input(placeholder="What should it do instead? Enter sends, Esc goes back", id="word", compact=True)
+        self._hunks = HunkList(request.blocks, request.hunks) if request.hunks else None
+        command = (request.arguments or {}).get("command")
+        self._command = command if request.tool == "run_command" and isinstance(command, str) else None
+        self._editor = CommandEditor(self._command or "")
+        self._word = Input(id="word", compact=True)
 
     def compose(self) -> ComposeResult:
-        yield Static(self._title(), classes="dock--title", id="title")
-        yield Static(Content(self._about()), classes="dock--note", id="reason")
+        yield Static(id="title", classes="dock--title")
+        yield Static(id="warnings")
+        yield Static(id="facts")
+        yield Static(id="reason", classes="dock--note")
         yield self._body
-        yield Static(Content(self._rule()), id="rule")
+        if self._hunks is not None:
+            yield self._hunks
+        yield self._editor
+        yield Static(id="rule")
         yield self._word
-        yield Static(self._keys(), classes="dock--keys", id="keys")
+        yield Static(id="keys", classes="dock--keys")
 
     def on_mount(self) -> None:
         self._grace = Grace(self._clock)
-        self.fit()
+        self._be("asks")
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Say which of how many waiting requests this is."""
-        if place != self._place:
-            self._place = place
-            self.query_one("#title", Static).update(self._title())
+        self._place = place
+        self.fit()
 
     def toggle_expanded(self) -> bool:
         self._expanded = not self._expanded
         self.fit()
         return True
 
+    def available(self) -> int:
+        """In full view everything but the lines below the panel."""
+        return max(3, self.screen.size.height - 2) if self._expanded else super().available()
+
     def escape(self) -> None:
-        """Leave the text field, or else reject the call."""
-        if self._word.display:
-            self._ask_why(False)
-        else:
+        """One step back, or else reject the call."""
+        if self._doing == "asks":
             self._decide("reject")
+        else:
+            self._be("asks")
 
     def on_key(self, event: events.Key) -> None:
-        if self._word.has_focus:
-            return
-        if event.key in ("s", "S") and self._always and self._grace is not None and not self._grace.ignores():
-            event.stop()
-            event.prevent_default()
-            self._span = (self._span + 1) % len(_SPANS)
-            self.query_one("#rule", Static).update(Content(self._rule()))
+        if self._doing in ("word", "command"):
             return
         keymap = keymap_of(self)
         action = keymap.action("approval", event.key) or keymap.action("approval", event.key.lower())
-        decides = action is not None or event.key == "enter"
-        if event.is_printable and not decides and self._grace is not None:
+        shown = self._hunks if self._doing == "hunks" and self._hunks is not None else self._body
+        moves = (self._moving if shown is self._hunks else self._scrolling).get(event.key)
+        if event.is_printable and action is None and self._doing == "asks" and self._grace is not None:
             self._grace.typed()
-        if event.key in self._scrolling:
-            event.stop()
-            event.prevent_default()
-            self._scrolling[event.key](self._body)
-            return
-        if not decides:
+        if action is None and moves is None and event.key != "enter":
             return
         event.stop()
         event.prevent_default()
-        if self._grace is None or self._grace.ignores():
-            return
+        if self._doing == "hunks" and self._hunks is not None and event.key in self._moving:
+            self._moving[event.key](self._hunks)
+            self.fit()
+        elif action is None and event.key in self._scrolling:
+            self._scrolling[event.key](shown)
+        elif action is not None and self._grace is not None:
+            if not self._grace.ignores():
+                self._act(action)
+            elif action not in _DECIDING:
+                self._grace.typed()
+
+    def _act(self, action: str) -> None:
+        hunks = self._hunks if self._doing == "hunks" else None
         match action:
-            case "approve_once":
+            case "approve_once" if hunks is None or hunks.accepted:
                 self._decide("once")
+            case "approve_always" | "reject" if hunks is not None:
+                hunks.tick(action == "approve_always")
+                self.fit()
             case "approve_always" if self._always:
                 self._decide("always")
-            case "reject":
-                self._ask_why(True)
+            case "approve_once" | "reject":
+                self._be("word")
+            case "change_call" if hunks is not None:
+                self.run_worker(self._edit_text(hunks), exclusive=True)
+            case "change_call" if self._hunks is not None:
+                self._be("hunks")
+            case "change_call" if self._command is not None:
+                self._be("command")
+            case "grant_span" if self._always:
+                self._span = (self._span + 1) % len(SPANS)
+                self.fit()
+            case "full_view":
+                self.toggle_expanded()
             case _:
                 pass
 
@@ -143,74 +163,144 @@ class ApprovalPanel(DockPanel):
         "end": lambda body: body.scroll_end(animate=False),
     }
 
+    _moving = {
+        "up": lambda hunks: hunks.move(-1),
+        "down": lambda hunks: hunks.move(1),
+        "k": lambda hunks: hunks.move(-1),
+        "j": lambda hunks: hunks.move(1),
+        "space": lambda hunks: hunks.toggle(),
+    }
+
     @on(Input.Submitted)
     def _said(self, event: Input.Submitted) -> None:
         event.stop()
         self._decide("reject", event.value.strip())
 
-    def _ask_why(self, on: bool) -> None:
+    @on(CommandEditor.Submitted)
+    def _typed(self, event: CommandEditor.Submitted) -> None:
+        event.stop()
+        if event.text.strip() and event.text != self._command:
+            arguments = {**(self.request.arguments or {}), "command": event.text}
+            self._reply(ReplyPermission(self.request.request, "edit", arguments=arguments))
+        else:
+            self._be("asks")
+
+    async def _edit_text(self, hunks: HunkList) -> None:
+        """Let the user edit the proposed text; what they leave is shown before it can be approved."""
+        from swecli.tui.external import ExternalError, edit
+
+        found = hunks.text_at_cursor()
+        if found is None:
+            self.notify_line("A file that is deleted has no text to edit.")
+            return
+        block, text = found
+        name = getattr(self.request.blocks[block], "path", "")
+        suffix = f".{name.rpartition('.')[2]}" if "." in name.rpartition("/")[2] else ".txt"
+        try:
+            edited = await edit(self.app, text, suffix if suffix[1:].isalnum() else ".txt")
+        except ExternalError as error:
+            self.notify_line(str(error))
+            return
+        if edited != text:
+            texts = hunks.texts_with(EditedText(block, edited))
+            self._reply(ReplyPermission(self.request.request, "edit", texts=texts))
+
+    def notify_line(self, text: str) -> None:
+        """Say something in place of the facts until the panel changes."""
+        line = self.query_one("#facts", Static)
+        line.display = True
+        line.update(Content(safe_line(text)))
+
+    def _be(self, doing: _Doing) -> None:
+        self._doing = doing
         self._word.value = ""
-        self._word.display = on
-        (self._word if on else self).focus()
-        self.query_one("#keys", Static).update(self._keys())
+        self._word.placeholder = "What should it do instead? Enter sends, Esc goes back"
+        self._word.display = doing == "word"
+        self._editor.display = doing == "command"
+        self._body.display = doing in ("asks", "word")
+        if self._hunks is not None:
+            self._hunks.display = doing == "hunks"
+        {"word": self._word, "command": self._editor}.get(doing, self).focus()
+        self.fit()
 
     def _decide(self, choice: PermissionChoice, note: str = "") -> None:
+        span = SPANS[self._span][0] if choice == "always" else "session"
+        hunks = None
+        if choice == "once" and self._doing == "hunks" and self._hunks is not None:
+            hunks = self._hunks.accepted if len(self._hunks.accepted) < self._hunks.count else None
+        self._reply(ReplyPermission(self.request.request, choice, note, span=span, hunks=hunks))
+
+    def _reply(self, reply: ReplyPermission) -> None:
         if not self._decided:
             self._decided = True
-            span = _SPANS[self._span][0] if choice == "always" else "session"
-            self.post_message(self.Finished(ReplyPermission(self.request.request, choice, note, span=span)))
+            self.post_message(self.Finished(reply))
 
     def fit(self) -> None:
-        """Share the lines that there are: title, keys and one line of the body first, then the rule, the reason,
-        and the rest of the body. Where the rule finds no place, always is not offered."""
+        """Share the lines that there are: title, keys and one line of the body first, then warnings, the rule, the
+        facts, the reason, and the rest of the body. Where the rule finds no place, always is not offered."""
+        if not self.is_mounted:
+            return
         rows, columns = self.available(), self.screen.size.width
         width = max(1, columns - 2)
-        self._narrow = columns < NARROW
-        spare = rows - 2 - _height(self._title().plain, width) - 1
-        for widget, text in (("#rule", self._rule()), ("#reason", self._about())):
-            wanted = _height(text, width)
+        asked = self._doing in ("asks", "word")
+        title = approval_text.title(self.request, self._place)
+        spare = rows - 3 - height(title, width) - (self._doing == "word")
+        texts = {
+            "#warnings": approval_text.warnings(self.request),
+            "#rule": approval_text.rule(self.request, self._span) if asked else "",
+            "#facts": approval_text.facts(self.request),
+        }
+        for name, text in texts.items():
+            wanted = height(text, width)
             fits = bool(text) and wanted <= spare
-            self.query_one(widget).display = fits
+            self._put(name, text if fits else "")
             spare -= wanted if fits else 0
-        self._always = self.request.rule is not None and self.query_one("#rule").display
-        self.query_one("#keys", Static).update(self._keys())
+        reason = approval_text.about(self.request, width, spare) if asked else ""
+        self._put("#reason", reason)
+        spare -= height(reason, width)
+        self._put("#title", title)
+        self._always = self.request.rule is not None and bool(self.query_one("#rule").display)
+        self.query_one("#keys", Static).update(
+            approval_text.keys(self._hints(columns < NARROW), width, narrow=columns < NARROW)
+        )
         room = max(1, spare + 1)
-        self._body.styles.max_height = room if self._expanded else max(1, min(room, max(6, rows * 6 // 10)))
+        most = room if self._expanded or self._doing == "hunks" else max(1, min(room, max(6, rows * 6 // 10)))
+        for view in (self._body, self._hunks):
+            if view is not None:
+                view.styles.max_height = most
+        self._editor.styles.max_height = room
         super().fit()
 
-    def _about(self) -> str:
-        reason = self.request.reason
-        evidence = [line for line in self.request.evidence if line not in reason]
-        return "\n".join(sanitise(line) for line in (reason, *evidence) if line)
+    def _put(self, name: str, text: str) -> None:
+        widget = self.query_one(name, Static)
+        widget.display = bool(text)
+        widget.update(Content(text))
 
-    def _rule(self) -> str:
-        rule = self.request.rule
-        return "" if rule is None else f"always = {safe_line(rule)}, {_SPANS[self._span][1]} (s: how long)"
-
-    def _title(self) -> Content:
-        request = self.request
-        question = _VERBS.get(request.tool, f"Allow {safe_line(request.tool)}?")
-        target = f" {safe_line(request.title)}" if request.title and request.tool != "run_command" else ""
-        place = "" if self._place[1] < 2 else f"  ({self._place[0]} of {self._place[1]})"
-        return Content(f"{question}{target}{place}")
-
-    def _keys(self) -> Content:
+    def _hints(self, narrow: bool) -> list[Hint]:
         keymap = keymap_of(self)
-        yes, every, no, leave = map(keymap.shown, ("approve_once", "approve_always", "reject", "close"))
-        leave = leave.lower()
-        always = [(every, "always")] if self._always else []
-        if self._word.display:
-            choices = [("enter", "says no with this"), (leave, "back")]
-        elif self._narrow:
-            choices = [(yes, "once"), *always, (no, "no…"), (leave, "no")]
-        else:
-            choices = [(yes, "once"), *always, (no, "no, and say why"), (leave, "no"), ("↑↓", "scroll")]
-        gap = "  " if self._narrow else "   "
-        return Content.assemble(
-            *(part for key, word in choices for part in ((key, "bold $accent"), (f" {word}{gap}", "$foreground-muted")))
+        yes, every, no, leave, change, full = map(
+            keymap.shown, ("approve_once", "approve_always", "reject", "close", "change_call", "full_view")
         )
-
-
-def _height(text: str, width: int) -> int:
-    """Lines that a text takes, a little generously."""
-    return sum(1 + max(0, cell_len(line) - 1) // width for line in text.split("\n")) if text else 0
+        leave = leave.lower()
+        match self._doing:
+            case "word":
+                return [("enter", "says no with this", 0), (leave, "back", 1)]
+            case "command":
+                return [("enter", "shows it for approval", 0), ("ctrl+j", "new line", 2), (leave, "back", 1)]
+            case "hunks":
+                assert self._hunks is not None
+                chosen = f"makes {len(self._hunks.accepted)} of {self._hunks.count}"
+                return [
+                    ("space", "on/off", 0),
+                    (every, "all", 3),
+                    (no, "none", 4),
+                    (yes, chosen if self._hunks.accepted else "none: says no", 0),
+                    (change, "edit the text", 2),
+                    (leave, "back", 1),
+                ]
+            case "asks":
+                hints: list[Hint] = [(yes, "once", 0)]
+                hints += [(every, "always", 0)] if self._always else []
+                hints += [(change, "edit", 3)] if self._hunks is not None or self._command is not None else []
+                hints += [(no, "no…" if narrow else "no, and say why", 0), (leave, "no", 2)]
+                return [*hints, (full, "full", 4), *([] if narrow else [("↑↓", "scroll", 5)])]

@@ -16,14 +16,15 @@ from swecli.tui.transcript.rows import NO_STYLE, Row, plain_rows, segment
 
 def render(blocks: Sequence[DisplayBlock], width: int, palette: Palette) -> list[Strip]:
     """All blocks, one below the other, in lines of at most ``width`` cells."""
-    rows = [row for block in blocks for row in _rows(block, width, palette)]
+    several = sum(isinstance(block, DiffBlock) for block in blocks) > 1
+    rows = [row for block in blocks for row in _rows(block, width, palette, named=several)]
     return [Strip(row.segments()).adjust_cell_length(width, row.fill or NO_STYLE) for row in rows]
 
 
-def _rows(block: DisplayBlock, width: int, palette: Palette) -> list[Row]:
+def _rows(block: DisplayBlock, width: int, palette: Palette, *, named: bool) -> list[Row]:
     match block:
         case DiffBlock():
-            return render_diff(block, width, palette, header=False)
+            return render_diff(block, width, palette, header=named)
         case TerminalBlock():
             return _command(block, width, palette)
         case _:

@@ -54,7 +54,7 @@ def text_diff(old: str, new: str) -> TextDiff:
         if begin > shown_to:
             lines.append(DiffLine("~", begin - shown_to, ""))
         lines += [DiffLine(" ", number + 1, after[number]) for number in range(begin, j1)]
-        lines += _change(before[i1:i2], after[j1:j2], i1, j1)
+        lines += change_lines(before[i1:i2], after[j1:j2], i1, j1)
         removed += i2 - i1
         added += j2 - j1
         limit = changes[place + 1][2] if place + 1 < len(changes) else len(after)
@@ -93,7 +93,8 @@ def _all_crlf(lines: list[str]) -> bool:
     return all(line.endswith("\r") for line in lines[:-1])
 
 
-def _change(old: list[str], new: list[str], i: int, j: int) -> list[DiffLine]:
+def change_lines(old: list[str], new: list[str], i: int, j: int) -> list[DiffLine]:
+    """One change as lines. ``i`` and ``j`` are the lines before it in the old text and in the new one."""
     paired = len(old) == len(new)
     gone = [DiffLine("-", i + n + 1, line, new[n] if paired else None) for n, line in enumerate(old)]
     come = [DiffLine("+", j + n + 1, line, old[n] if paired else None) for n, line in enumerate(new)]

@@ -1,0 +1,58 @@
+"""The text of a command while it is edited in a panel: all of it can be seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual import events
+from textual.message import Message
+from textual.widgets import TextArea
+
+from swecli.safe_text import sanitise
+
+_NEW_LINE = frozenset(("ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"))
+
+
+class CommandEditor(TextArea):
+    """Enter posts ``Submitted``; Ctrl+J makes a new line."""
+
+    DEFAULT_CSS = """
+    CommandEditor {
+        display: none; height: auto; max-height: 8; border: none; padding: 0; background: $panel;
+        &:focus { border: none; background-tint: transparent; }
+    }
+    """
+
+    @dataclass
+    class Submitted(Message):
+        """The user is done; ``text`` is the command."""
+
+        text: str
+
+    def __init__(self, command: str) -> None:
+        super().__init__(visible_part(command), soft_wrap=True, show_line_numbers=False, compact=True)
+        self.cursor_blink = False
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Submitted(self.text))
+        elif event.key in _NEW_LINE:
+            event.stop()
+            event.prevent_default()
+            self.insert("\n")
+        else:
+            await super()._on_key(event)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        self.insert(visible_part(event.text))
+
+
+def visible_part(command: str) -> str:
+    """The command without characters that can't be seen as what they are: line ends other than LF, control and other
+    hidden characters."""
+    text = command.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(char for char in text if char in "\n\t" or sanitise(char) == char)

@@ -1,0 +1,194 @@
+"""Changing a call in the approval panel: the command, the hunks, the text; and what the panel shows at every size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
+from swecli.core.protocol.commands import ReplyPermission
+from swecli.core.protocol.events import PermissionRequested
+from swecli.core.protocol.hunks import EditedText, Hunk
+from swecli.tui.dock.command_editor import visible_part
+from tests.tui.golden import check
+from tests.tui.support import Running, running
+
+OLD = "".join(f"line {number}\n" for number in range(1, 41))
+NEW = OLD.replace("line 3\n", "LINE 3\n").replace("line 20\n", "").replace("line 33\n", "line 33\nmore\n")
+HUNKS = (Hunk(0, 3, 1, 3, 1), Hunk(0, 20, 1, 20, 0), Hunk(0, 34, 0, 33, 1))
+CHANGE = PermissionRequested(
+    "p1",
+    "t1",
+    "edit_file",
+    "src/a.py",
+    (DiffBlock("src/a.py", OLD, NEW),),
+    "This would change /work/src/a.py.",
+    "hash",
+    "Edit(/src/a.py)",
+    ("/work/src/a.py",),
+    HUNKS,
+    ("changes a file, 311 → 308 bytes",),
+)
+COMMAND = PermissionRequested(
+    "p1",
+    "t1",
+    "run_command",
+    "rm -rf build",
+    (TerminalBlock("rm -rf build", "", cwd="/work"),),
+    "rm deletes files.",
+    "hash",
+    None,
+    (
+        "3 files, 1,204 bytes",
+        "/work/build/a",
+        "/work/build/b",
+        "/work/build/c",
+        "rm -rf build: is not known to only read",
+    ),
+    (),
+    ("runs outside of the sandbox", "12 bytes"),
+    ("/undo would not cover: build (an ignored folder)",),
+    {"command": "rm -rf build", "timeout": 5},
+)
+PATCH = PermissionRequested(
+    "p1",
+    "t1",
+    "apply_patch",
+    "a.txt and 1 more",
+    (DiffBlock("a.txt", None, "new\n"), DiffBlock("b.txt", "one\ntwo\n", "ONE\ntwo\nthree\n")),
+    "This would change /work/a.txt.",
+    "hash",
+    None,
+    (),
+    (Hunk(0, 1, 0, 1, 1), Hunk(1, 1, 1, 1, 1), Hunk(1, 3, 0, 3, 1)),
+    ("creates a file, 4 bytes", "changes a file, 8 → 14 bytes"),
+)
+
+
+def replies(it: Running) -> list[Any]:
+    return it.session.sent(ReplyPermission)
+
+
+async def appear(it: Running) -> None:
+    await it.say("go")
+    await it.until(lambda: it.app.slot.panel)
+    await it.shows("once")
+    it.clock.now += 1.0
+
+
+async def test_a_command_is_edited_in_the_panel_and_enter_only_shows_it_anew() -> None:
+    async with running((COMMAND,)) as it:
+        await appear(it)
+        await it.press("e")
+        await it.shows("enter shows it for approval")
+        await it.press("end", *" y")
+        await it.press("enter")
+        await it.until(lambda: replies(it))
+        changed = {"command": "rm -rf build y", "timeout": 5}
+        assert replies(it) == [ReplyPermission("p1", "edit", arguments=changed)]
+
+
+async def test_a_command_that_was_left_as_it_is_stays_asked_about() -> None:
+    async with running((COMMAND,)) as it:
+        await appear(it)
+        await it.press("e")
+        await it.shows("enter shows it for approval")
+        await it.press("enter")
+        await it.hides("enter shows it for approval")
+        assert not replies(it)
+        await it.press("e", "x", "escape")
+        await it.shows("y once")
+        assert not replies(it)
+        await it.press("y")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+
+
+async def test_a_line_more_in_a_command() -> None:
+    async with running((COMMAND,)) as it:
+        await appear(it)
+        await it.press("e", "end", "ctrl+j", *"ls", "enter")
+        await it.until(lambda: replies(it))
+        assert replies(it)[0].arguments["command"] == "rm -rf build\nls"
+
+
+def test_what_can_not_be_seen_is_not_offered_for_editing() -> None:
+    assert visible_part("echo\u202e a\x1b[2K\r\n\tb\u200b\x00") == "echo a[2K\n\tb"
+
+
+async def test_hunks_are_chosen_singly() -> None:
+    async with running((CHANGE,)) as it:
+        await appear(it)
+        await it.press("e")
+        await it.shows("[x] 1 of 3", "makes 3 of 3")
+        await it.press("j", "space")
+        await it.shows("[ ] 2 of 3", "makes 2 of 3")
+        await it.press("enter")
+        assert not replies(it)
+        await it.press("y")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "once", hunks=(1, 3))])
+
+
+async def test_all_none_and_back() -> None:
+    async with running((CHANGE,)) as it:
+        await appear(it)
+        await it.press("e", "n")
+        await it.shows("[ ] 1 of 3", "none: says no")
+        await it.press("y")
+        await it.shows("What should it do instead?")
+        await it.press("escape", "e", "a")
+        await it.shows("makes 3 of 3")
+        await it.press("escape", "y")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+
+
+async def test_the_proposed_text_is_edited_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    async def edit(app: object, text: str, suffix: str) -> str:
+        seen.append(text + suffix)
+        return text.replace("three", "3")
+
+    monkeypatch.setattr("swecli.tui.external.edit", edit)
+    async with running((PATCH,)) as it:
+        await appear(it)
+        await it.press("e", "j", "space", "j", "e")
+        await it.until(lambda: replies(it))
+        assert seen == ["one\ntwo\nthree\n.txt"]
+        assert replies(it) == [ReplyPermission("p1", "edit", texts=(EditedText(1, "one\ntwo\n3\n"),))]
+
+
+async def test_full_view_and_back() -> None:
+    async with running((CHANGE,)) as it:
+        await appear(it)
+        before = it.app.slot.size.height
+        await it.press("v")
+        await it.until(lambda: it.app.slot.size.height > before)
+        await it.press("end")
+        await it.shows("+ more", "y once")
+        await it.press("v")
+        await it.until(lambda: it.app.slot.size.height == before)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 20), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("scene", ["destructive", "hunks", "patch", "edited"])
+async def test_screens(scene: str, size: tuple[int, int]) -> None:
+    request = {"destructive": COMMAND, "hunks": CHANGE, "patch": PATCH, "edited": COMMAND}[scene]
+    async with running((request,), size=size) as it:
+        await appear(it)
+        if scene == "hunks":
+            await it.press("e", "j", "space")
+            await it.shows("makes 2 of 3")
+        elif scene == "edited":
+            await it.press("e")
+            await it.shows("for approval")
+        await it.shows("esc back" if scene in ("hunks", "edited") else "once")
+        for _ in range(3):
+            await it.pilot.pause()
+        screen = it.screen()
+        if scene == "destructive":
+            assert "/undo would not cover" in screen
+            assert "outside of the sandbox" in screen
+            assert "3 files, 1,204 bytes" in screen
+        check(f"approval-{scene}-{size[0]}x{size[1]}", screen)
