@@ -29,9 +29,15 @@ class Painted:
 
 
 def paint(
-    command: Sequence[str], marker: str, cwd: Path, variables: Mapping[str, str], goodbye: str = "\x04"
+    command: Sequence[str],
+    marker: str,
+    cwd: Path,
+    variables: Mapping[str, str],
+    goodbye: str = "\x04",
+    deadline: float = DEADLINE,
 ) -> Painted:
     """Run ``command`` in a terminal of 80x24 until it shows ``marker``, then type ``goodbye`` and wait for its end.
+    After ``deadline`` seconds it counts as stuck.
 
     Raises:
         RuntimeError: it never painted the marker, or did not end.
@@ -51,7 +57,7 @@ def paint(
     )
     os.close(slave)
     try:
-        seen = _read_until(master, marker, start)
+        seen = _read_until(master, marker, start + deadline)
         painted = time.perf_counter() - start if seen else None
         os.write(master, goodbye.encode())
         _drain(master, process)
@@ -65,9 +71,9 @@ def paint(
     return Painted(painted)
 
 
-def _read_until(master: int, marker: str, start: float) -> bool:
+def _read_until(master: int, marker: str, end: float) -> bool:
     wanted, tail = marker.encode(), b""
-    while time.perf_counter() - start < DEADLINE:
+    while time.perf_counter() < end:
         if not select.select([master], [], [], 1.0)[0]:
             continue
         try:
