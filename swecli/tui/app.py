@@ -116,6 +116,7 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.stage = Stage(View(self, self._options, self._opened), self._options.branch)
         self.desk = Desk(self, self._options)
         self.talk = Talk(self.stage.link, self.desk, self.stage.is_busy)
+        self.prompt.editor.blind = self.talk.blind
         self.copier = Copier(self, self.prompt.editor, self._write, self.activity.flash)
         self.watch(self.transcript, "unseen", self.activity.show_unseen, init=False)
         self.furnished = True

@@ -26,7 +26,9 @@ class Handlers(KeyActions, inherit_bindings=True):
             self.call_after_refresh(self.prompt.editor.post_message, message)
         elif self.prompt.editor.text.strip():
             # A slash command may ask for consent and wait: never inside of a message handler.
-            self.run_worker(self.talk.submit(self.prompt.take(), queue=message.queue), group="talk")
+            text = self.prompt.take()
+            images = self.prompt.editor.attachments.sent(text)
+            self.run_worker(self.talk.submit(text, queue=message.queue, images=images), group="talk")
 
     @on(Prompt.Recall)
     def _recalled(self, message: Prompt.Recall) -> None:

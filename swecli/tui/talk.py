@@ -44,13 +44,13 @@ class Talk:
         self._desk = desk
         self._busy = busy
 
-    async def submit(self, text: str, *, queue: bool = False) -> None:
-        """Do what the text asks for. ``queue`` keeps a message for after the running turn."""
+    async def submit(self, text: str, *, queue: bool = False, images: tuple[ImagePart, ...] = ()) -> None:
+        """Do what the text asks for. ``queue`` keeps a message for after the running turn, as do images."""
         match interpret(text, self.commands):
             case Nothing():
                 pass
             case Say():
-                self._link.send(self._message(text, queue))
+                self._link.send(self._message(text, queue, images))
                 if self._link.view is not None and self._link.view.model is None:
                     self._desk.put_back(text)  # the session says that it was not sent
             case Shell(command):
@@ -60,8 +60,15 @@ class Talk:
             case Slash(command, arguments):
                 await self._run(command, arguments)
 
-    def _message(self, text: str, queue: bool) -> Command:
-        return Steer(text) if self._busy() and not queue else Submit(text)
+    def _message(self, text: str, queue: bool, images: tuple[ImagePart, ...]) -> Command:
+        return Steer(text) if self._busy() and not queue and not images else Submit(text, images)
+
+    def blind(self) -> str:
+        """Why the model can't be sent images; empty where it can, or may."""
+        model = None if self._link.view is None else self._link.view.model
+        if model is None or model.images is not False:
+            return ""
+        return f"{model.ref} can't see images; the path was pasted as text"
 
     async def _run(self, command: SlashCommand, arguments: str) -> None:
         title = f"/{command.name} {arguments}".rstrip()

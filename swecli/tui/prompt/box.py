@@ -82,6 +82,7 @@ class Prompt(Vertical):
         self.keymap = keymap or Keymap()
         self.editor = PromptEditor(id="editor", keymap=self.keymap)
         self.editor.intercept = self._intercept
+        self.editor.complain = complain
         self.suggestions = Suggestions(self.editor, files, self.keymap)
         self._history = History(None if state is None else state / "history.jsonl", complain)
         self._search = HistorySearch(self._history, self._walk, self.keymap)

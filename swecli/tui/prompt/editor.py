@@ -11,6 +11,7 @@ from textual.widgets import TextArea
 
 from swecli.tui.keymap import Keymap
 from swecli.tui.prompt import line_edit
+from swecli.tui.prompt.attachments import Attachments, image_paths
 from swecli.tui.prompt.kill_ring import KEEPS_RING, KillRing
 from swecli.tui.prompt.paste import Pastes
 
@@ -46,6 +47,10 @@ class PromptEditor(TextArea):
         self.highlight_cursor_line = False
         self.match_cursor_bracket = False
         self.pastes = Pastes()
+        self.attachments = Attachments()
+        self.blind: Callable[[], str] = lambda: ""
+        """Why images can't be attached; empty where they can."""
+        self.complain: Callable[[str], None] = lambda text: None
         self.intercept: Callable[[events.Key], bool] = lambda event: False
         self._ring = KillRing(self)
         self._keymap = keymap or Keymap()
@@ -121,7 +126,21 @@ class PromptEditor(TextArea):
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
-        self.add(event.text)
+        if not self._take_images(event.text):
+            self.add(event.text)
+
+    def _take_images(self, pasted: str) -> bool:
+        """Take pasted paths of images as attachments; whether it was such a paste and could be done."""
+        if not image_paths(pasted):
+            return False
+        label, refusal = "", self.blind()
+        if not refusal:
+            label, refusal = self.attachments.take(pasted)
+        if refusal:
+            self.complain(refusal)
+        elif label:
+            self.add(f"{label} ")
+        return bool(label)
 
     def _newline(self) -> None:
         self.replace("\n", *self.selection, maintain_selection_offset=False)
@@ -136,7 +155,10 @@ class PromptEditor(TextArea):
 
     def _backspace(self) -> None:
         row, column = self.cursor_location
-        whole = self.pastes.placeholder_before(self.here()[0][:column]) if self.selection.is_empty else None
+        before = self.here()[0][:column]
+        whole = None
+        if self.selection.is_empty:
+            whole = self.pastes.placeholder_before(before) or self.attachments.placeholder_before(before)
         if whole is not None:
             self.delete((row, column - len(whole)), (row, column), maintain_selection_offset=False)
         else:

@@ -1,0 +1,129 @@
+"""Images that go with a message: a pasted or dropped path of one becomes an attachment with a placeholder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from swecli.core.protocol.messages import ImagePart
+
+MAX_BYTES = 5_000_000
+"""Bytes of an image that providers take."""
+MAX_IMAGES = 20
+"""Images that one paste can bring."""
+_SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
+_PLACEHOLDER = re.compile(r"\[Image #(\d+): [^\]\n]*\]")
+_MAX_TEXT = 8_000
+
+
+class Attachments:
+    """The images of the present draft. Those whose placeholder was removed from the text are not sent."""
+
+    def __init__(self) -> None:
+        self._images: dict[int, ImagePart] = {}
+
+    def take(self, pasted: str) -> tuple[str, str]:
+        """What stands in the editor for pasted text that names nothing but images, and a sentence about those that
+        can't be taken; two empty texts where it is no such paste."""
+        found = image_paths(pasted)
+        loaded: list[str] = []
+        for path in found:
+            image, refusal = load(path)
+            if image is None:
+                return "", refusal
+            number = max(self._images, default=0) + 1
+            self._images[number] = image
+            loaded.append(f"[Image #{number}: {_label(image.name)}, {_size(path)}]")
+        return (" ".join(loaded), "")
+
+    def used(self, text: str) -> tuple[ImagePart, ...]:
+        """The images whose placeholders are in the text, in its order."""
+        numbers = dict.fromkeys(int(match[1]) for match in _PLACEHOLDER.finditer(text))
+        return tuple(self._images[number] for number in numbers if number in self._images)
+
+    def placeholder_before(self, text: str) -> str | None:
+        """The placeholder that ``text`` ends with."""
+        match = next((match for match in _PLACEHOLDER.finditer(text) if match.end() == len(text)), None)
+        return match.group() if match is not None and int(match[1]) in self._images else None
+
+    def sent(self, text: str) -> tuple[ImagePart, ...]:
+        """The images of a message that is sent. They are kept until the next one, in case it comes back."""
+        images = self.used(text)
+        self._images = {number: image for number, image in self._images.items() if image in images}
+        return images
+
+
+def image_paths(text: str) -> list[Path]:
+    """The files that a terminal has typed for images that were dropped on it: plain, quoted, with escaped blanks, or as
+    ``file:`` addresses. Empty where anything else is in the text."""
+    stripped = text.strip()
+    if not stripped or len(stripped) > _MAX_TEXT or not stripped.lower().rstrip("'\"").endswith(_SUFFIXES):
+        return []
+    for words in _readings(stripped):
+        paths = [_path(word) for word in words]
+        if 0 < len(paths) <= MAX_IMAGES and all(
+            path is not None and path.suffix.lower() in _SUFFIXES and os.path.isfile(path) for path in paths
+        ):
+            return [path for path in paths if path is not None]
+    return []
+
+
+def _readings(text: str) -> list[list[str]]:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    try:
+        split = shlex.split(" ".join(lines))
+    except ValueError:
+        split = []
+    return [lines, split]
+
+
+def _path(word: str) -> Path | None:
+    if word.startswith("file:"):
+        from urllib.parse import unquote, urlsplit
+
+        address = urlsplit(word)
+        word = unquote(address.path) if address.netloc in ("", "localhost") else ""
+    if not word or "\0" in word:
+        return None
+    with contextlib.suppress(RuntimeError):  # a home that nobody has
+        return Path(word).expanduser()
+    return None
+
+
+def load(path: Path) -> tuple[ImagePart | None, str]:
+    """An image file as it is sent, or None and a sentence that says why not."""
+    import base64
+
+    from swecli.core.protocol.messages import ImagePart
+    from swecli.core.tools.file_types import image_type
+
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        return None, f"{path.name} can't be read: {error.strerror or error}"
+    media = image_type(data)
+    if media is None:
+        return None, f"{path.name} is no PNG, JPEG, GIF or WebP image"
+    if len(data) > MAX_BYTES:
+        return None, f"{path.name} is larger than {MAX_BYTES // 1_000_000} MB; the path was pasted as text"
+    return ImagePart(media, base64.b64encode(data).decode("ascii"), path.name), ""
+
+
+def _label(name: str) -> str:
+    return re.sub(r"[\[\]\n]", "_", safe_line(name))[:60]
+
+
+def _size(path: Path) -> str:
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return "?"
+    return f"{size} B" if size < 1000 else f"{size / 1000:.0f} KB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
