@@ -10,6 +10,7 @@ from swecli.commands.running import run_command
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command, RunShell, SetMode, SetModel, Steer, Submit
 from swecli.core.protocol.events import Mode
+from swecli.core.protocol.messages import ImagePart
 from swecli.safe_text import safe_line
 from swecli.tui.link import SessionLink
 from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, interpret
