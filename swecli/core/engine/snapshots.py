@@ -13,7 +13,7 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.llm.types import ModelClient
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
-from swecli.core.protocol.events import ContextRestored, Event, ModelResponded, Notice, Unknown
+from swecli.core.protocol.events import ContextRestored, Event, Notice, Unknown
 from swecli.core.protocol.messages import Message
 from swecli.core.protocol.usage import Usage
 
@@ -90,7 +90,7 @@ class SessionSnapshots:
         except SnapshotError as error:
             self._notice(f"The snapshot of this session is damaged ({error}); its whole record was read instead.")
         else:
-            if self._newest is None and any(isinstance(event.body, ModelResponded) for event in facts):
+            if self._newest is None and self._recorder.ledger.undoable is not None:  # each compaction saves one
                 self._notice("This session has no snapshot; its whole record was read instead.", warn=False)
 
     def take_up(self, client: ModelClient) -> int:
