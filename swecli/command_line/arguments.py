@@ -17,7 +17,7 @@ _EPILOG = """subcommands:
   swecli demo              the program on a sample project with a scripted model: no key, no network
   swecli sessions          the stored sessions of this folder
   swecli context           what fills the context of a session; --json for scripts
-  swecli config            every setting, its value and where it comes from
+  swecli config            every setting, its value and where it comes from; get, set, unset
   swecli permissions       what would be asked; swecli permissions check -- COMMAND
   swecli doctor            which providers are set up, their keys, windows and prices
   swecli login PROVIDER    store a key; swecli logout forgets it

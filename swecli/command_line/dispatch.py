@@ -15,8 +15,9 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
 SUBCOMMANDS = {
-    **dict.fromkeys(("demo", "sessions", "config", "debug"), "subcommands"),
+    **dict.fromkeys(("demo", "sessions", "debug"), "subcommands"),
     **dict.fromkeys(("doctor", "login", "logout"), "model_commands"),
+    "config": "config",
     "permissions": "permissions",
     "context": "looking",
 }

@@ -91,21 +91,6 @@ def _stored_sessions(folder: Path) -> list[tuple[str, ...]]:
         ]
 
 
-def config(arguments: Sequence[str]) -> int:
-    """``swecli config``: every setting with its value and origin."""
-    parser = Parser(prog="swecli config", description="Every setting, its value and where it comes from.")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="as they are in this folder")
-    folder = working_directory(parser.parse_args(arguments).cwd)
-    from swecli.assembly.startup import read_startup
-    from swecli.core.config.load import origins
-
-    startup = read_startup(folder, os.environ, {})
-    for notice in startup.notices:
-        sys.stderr.write(f"warning: {notice}\n")
-    _table(("setting", "value", "from"), origins(startup.loaded))
-    return ExitCode.OK
-
-
 def debug(arguments: Sequence[str]) -> int:
     """``swecli debug decode|tool --batch``: JSON lines in, one JSON line out for each."""
     parser = Parser(prog="swecli debug", description="For bug reports and outside checks: JSON lines in and out.")

@@ -68,6 +68,7 @@ class SwecliApp(Endings, inherit_bindings=True):
         self._preferences = Preferences()
         self._redraw: Timer | None = None
         self.clock = clock
+        self.wall = wall
         self.keymap = Keymap()
         compat.replace_bindings(self, bindings.everywhere(self.keymap))
         self.todos = TodoPanel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual.app import App
@@ -51,6 +52,8 @@ class KeyActions(App[int], inherit_bindings=False):
     talk: Talk
     copier: Copier
     clock: Clock
+    wall: Callable[[], float]
+    """Unix seconds."""
     keymap: Keymap
     appearance: Appearance
     outside: Outside

@@ -18,8 +18,6 @@ from swecli.tui.transcript.wrap import cells, cut
 
 GAP = 3
 """Cells between two columns."""
-WIDEST = 64
-"""Cells from which on a column other than the last is cut."""
 
 
 class Lines(Widget, can_focus=False):
@@ -115,7 +113,11 @@ class Lines(Widget, can_focus=False):
         return line if style == "plain" else line.stylize(self.get_visual_style(f"lines--{style}", partial=True))
 
     def _widths(self, width: int) -> list[int]:
-        return column_widths(self._natural, width)
+        natural = self._natural or [1]
+        if sum(natural) + GAP * (len(natural) - 1) <= width:
+            return natural
+        most = max(12, width * 2 // 5)
+        return column_widths([*(min(size, most) for size in natural[:-1]), natural[-1]], width)
 
     def on_click(self, event: events.Click) -> None:
         number = self._top + event.y
@@ -147,7 +149,6 @@ def _natural(entries: Sequence[Entry]) -> list[int]:
             continue
         for column, cell in enumerate(entry.cells):
             size = cells(safe_line(cell))
-            size = min(size, WIDEST) if column < len(entry.cells) - 1 else size
             if column == len(widths):
                 widths.append(1)
             widths[column] = max(widths[column], size)

@@ -75,7 +75,8 @@ class Screens:
             return
         view = self._app.stage.link.view
         present = view.session_id if view is not None else ""
-        self._app.place.open(SessionsScreen(port(), self._go_on, self.tell, present=present, words=words))
+        screen = SessionsScreen(port(), self._go_on, self.tell, present=present, words=words, clock=self._app.wall)
+        self._app.place.open(screen)
 
     def palette(self) -> None:
         """Everything that can be done, in one list."""

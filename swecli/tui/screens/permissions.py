@@ -154,9 +154,9 @@ def entries(rules: dict[str, ShownRule]) -> list[Entry]:
         if inside:
             out.append(heading(title))
         for name, rule in inside:
-            state = f"no effect: {rule.void}" if rule.void else "in force"
+            state = "no effect" if rule.void else "in force"
             tone = "warning" if rule.void else "plain"
-            out.append(Entry(name, (rule.rule, rule.origin, rule.used, state), tone, rule.effect))
+            out.append(Entry(name, (rule.rule, state, rule.used, rule.origin), tone, f"{rule.effect} {rule.void}"))
     return out
 
 

@@ -16,6 +16,7 @@ from swecli.tui.screens.view import ScreenView
 PAUSE = 0.12
 """Seconds after a key before what is typed is checked."""
 
+PLACEHOLDER = "type to search names, values and meanings"
 COUNTS = {"now": "Counts at once.", "session": "Counts from the next session on; you are asked when you leave."}
 
 
@@ -38,7 +39,7 @@ class SettingsScreen(ScreenView):
         *,
         words: str = "",
     ) -> None:
-        super().__init__("Settings", "type to search names, values and meanings")
+        super().__init__("Settings", PLACEHOLDER)
         self._port = port
         self._changed = changed
         self._tell = tell
@@ -129,6 +130,7 @@ class SettingsScreen(ScreenView):
         self._refused = ""
         if setting.own is not None:
             self._file = setting.own
+        self.line.placeholder = "type to narrow" if setting.choices else "a value; none takes it out of the file"
         self.line.value = "" if setting.choices else setting.text
         self.line.cursor_position = len(self.line.value)
         self.mark(f"{setting.name} = ")
@@ -186,6 +188,7 @@ class SettingsScreen(ScreenView):
         editing, self._editing = self._editing, None
         self._refused = ""
         self.mark("/ ")
+        self.line.placeholder = PLACEHOLDER
         if editing is not None:
             self.line.value = editing.words
             self.line.cursor_position = len(editing.words)

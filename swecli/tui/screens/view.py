@@ -179,6 +179,9 @@ class ScreenView(Vertical):
     def refill(self, name: str | None = None) -> None:
         """List what the typed words leave."""
         entries = self.found(self.line.value)
+        typed = self.line.value.strip()
+        if name is None and any(entry.name == typed for entry in entries):
+            name = typed
         self.lines.show(entries, name)
         count = sum(not entry.heading for entry in entries)
         total = sum(not entry.heading for entry in self._all)

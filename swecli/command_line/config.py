@@ -1,0 +1,161 @@
+"""``swecli config``: every setting with its origin; one of them; changing one."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from swecli.assembly.settings_files import SettingsFiles
+from swecli.assembly.startup import read_startup
+from swecli.block_text import block_lines
+from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.core.config.described import Described
+from swecli.core.protocol.blocks import TableBlock
+from swecli.exit_codes import ExitCode
+from swecli.headless.output import Output, OutputClosed, detach_stdout
+from swecli.launch import LaunchOptions, StartError
+from swecli.safe_text import safe_line
+from swecli.tui.screens.ports import FileName
+
+_DESCRIPTION = """Every setting, its value and where it comes from.
+
+  swecli config [--json]            all settings; --set-only leaves out the defaults
+  swecli config get KEY [--json]    one setting: its value as TOML
+  swecli config set KEY VALUE       write it into your own file; --local: the project's file that is not shared
+  swecli config unset KEY           take it out of the file again
+  swecli config path                the files that are written
+"""
+
+
+def config(arguments: Sequence[str]) -> int:
+    """``swecli config``: the exit status."""
+    if arguments[:1] in (["-h"], ["--help"]):
+        sys.stdout.write(_DESCRIPTION)
+        return ExitCode.OK
+    named = bool(arguments) and not arguments[0].startswith("-")
+    name, rest = (arguments[0], arguments[1:]) if named else ("list", arguments)
+    run = _COMMANDS.get(name)
+    if run is None:
+        raise UsageError(f"swecli config has no {name!r}: there are {', '.join(_COMMANDS)}")
+    return run(rest)
+
+
+def _list(arguments: Sequence[str]) -> int:
+    parser = _parser("list", "Every setting with its value and origin.")
+    parser.add_argument("--json", action="store_true", help="one object of JSON for each, on a line")
+    parser.add_argument("--set-only", action="store_true", help="only what is not at its default")
+    chosen = parser.parse_args(arguments)
+    folder = working_directory(chosen.cwd)
+    for notice in read_startup(folder, os.environ, {}).notices:
+        sys.stderr.write(f"warning: {safe_line(notice)}\n")
+    rows = [each for each in _described(chosen.cwd) if not chosen.set_only or each.origin.layer != "default"]
+    if chosen.json:
+        return _print([_data(each) for each in rows])
+    table = tuple(
+        (each.name, "(not shown)" if each.secret and each.shown else each.shown, str(each.origin)) for each in rows
+    )
+    return _print(block_lines(TableBlock(("setting", "value", "from"), table)))
+
+
+def _get(arguments: Sequence[str]) -> int:
+    parser = _parser("get", "One setting.")
+    parser.add_argument("key", help="for example agent.max_steps")
+    parser.add_argument("--json", action="store_true", help="with its origin, as one line of JSON")
+    chosen = parser.parse_args(arguments)
+    below = f"{chosen.key}."
+    found = [each for each in _described(chosen.cwd) if each.name == chosen.key or each.name.startswith(below)]
+    if not found:
+        raise UsageError(f"{chosen.key} is not a setting; `swecli config` lists all")
+    if chosen.json:
+        return _print([_data(each) for each in found])
+    if len(found) == 1 and found[0].name == chosen.key:
+        return _print([safe_line("(not shown)" if found[0].secret else found[0].text or "(unset)")])
+    return _print([safe_line(f"{each.name} = {each.text or '(unset)'}") for each in found if not each.secret])
+
+
+def _set(arguments: Sequence[str]) -> int:
+    parser = _parser("set", "Write a setting. It is checked first; comments and order of the file stay.")
+    parser.add_argument("key", help="for example agent.max_steps")
+    parser.add_argument("value", help="as in TOML; quotes around a text may be left out")
+    parser.add_argument("--local", action="store_true", help="into .swecli/config.local.toml of the project")
+    chosen = parser.parse_args(arguments)
+    file: FileName = "local" if chosen.local else "user"
+    return _changed(lambda: _files(chosen.cwd).write(chosen.key, chosen.value, file).told, chosen.key)
+
+
+def _unset(arguments: Sequence[str]) -> int:
+    parser = _parser("unset", "Take a setting out of the file.")
+    parser.add_argument("key", help="for example agent.max_steps")
+    parser.add_argument("--local", action="store_true", help="of .swecli/config.local.toml of the project")
+    chosen = parser.parse_args(arguments)
+    file: FileName = "local" if chosen.local else "user"
+    return _changed(lambda: _files(chosen.cwd).unset(chosen.key, file).told, "")
+
+
+def _path(arguments: Sequence[str]) -> int:
+    chosen = _parser("path", "The files that are written.").parse_args(arguments)
+    return _print([f"{name}: {path}" for name, path in _files(chosen.cwd).files.items()])
+
+
+def _changed(change: Callable[[], str], name: str) -> int:
+    try:
+        told = change()
+    except ValueError as error:
+        text = str(error)
+        raise StartError(f"{name} {text}".strip() if name and name not in text else text, ExitCode.BAD_INPUT) from None
+    return _print([safe_line(told)])
+
+
+def _parser(name: str, description: str) -> Parser:
+    parser = Parser(prog=f"swecli config {name}", description=description, allow_abbrev=False)
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="as it is in this folder")
+    return parser
+
+
+def _files(cwd: str | None) -> SettingsFiles:
+    return SettingsFiles(LaunchOptions(cwd=working_directory(cwd)), dict(os.environ))
+
+
+def _described(cwd: str | None) -> Sequence[Described]:
+    try:
+        return _files(cwd).described()
+    except ValueError as error:
+        raise StartError(str(error), ExitCode.CONFIG) from None
+
+
+def _data(each: Described) -> str:
+    """A setting as JSON: ``value`` is TOML, null where it is unset or may not be shown."""
+    return json.dumps(
+        {
+            "key": each.name,
+            "value": each.text or None,
+            "default": each.default if each.default != "(unset)" else None,
+            "layer": each.origin.layer,
+            "origin": str(each.origin),
+            "line": each.origin.line,
+            "secret": each.secret,
+            "about": each.about,
+            "takes": each.takes,
+        },
+        ensure_ascii=False,
+    )
+
+
+_COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "list": _list,
+    "get": _get,
+    "set": _set,
+    "unset": _unset,
+    "path": _path,
+}
+
+
+def _print(lines: Sequence[str]) -> int:
+    try:
+        Output(sys.stdout).text("".join(f"{line}\n" for line in lines))
+    except OutputClosed:
+        detach_stdout()
+        return ExitCode.FAILURE
+    return ExitCode.OK

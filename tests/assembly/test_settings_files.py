@@ -1,0 +1,171 @@
+"""The settings, the rules and the sessions behind the screens, on real files."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from swecli.assembly.permission_rules import PermissionRules
+from swecli.assembly.session_list import SessionList
+from swecli.assembly.settings_files import SettingsFiles
+from swecli.assembly.storage import DATABASE
+from swecli.core.config.paths import user_paths
+from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, StepEnded, TurnStarted
+from swecli.core.protocol.messages import TextPart
+from swecli.core.protocol.usage import Usage
+from swecli.core.sessions.database import open_database
+from swecli.core.sessions.store import SessionStore
+from swecli.launch import LaunchOptions
+
+
+class Place:
+    """A home and a folder."""
+
+    def __init__(self, base: Path) -> None:
+        self.home = base / "home"
+        self.folder = base / "work"
+        self.home.mkdir()
+        self.folder.mkdir()
+        self.file = self.home / "config.toml"
+        self.environment = {"SWECLI_HOME": str(self.home)}
+        self.options = LaunchOptions(cwd=self.folder, trust="session", model="openai/x")
+
+    @property
+    def settings(self) -> SettingsFiles:
+        return SettingsFiles(self.options, self.environment)
+
+    @property
+    def rules(self) -> PermissionRules:
+        return PermissionRules(self.options, self.environment)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def test_each_setting_has_its_origin(place: Place) -> None:
+    place.file.write_text("[agent]\nmax_steps = 9\n")
+    found = {each.name: each for each in place.settings.read()}
+    assert found["agent.max_steps"].origin == f"{place.file}:2"
+    assert found["agent.max_steps"].own == "user"
+    assert (found["model.name"].origin, found["model.name"].shown) == ("flag", "openai/x")
+    assert found["ui.theme"].effect == "now"
+    assert found["agent.hard_block"].origin == "default"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("agent.max_steps", "0", "greater than or equal to 1"),
+        ("agent.max_steps", "many", "is no value"),
+        ("agent.max_steps", '"9"', "integer"),
+        ("agent.hard_block", "0.5", "must not be above"),
+        ("approval.mode", "fast", "must be"),
+        ("approval.allow", "Bash(*x y)", "no rule"),
+        ("keys.find", "ctrl+nothing", "no key named"),
+        ("providers.p.headers", '{a = "b"}', "hold keys"),
+        ("nothing.here", "1", "is not a setting"),
+        ("ui.theme", "", "a value is missing"),
+    ],
+)
+def test_what_is_refused_says_why_and_changes_nothing(place: Place, name: str, text: str, why: str) -> None:
+    place.file.write_text("# mine\n")
+    assert why in place.settings.check(name, text, "user")
+    with pytest.raises(ValueError, match=r"."):
+        place.settings.write(name, text, "user")
+    assert place.file.read_text() == "# mine\n"
+
+
+def test_written_with_comments_kept_and_taken_out_again(place: Place) -> None:
+    place.file.write_text("# mine\n[agent]\n# few\nmax_steps = 3\n")
+    told = place.settings.write("agent.max_steps", "30", "user")
+    assert (told.value, str(place.file) in told.told) == (30, True)
+    place.settings.write("approval.allow", "Bash(git *)", "user")
+    place.settings.write('models.window."ollama/q"', "65536", "user")
+    text = place.file.read_text()
+    assert "# mine\n[agent]\n# few\nmax_steps = 30\n" in text
+    assert tomllib.loads(text)["models"]["window"] == {"ollama/q": 65536}
+    place.settings.unset("agent.max_steps", "user")
+    assert "max_steps" not in place.file.read_text()
+    with pytest.raises(ValueError, match="is not set in"):
+        place.settings.unset("agent.max_steps", "user")
+
+
+def test_a_project_file_only_tightens_and_stays_out_of_the_repository(place: Place) -> None:
+    assert "only tighten" in place.settings.check("approval.mode", "auto", "local")
+    assert "only tighten" in place.settings.check("keys.find", "f5", "local")
+    place.settings.write("agent.max_steps", "4", "local")
+    assert "config.local.toml" in (place.folder / ".swecli" / ".gitignore").read_text()
+    found = {each.name: each for each in place.settings.read()}
+    assert found["agent.max_steps"].own == "local"
+
+
+def test_what_another_layer_says_is_told(place: Place) -> None:
+    told = place.settings.write("model.name", "a/b", "user").told
+    assert "but flag says openai/x" in told
+
+
+def test_a_broken_file_is_an_error_with_its_line(place: Place) -> None:
+    place.file.write_text("[agent]\nmax_steps = -1\n")
+    with pytest.raises(ValueError, match=r"config\.toml:2: agent\.max_steps"):
+        place.settings.read()
+
+
+def test_rules_are_granted_revoked_and_added(place: Place) -> None:
+    place.file.write_text('[approval]\ndeny = ["Bash(rm *)"]\n')
+    assert "until" in place.rules.add("week", "Bash(npm test)")
+    shown = {each.rule: each for each in place.rules.read()}
+    assert shown["Bash(rm *)"].origin == f"{place.file}:2"
+    assert shown["Bash(npm test)"].grant
+    place.rules.add("deny", "Bash(dd *)")
+    assert tomllib.loads(place.file.read_text())["approval"]["deny"] == ["Bash(rm *)", "Bash(dd *)"]
+    with pytest.raises(ValueError, match="already"):
+        place.rules.add("deny", "Bash(dd *)")
+    with pytest.raises(ValueError, match="first word"):
+        place.rules.add("week", "Bash(*x y)")
+    assert "Revoked" in place.rules.revoke(shown["Bash(npm test)"].grant)
+    assert "Bash(npm test)" not in {each.rule for each in place.rules.read()}
+
+
+def _store(place: Place, folder: Path, title: str, cost: str | None) -> str:
+    store = SessionStore(open_database(user_paths(place.environment).workspace_data(folder) / DATABASE))
+    name = store.create(str(folder), "a/b", "0").id
+    bodies = (
+        ItemStarted("u1", "user"),
+        ItemCompleted("u1", "ok", (TextPart(title),)),
+        TurnStarted("u1"),
+        ItemStarted("a1", "text"),
+        ItemCompleted("a1", "ok", (TextPart("the answer"),)),
+        StepEnded(1, Usage(input_total=1000, output_total=20), cost),
+    )
+    store.append([Event(number, 1000.0 + number, name, 1, body) for number, body in enumerate(bodies, 1)])
+    store.release(name)
+    store.close()
+    return name
+
+
+def test_sessions_of_this_folder_come_first_with_their_figures(place: Place, tmp_path: Path) -> None:
+    other = tmp_path / "other folder"
+    other.mkdir()
+    here, there = _store(place, place.folder, "fix it", "0.25"), _store(place, other, "elsewhere", None)
+    sessions = SessionList(place.options, place.environment, lambda name: pytest.fail(name))
+    mine, far = sessions.read()
+    assert (mine.id, mine.title, mine.messages, mine.tokens, mine.cost, mine.away) == (
+        here, "fix it", 1, 1020, "$0.25", ""
+    )  # fmt: skip
+    assert (far.id, far.cost) == (there, "")
+    assert f"swecli -C '{other}' -r {there}" in far.away
+    assert [getattr(block, "text", "") for block in sessions.preview(mine)] == ["› fix it", "the answer"]
+    assert [getattr(block, "text", "") for block in sessions.preview(far)] == ["› elsewhere", "the answer"]
+
+
+def test_no_sessions_and_damaged_ones_are_no_error(place: Place) -> None:
+    sessions = SessionList(place.options, place.environment, lambda name: pytest.fail(name))
+    assert list(sessions.read()) == []
+    file = user_paths(place.environment).workspace_data(place.folder) / DATABASE
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"nonsense" * 100)
+    assert list(sessions.read()) == []

@@ -1,0 +1,80 @@
+"""``swecli config``: values with their origin, one of them, changes."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from swecli.cli import main
+from swecli.exit_codes import ExitCode
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SWECLI_HOME", str(tmp_path))
+    monkeypatch.delenv("SWECLI_MODEL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "config.toml"
+    path.write_text('# mine\n[approval]\nmode = "plan"\n\n[providers.p]\nheaders = { X-Key = "sesame" }\n')
+    return path
+
+
+def test_all_values_with_their_origin(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config"]) == ExitCode.OK
+    out = capsys.readouterr().out
+    line = next(line for line in out.splitlines() if line.startswith("approval.mode"))
+    assert line.split() == ["approval.mode", "plan", f"{file}:3"]
+    assert "sesame" not in out
+    assert main(["config", "--set-only"]) == ExitCode.OK
+    assert "default" not in capsys.readouterr().out.replace(str(file), "")
+
+
+def test_json_has_one_object_for_each(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "--json"]) == ExitCode.OK
+    out = capsys.readouterr().out
+    found = {each["key"]: each for each in map(json.loads, out.splitlines())}
+    assert "sesame" not in out
+    mode = found["approval.mode"]
+    assert (mode["value"], mode["layer"], mode["origin"], mode["line"]) == ('"plan"', "user", f"{file}:3", 3)
+    assert found["agent.max_steps"]["value"] is None
+    assert all(each["about"] and each["takes"] for each in found.values())
+
+
+def test_get_set_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "set", "agent.max_steps", "12"]) == ExitCode.OK
+    assert main(["config", "get", "agent.max_steps"]) == ExitCode.OK
+    assert capsys.readouterr().out.splitlines()[-1] == "12"
+    assert file.read_text().startswith('# mine\n[approval]\nmode = "plan"\n')
+    assert main(["config", "unset", "agent.max_steps"]) == ExitCode.OK
+    assert "max_steps" not in tomllib.loads(file.read_text()).get("agent", {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("set", "agent.max_steps", "0"), ExitCode.BAD_INPUT, "agent.max_steps must be"),
+        (("set", "nothing", "1"), ExitCode.BAD_INPUT, "nothing is not a setting"),
+        (("set", "approval.mode", "auto", "--local"), ExitCode.BAD_INPUT, "only tighten"),
+        (("unset", "agent.max_steps"), ExitCode.BAD_INPUT, "is not set in"),
+        (("get", "nothing"), ExitCode.USAGE, "is not a setting"),
+        (("frob",), ExitCode.USAGE, "has no 'frob'"),
+    ],
+)
+def test_what_is_refused_is_one_line(
+    file: Path, arguments: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = file.read_text()
+    assert main(["config", *arguments]) == code
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert file.read_text() == before
+
+
+def test_a_broken_file_is_an_error_with_its_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("[agent]\nmax_steps = -3\n")
+    assert main(["config"]) == ExitCode.CONFIG
+    assert "config.toml:2: agent.max_steps" in capsys.readouterr().err

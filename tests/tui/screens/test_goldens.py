@@ -1,0 +1,108 @@
+"""Every screen as text at three sizes, light, dark and without colours; with the styles of its parts at one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from swecli.tui.preferences import Preferences
+from tests.tui.golden import check
+from tests.tui.screens.fakes import Permissions, Sessions, Settings, ports
+from tests.tui.support import Running, running
+from tests.tui.test_looks import THEMES, styles
+
+
+async def helping(it: Running) -> None:
+    it.app.screens.help()
+    await it.shows("Help ·")
+
+
+async def searching(it: Running) -> None:
+    it.app.screens.help("transcript")
+    await it.shows("Help ·", " of ")
+
+
+async def settings(it: Running) -> None:
+    it.app.screens.settings()
+    await it.shows("Settings · 5", "hard_block")
+
+
+async def editing(it: Running) -> None:
+    await settings(it)
+    await it.press("enter", "ctrl+u", *"bad")
+    await it.shows("must be better than that")
+
+
+async def choosing(it: Running) -> None:
+    await settings(it)
+    await it.press(*"approval.mode", "enter")
+    await it.shows("in force")
+
+
+async def permissions(it: Running) -> None:
+    it.app.screens.permissions()
+    await it.shows("Permissions · 4", "Granted")
+
+
+async def adding(it: Running) -> None:
+    await permissions(it)
+    await it.press(*"Bash(npm run *)")
+    await it.shows("would have decided", "+ Bash")
+
+
+async def sessions(it: Running) -> None:
+    it.app.screens.sessions()
+    await it.shows("Sessions · 4", "what was answered")
+
+
+async def palette(it: Running) -> None:
+    it.app.screens.palette()
+    await it.shows("Do what?")
+
+
+SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {
+    "screen-help": helping,
+    "screen-help-search": searching,
+    "screen-settings": settings,
+    "screen-settings-edit": editing,
+    "screen-settings-choices": choosing,
+    "screen-permissions": permissions,
+    "screen-permissions-add": adding,
+    "screen-sessions": sessions,
+    "screen-palette": palette,
+}
+
+
+def fakes() -> dict[str, object]:
+    return {"screens": ports(Settings(), Permissions(), Sessions(lambda name: lambda: None))}  # type: ignore[arg-type,return-value]
+
+
+@pytest.mark.parametrize("look", ["dark", "light", "no-colour"])
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("scene", SCENES)
+async def test_screen(scene: str, size: tuple[int, int], look: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = Preferences(theme=THEMES.get(look, "auto"))
+    if look == "no-colour":
+        monkeypatch.setenv("NO_COLOR", "1")
+    async with running(size=size, preferences=lambda: wanted, **fakes()) as it:
+        await it.until(lambda: it.app.theme == THEMES.get(look, "terminal"))
+        await SCENES[scene](it)
+        await it.pilot.pause()
+        check(f"{scene}-{size[0]}x{size[1]}", it.screen())
+        if size == (80, 24):
+            check(f"{scene}-{look}-styles", styles(it))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (20, 5), (40, 12)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("scene", ["help", "settings", "permissions", "sessions"])
+async def test_small_windows_and_changes_of_size(scene: str, size: tuple[int, int]) -> None:
+    async with running(size=size, **fakes()) as it:
+        getattr(it.app.screens, scene)()
+        await it.until(lambda: it.app.place.current is not None and it.app.place.current.is_mounted)
+        await it.press("down", "a", "pagedown", "end", "backspace")
+        await it.pilot.resize_terminal(100, 30)
+        await it.shows(f"{scene.capitalize()} ·")
+        await it.pilot.resize_terminal(*size)
+        await it.press("escape", "escape")
+        await it.until(lambda: it.app.place.current is None)

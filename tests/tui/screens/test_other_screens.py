@@ -1,0 +1,195 @@
+"""Help, permissions, sessions, the palette; and what comes while a screen is open."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from swecli.core.protocol.commands import ReplyPermission, SetMode
+from swecli.tui.link import SessionNotOpened
+from tests.tui.screens.fakes import RULES, SESSIONS, Permissions, Sessions, Settings, ports
+from tests.tui.support import Running, Session, running
+from tests.tui.test_screens import DONE, RUN, WORK
+
+
+async def test_help_finds_keys_and_commands_and_puts_a_command_into_the_prompt() -> None:
+    async with running() as it:
+        await it.say("?")
+        await it.shows("Help ·", "In the prompt, first of all")
+        await it.press(*"tokens")
+        await it.shows("/context", "(/tokens)")
+        await it.press("ctrl+u", *"mode arg")
+        await it.hides("/tokens")
+        await it.press("ctrl+u", *"/mode", "enter")
+        await it.hides("Help ·")
+        assert it.text == "/mode "
+        assert it.editor.has_focus
+
+
+async def test_help_shows_the_keys_of_the_user() -> None:
+    async with running() as it:
+        it.app.keymap.adopt({"find": ("f7",)})
+        it.app.screens.help("search transcript")
+        await it.shows("F7", "search the transcript")
+        await it.hides("Ctrl+F")
+
+
+async def test_an_approval_is_seen_and_answered_while_a_screen_is_open() -> None:
+    for size in ((80, 24), (40, 12)):
+        session = Session((*WORK, RUN))
+        async with running(session=session, screens=ports(Settings()), size=size) as it:
+            it.app.screens.settings()
+            await it.shows("Settings · 5")
+            await it.press(*"hard")
+            session.send(_submit())
+            await it.until(lambda it=it: it.app.slot.panel)
+            await it.shows("make test")
+            it.clock.now += 5
+            await it.press("y")
+            await it.until(lambda it=it: it.session.sent(ReplyPermission))
+            assert it.session.sent(ReplyPermission)[0].choice == "once"
+            await it.until(lambda it=it: it.app.slot.panel is None)
+            await it.shows("1 of 5")
+            await it.press("ctrl+u", *"steps")
+            await it.shows("max_steps")
+
+
+def _submit() -> Any:
+    from swecli.core.protocol.commands import Submit
+
+    return Submit("go")
+
+
+async def test_esc_rejects_the_approval_and_leaves_the_screen_open() -> None:
+    session = Session((*WORK, RUN))
+    async with running(session=session, screens=ports(Settings())) as it:
+        it.app.screens.settings()
+        await it.shows("Settings · 5")
+        session.send(_submit())
+        await it.until(lambda: it.app.slot.panel)
+        it.clock.now += 5
+        await it.press("escape")
+        await it.until(lambda: it.session.sent(ReplyPermission))
+        assert it.session.sent(ReplyPermission)[0].choice == "reject"
+        assert it.app.place.current is not None
+
+
+async def test_a_grant_is_revoked_and_a_rule_tried_and_added() -> None:
+    permissions = Permissions()
+    async with running(screens=ports(permissions=permissions)) as it:
+        it.app.screens.permissions()
+        await it.shows("Permissions · 4", "Granted, in this folder", "31x", "no effect")
+        await it.press("ctrl+x")
+        await it.shows("Permissions · 3", "Revoked a1b2c3")
+        await it.press("ctrl+x")
+        await it.shows("This rule is no grant")
+        assert len(permissions.rules) == len(RULES) - 1
+        await it.press(*"Bash(npm")
+        await it.shows("Not a rule yet")
+        await it.press(*" run *)")
+        await it.shows("would have decided about 3 of the last 120", "npm run build")
+        await it.press("down", "enter")
+        await it.until(lambda: permissions.added)
+        assert permissions.added == [("project", "Bash(npm run *)")]
+
+
+async def sessions_open(it: Running) -> None:
+    it.app.screens.sessions()
+    await it.shows("Sessions · 4")
+
+
+def opener(opened: list[str], next_session: Session | Exception) -> Sessions:
+    def open_one(name: str) -> Any:
+        async def run() -> Session:
+            await asyncio.sleep(0)
+            opened.append(name)
+            if isinstance(next_session, Exception):
+                raise next_session
+            return next_session
+
+        return run
+
+    return Sessions(open_one)
+
+
+async def test_a_session_is_found_looked_into_and_continued_in_place() -> None:
+    opened: list[str] = []
+    other = Session(history=DONE)
+    async with running(screens=ports(sessions=opener(opened, other))) as it:
+        await sessions_open(it)
+        await it.shows("Fix the login bug", "1 min ago", "4 messages", "54K tokens", "$0.42", "what was answered")
+        assert "\x1b" not in it.screen()
+        await it.press(*"gpt-6", "enter")
+        await it.until(lambda: opened)
+        assert opened == ["20231113-def"]
+        await it.shows("Fixed: ten pens", "Continued 20231113-def")
+        assert it.session.closed
+        assert it.editor.has_focus
+
+
+async def test_what_can_not_be_continued_says_why() -> None:
+    opened: list[str] = []
+    async with running(screens=ports(sessions=opener(opened, Session()))) as it:
+        await sessions_open(it)
+        await it.press(*"far", "enter")
+        await it.shows("Another folder")
+        await it.press("ctrl+u", *"held", "enter")
+        await it.shows("It is open elsewhere")
+        assert opened == []
+
+
+async def test_a_session_that_can_not_be_opened_leaves_a_session() -> None:
+    opened: list[str] = []
+    back = Session()
+
+    async def new() -> Session:
+        return back
+
+    broken = opener(opened, SessionNotOpened("it is damaged"))
+    async with running(screens=ports(sessions=broken), new_session=new) as it:
+        await sessions_open(it)
+        await it.press("enter")
+        await it.shows("it is damaged")
+        await it.until(lambda: it.app.stage.link.port is back)
+
+
+async def test_the_list_of_sessions_can_be_the_first_screen() -> None:
+    screens = replace(ports(sessions=opener([], Session())), first="sessions")
+    async with running(screens=screens) as it:
+        await it.shows("Sessions · 4", SESSIONS[0].title)
+        await it.press("escape")
+        await it.hides("Sessions ·")
+        assert it.editor.has_focus
+
+
+async def test_a_screen_that_is_not_there_says_so() -> None:
+    async with running() as it:
+        it.app.screens.settings()
+        await it.shows("`swecli config` shows them")
+        it.app.screens.sessions()
+        await it.shows("Nothing is stored here")
+
+
+async def test_the_palette_offers_what_makes_sense_now() -> None:
+    async with running(models=lambda: ("fake/model", "other/one")) as it:
+        await it.press("ctrl+p")
+        await it.shows("Do what?")
+        await it.press(*"other")
+        await it.shows("model: other/one")
+        await it.press("ctrl+u", *"fake")
+        await it.hides("model: fake/model")
+        await it.press("ctrl+u", *"modeplan", "enter")
+        await it.until(lambda: it.session.sent(SetMode))
+        assert it.session.sent(SetMode)[0].mode == "plan"
+
+
+async def test_the_palette_leaves_out_what_has_to_wait() -> None:
+    async with running(screens=ports(Settings())) as it:
+        it.app.stage.state.busy = True
+        await it.press("ctrl+p")
+        await it.shows("Do what?")
+        await it.press(*"/clear")
+        await it.hides("What clear does")
+        await it.press("ctrl+u", *"/context", "enter")
+        await it.shows("context got")
