@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from textual import events
@@ -32,6 +33,26 @@ class CommandEditor(TextArea):
     def __init__(self, command: str) -> None:
         super().__init__(visible_part(command), soft_wrap=True, show_line_numbers=False, compact=True)
         self.cursor_blink = False
+        self.move_cursor(self.document.end)
+        # At once: as a binding each would come after the letters that were typed behind it.
+        self._edits: dict[str, Callable[[], None]] = {
+            "backspace": self.action_delete_left,
+            "delete": self.action_delete_right,
+            "left": self.action_cursor_left,
+            "right": self.action_cursor_right,
+            "up": self.action_cursor_up,
+            "down": self.action_cursor_down,
+            "home": self.action_cursor_line_start,
+            "ctrl+a": self.action_cursor_line_start,
+            "end": self.action_cursor_line_end,
+            "ctrl+e": self.action_cursor_line_end,
+            "alt+b": self.action_cursor_word_left,
+            "alt+f": self.action_cursor_word_right,
+            "ctrl+u": self.action_delete_to_start_of_line,
+            "ctrl+k": self.action_delete_to_end_of_line,
+            "ctrl+w": self.action_delete_word_left,
+            "alt+d": self.action_delete_word_right,
+        }
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "enter":
@@ -42,6 +63,10 @@ class CommandEditor(TextArea):
             event.stop()
             event.prevent_default()
             self.insert("\n")
+        elif (edit := self._edits.get(event.key)) is not None:
+            event.stop()
+            event.prevent_default()
+            edit()
         else:
             await super()._on_key(event)
 
