@@ -62,4 +62,5 @@ class View:
     def _welcome(self) -> None:
         if not self._app.prompt.editor.text:
             self._app.prompt.editor.put(self._first_prompt)
-        self._first_run.begin()
+        if self._app.place.current is None:  # the list of sessions is not to lose the keyboard to a list of models
+            self._first_run.begin()
