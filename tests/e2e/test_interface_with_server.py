@@ -155,3 +155,45 @@ def test_a_server_that_is_not_there_is_tried_again_and_escape_ends_that(program:
     terminal.shows("Retry", "esc to stop")
     terminal.send("\x1b")
     terminal.shows("interrupted", READY)
+
+
+CHANGES = """
+[[step]]
+[[step.call]]
+tool = "edit_file"
+[step.call.arguments]
+path = "check.py"
+edits = [{ old_string = "shop import", new_string = "store import" }, { old_string = "passed", new_string = "good" }]
+[[step]]
+call = [{ tool = "run_command", arguments = { command = "touch a" } }]
+[[step]]
+text = "Both done."
+"""
+
+
+def test_one_change_of_two_is_made_and_another_command_runs(project: Path, program: Programs) -> None:
+    with LoopbackServer(parse_script(CHANGES)) as server:
+        terminal = program("-m", "openai/m", "Fix it.", variables=server.environment(), columns=80, rows=24)
+        terminal.shows("Make this change?", "changes a file")
+        time.sleep(GRACE)
+        terminal.send("e")
+        terminal.shows("[x] 1 of 2", "makes 2 of 2")
+        terminal.send(" ")
+        terminal.shows("[ ] 1 of 2", "makes 1 of 2")
+        terminal.send("\r")
+        terminal.send("y")
+        terminal.shows("Run this command?", "touch a")
+        assert (project / "check.py").read_text() == CHECK.replace("passed", "good")
+        assert "accepted 1 of 2" in str(server.asked[-1].body["messages"][-1])
+        time.sleep(GRACE)
+        terminal.send("e")
+        terminal.shows("shows it for approval")
+        terminal.send("\x05bc\r")
+        terminal.shows("$ touch abc", "y once")
+        assert not (project / "abc").exists()
+        time.sleep(GRACE)
+        terminal.send("y")
+        terminal.shows("Both done.")
+        assert (project / "abc").exists()
+        assert not (project / "a").exists()
+        assert "touch abc" in str(server.asked[-1].body["messages"][-1])
