@@ -9,8 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.protocol import codec
-from swecli.core.protocol.commands import Command
-from swecli.core.protocol.events import Body, Event, ItemCompleted, Notice, Unknown, is_fact
+from swecli.core.protocol.commands import Command, ReplyPermission
+from swecli.core.protocol.events import (
+    Body,
+    Event,
+    ItemCompleted,
+    Notice,
+    PermissionRequested,
+    PermissionResolved,
+    Unknown,
+    is_fact,
+)
 from swecli.core.protocol.messages import Message, Opaque, Origin, TextPart, ToolCallPart, ToolResultPart
 
 json_values = st.recursive(
@@ -24,6 +33,9 @@ st.register_type_strategy(
 )
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
 
+_arguments = st.none() | st.dictionaries(st.text(max_size=5), json_values, max_size=3)
+for _with_arguments in (PermissionRequested, PermissionResolved, ReplyPermission):
+    st.register_type_strategy(_with_arguments, st.builds(_with_arguments, arguments=_arguments))
 bodies = st.one_of(*(st.from_type(body) for body in get_args(Body)))
 commands = st.one_of(*(st.from_type(command) for command in get_args(Command)))
 events = st.builds(
