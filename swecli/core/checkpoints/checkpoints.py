@@ -6,16 +6,15 @@ Where recording fails, the work goes on and the user is told that it can't be ta
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from swecli.core.checkpoints.difference import Difference
+from swecli.core.checkpoints.gaps import Gaps
 from swecli.core.checkpoints.history import UNFINISHED, FileHistory, Running
 from swecli.core.checkpoints.journal import Origin
-from swecli.core.checkpoints.outside import named_outside
-from swecli.core.checkpoints.plan import Listed
 from swecli.core.checkpoints.report import Recent, Restored
 from swecli.core.checkpoints.targets import Target
 from swecli.core.permissions.types import Effects
@@ -25,11 +24,6 @@ PATIENCE = 5.0
 """Seconds that a command waits for the first copy of the workspace."""
 LISTED = 200
 """Operations that are listed."""
-_NAMED = 4
-_USUAL = frozenset(
-    ("a folder of generated files", "an ignored folder", "git's own data is never touched", "swecli's own data")
-)
-"""Reasons that go without saying."""
 _FAILURES = (sqlite3.Error, OSError)
 
 
@@ -46,14 +40,11 @@ class Checkpoints:
         patience: float = PATIENCE,
     ) -> None:
         self._open_history = open_history
-        self._cwd = cwd
-        self._roots = tuple(roots)
-        self._home = home
+        self._gaps = Gaps(cwd, roots, home)
         self._patience = patience
         self._opening: asyncio.Task[FileHistory] | None = None
         self._copying: asyncio.Task[None] | None = None
         self._trees = asyncio.Lock()
-        self._told = False
         self.failure = ""
         """Why nothing is recorded any more."""
         self.tell: Callable[[str], None] = lambda text: None
@@ -101,12 +92,11 @@ class Checkpoints:
             history = await self._history()
             if effects.command is None:
                 return await _begun(history, lambda: history.begin(origin, effects.writes, watch=False))
-            paths, _ = await asyncio.to_thread(named_outside, effects.command, self._cwd, self._roots, self._home)
-            paths = [*effects.writes, *paths]
+            paths = [*effects.writes, *await asyncio.to_thread(self._gaps.watched, effects.command)]
             if not await self._copied():
                 return await _begun(history, lambda: history.begin(origin, paths, watch=False, note=UNFINISHED))
             async with self._trees:
-                self._tell_once(history.not_covered)
+                self._tell_news(history)
                 return await _begun(history, lambda: history.begin(origin, paths, watch=True))
         except _FAILURES as error:
             self._failed(error)
@@ -126,15 +116,10 @@ class Checkpoints:
             )
         return self._copying.done() and not self.failure
 
-    def _tell_once(self, listed: Sequence[Listed]) -> None:
-        """Say before the first command what it is not covered for, unless it is only the usual."""
-        unusual = [one for one in listed if one.why not in _USUAL]
-        if self._told or not unusual:
-            return
-        self._told = True
-        named = ", ".join(f"{self._shown(one.path)} ({one.why})" for one in unusual[:_NAMED])
-        more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
-        self.tell(f"If a command changes these, /undo can't take it back: {named}{more}.")
+    def _tell_news(self, history: FileHistory) -> None:
+        news = self._gaps.news(history.not_covered)
+        if news:
+            self.tell(news)
 
     def warning(self, effects: Effects) -> str:
         """What a command names that is not covered, as a sentence; empty where there is nothing."""
@@ -142,17 +127,9 @@ class Checkpoints:
             return ""
         if self._opening.exception() is not None:
             return ""
-        listed = self._opening.result().not_covered
-        self._tell_once(listed)
-        words = effects.command.split()
-        found = [
-            f"{self._shown(one.path)} ({one.why})"
-            for one in listed
-            if any(word.strip("'\"").rstrip("/").removeprefix("./") == self._shown(one.path) for word in words)
-        ]
-        _, folders = named_outside(effects.command, self._cwd, self._roots, self._home)
-        found += [f"{folder} (a folder outside of the workspace)" for folder in folders]
-        return f"/undo would not cover: {', '.join(found[:_NAMED])}" if found else ""
+        history = self._opening.result()
+        self._tell_news(history)
+        return self._gaps.named(effects.command, history.not_covered)
 
     async def _end(self, running: Running) -> None:
         history = await self._history()
@@ -195,6 +172,16 @@ class Checkpoints:
         except _FAILURES as error:
             return Recent(reason=f"The checkpoint store can't be read ({error}).")
 
+    async def difference(self) -> Difference:
+        """What the session changed in files."""
+        if self.failure:
+            return Difference(reason=self.failure)
+        try:
+            history = await self._history()
+            return await _finished(history.difference)
+        except _FAILURES as error:
+            return Difference(reason=f"The checkpoint store can't be read ({error}).")
+
     async def close(self) -> None:
         """End what runs in the background and close the store."""
         if self._opening is None:
@@ -216,9 +203,6 @@ class Checkpoints:
                 "Everything else goes on; free some space or check the state folder, then start swecli again."
             )
             self.tell(self.failure)
-
-    def _shown(self, path: str) -> str:
-        return os.path.relpath(path, self._cwd) if path.startswith(self._cwd + os.sep) else path
 
 
 async def _finished(work: Callable[[], T]) -> T:

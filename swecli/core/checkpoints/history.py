@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Literal
 
 from swecli.core.checkpoints import journal
-from swecli.core.checkpoints.blobs import Blobs, Rows, stored
+from swecli.core.checkpoints.blobs import Blobs, Rows
+from swecli.core.checkpoints.difference import Difference, difference
 from swecli.core.checkpoints.image import Image, capture
-from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
-from swecli.core.checkpoints.plan import Listed, Plan, plan
-from swecli.core.checkpoints.report import Recent, Restored, outcome
-from swecli.core.checkpoints.restore import present, restore
+from swecli.core.checkpoints.journal import Change, OperationKind, Origin
+from swecli.core.checkpoints.plan import Listed
+from swecli.core.checkpoints.report import Recent, Restored
 from swecli.core.checkpoints.shadow import Shadow, Sizes
-from swecli.core.checkpoints.targets import Target, chosen, nothing
+from swecli.core.checkpoints.targets import Target
+from swecli.core.checkpoints.way_back import WayBack, end_broken
 from swecli.core.workspace.atomic_write import sweep_temporary
 
 _EDITED = 16_000_000
@@ -68,6 +69,7 @@ class FileHistory:
         self._options = options
         self._shadow = Shadow(rows, self._blobs, roots, Sizes(options.file, options.entries), own, self._stop.is_set)
         self._running: set[int] = set()
+        self._way_back = WayBack(rows, session, self._running, clock)
 
     def open(self) -> None:
         """Take over what earlier processes left: the copy of the trees, and operations that were cut off."""
@@ -79,7 +81,7 @@ class FileHistory:
         with self._rows.write() as connection:
             for one in broken:
                 if one.kind in ("undo", "redo"):
-                    self._close_restore(connection, one.id, one.kind == "redo", one.changes)
+                    end_broken(connection, one)
                 else:
                     seen = found if commands and one is commands[-1] else []
                     changes = [Change(one.id, each.path, each.before, each.after) for each in seen]
@@ -164,28 +166,11 @@ class FileHistory:
 
     def undo(self, target: Target) -> Restored:
         """Take changes back, as far as nobody changed the paths since."""
-        with self._rows.read() as connection:
-            operations = chosen(journal.operations(connection, self._session, ("edit", "command")), target)
-        skipped: list[Listed] = []
-        groups = [[one] for one in operations] if target.scope == "last" else [operations] if operations else []
-        for group in groups:
-            made = self._plan(group, sure=target.scope == "call")
-            if made.steps or made.conflicts or (target.scope != "last" and made.not_covered):
-                made = replace(made, not_covered=(*skipped, *made.not_covered))
-                return self._carry_out("undo", tuple(group), made)
-            skipped += made.not_covered
-        reason = nothing(target) if not skipped else "What could be taken back is not covered."
-        return Restored("undo", not_covered=tuple(skipped), reason=reason)
+        return self._way_back.undo(target)
 
     def redo(self) -> Restored:
         """Take the newest undo back."""
-        with self._rows.read() as connection:
-            undone = journal.operations(connection, self._session, ("undo",))
-        for one in undone:
-            made = self._plan([one], sure=True)
-            if made.steps or made.conflicts:
-                return self._carry_out("redo", (one,), made)
-        return Restored("redo", reason="Nothing was undone in this session that could be done again.")
+        return self._way_back.redo()
 
     def recent(self, limit: int) -> Recent:
         """The newest operations that can be taken back."""
@@ -193,64 +178,10 @@ class FileHistory:
             found = journal.operations(connection, self._session, ("edit", "command"))
         return Recent(tuple(found[:limit]), self.not_covered)
 
-    def _plan(self, group: Sequence[Operation], *, sure: bool) -> Plan:
-        unsure: dict[str, Listed] = {}
-        changes: list[Change] = []
-        for operation in group:
-            for change in operation.active:
-                if operation.state == "unsure" and not sure:
-                    item = operation.origin.item
-                    why = f"swecli was killed while {item} ran, so this may be your own; /undo {item} takes it back"
-                    unsure.setdefault(change.path, Listed(change.path, why))
-                elif change.path not in unsure:
-                    changes.append(change)
-        expected = {change.path: change.after for change in reversed(changes)}
-        made = plan(changes, present(expected))
-        return replace(made, conflicts=(*made.conflicts, *unsure.values()))
-
-    def _carry_out(self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan) -> Restored:
-        if not made.steps:
-            return outcome(direction, group, made, ())
-        origin = Origin(self._session, group[0].origin.turn, group[0].origin.item, direction, group[0].origin.title)
-        with self._rows.write() as connection:
-            operation = journal.begin(connection, origin, self._clock())
-            self._running.add(operation)
-            changes = {step.path: Change(operation, step.path, step.now, step.then) for step in made.steps}
-            journal.record(connection, changes.values())
-            for step in made.steps:
-                journal.revert(connection, operation, step.undoes)
-        failed = restore(made.steps, self._content)
-        with self._rows.write() as connection:
-            missed = {listed.path for listed in failed}
-            journal.forget(connection, (change for path, change in changes.items() if path in missed))
-            if direction == "redo":
-                for path in changes.keys() - missed:
-                    journal.revive(connection, group[0].id, path)
-            journal.end(connection, operation)
-            self._running.discard(operation)
-        return outcome(direction, group, made, failed)
-
-    def _close_restore(
-        self, connection: sqlite3.Connection, operation: int, redo: bool, changes: Sequence[Change]
-    ) -> None:
-        """End an undo or redo that was cut off: what reached its end counts, the rest was not done."""
-        now = present({change.path: change.after for change in changes})
-        missed = [change for change in changes if not now[change.path].same(change.after)]
-        if redo:
-            for change in changes:
-                if change not in missed:
-                    row = connection.execute(
-                        "SELECT reverted FROM reverts WHERE by = ? AND path = ?",
-                        (operation, os.fsencode(change.path)),
-                    ).fetchone()
-                    if row is not None:
-                        journal.revive(connection, int(row[0]), change.path)
-        journal.forget(connection, missed)
-        journal.end(connection, operation)
-
-    def _content(self, digest: str) -> bytes | None:
+    def difference(self) -> Difference:
+        """What the session changed in files, from the first change of each to the last."""
         with self._rows.read() as connection:
-            return stored(connection, digest)
+            return difference(connection, self._session)
 
     # --- keeping it small ------------------------------------------------------------------------------------
 

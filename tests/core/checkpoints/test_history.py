@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.checkpoints import history as history_module
+from swecli.core.checkpoints import way_back
 from swecli.core.checkpoints.history import FileHistory
 from swecli.core.checkpoints.plan import Listed, Step
 from swecli.core.checkpoints.restore import Content, restore
@@ -163,7 +163,7 @@ def test_a_restore_that_was_cut_off_counts_as_far_as_it_came(bench: Bench, monke
         restore(steps[:1], content)
         raise Killed
 
-    monkeypatch.setattr(history_module, "restore", half)
+    monkeypatch.setattr(way_back, "restore", half)
     with pytest.raises(Killed):
         bench.undo()
     monkeypatch.undo()
