@@ -186,9 +186,13 @@ class Fork:
 
 @value
 class RunShell:
-    """The user's own ``!command``: runs without asking, its output joins the context."""
+    """The user's own ``!command``: runs without asking, its output joins the context. With ``output`` (and
+    ``exit_status``, and ``duration`` in seconds) a front-end has run it in the user's terminal already."""
 
     command: str
+    output: str | None = None
+    exit_status: int | None = None
+    duration: float | None = None
     type: Literal["run_shell"] = field(default="run_shell", kw_only=True)
 
 
