@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
@@ -25,20 +24,11 @@ from swecli.tui.transcript.blocks import (
 from swecli.tui.transcript.index import HeightIndex
 from swecli.tui.transcript.markdown_stream import MarkdownStream
 from swecli.tui.transcript.palette import DARK, Palette
+from swecli.tui.transcript.row_cache import Drawn, RowCache
 from swecli.tui.transcript.rows import Row, blank
 
-MAX_CACHED: Final = 200
-"""Blocks whose rows are kept. Few, because the collector of the interpreter walks over all of them."""
-MAX_CACHED_ROWS: Final = 8_000
 FOLDING: Final = (UserBlock, ReasoningBlock, ToolBlock, SubagentBlock, CompactionBlock, RewoundBlock)
 """Blocks that have a short and a long form."""
-
-
-@dataclass(slots=True)
-class _Cached:
-    expanded: bool
-    gap: bool
-    rows: list[Row]
 
 
 @dataclass(slots=True)
@@ -58,8 +48,7 @@ class Page:
         self._density: Density = "usual"
         self._toggled: set[str] = set()
         """Blocks whose form is not the one that the density asks for."""
-        self._cache: OrderedDict[str, _Cached] = OrderedDict()
-        self._cached_rows = 0
+        self._drawn = RowCache()
         self._streams: dict[str, _Stream] = {}
 
     @property
@@ -98,8 +87,7 @@ class Page:
 
     def forget(self) -> None:
         """Draw all rows anew when they are next asked for."""
-        self._cache.clear()
-        self._cached_rows = 0
+        self._drawn.clear()
 
     def apply(self, operation: Operation) -> int | None:
         """Put or remove a block. Returns its place; None where nothing was to remove."""
@@ -110,7 +98,7 @@ class Page:
             return None
         self.blocks.remove(place)
         self.index.remove(place)
-        self._drop(operation.id)
+        self._drawn.drop(operation.id)
         self._streams.pop(operation.id, None)
         self._toggled.discard(operation.id)
         return place
@@ -141,14 +129,13 @@ class Page:
     def rows(self, place: int) -> list[Row]:
         """The rows of a block, the empty one before it included."""
         block_id, expanded, gap = self.blocks.id_at(place), self.is_expanded(place), self._gap(place)
-        cached = self._cache.get(block_id)
-        if cached is not None and cached.expanded == expanded and cached.gap == gap:
-            self._cache.move_to_end(block_id)
-            return cached.rows
+        known = self._drawn.get(block_id, expanded=expanded, gap=gap)
+        if known is not None:
+            return known
         rows = self._render(self.blocks[place], expanded=expanded, short=self._density == "short" and not expanded)
         if rows and gap:
             rows = [blank(), *rows]
-        self._keep(block_id, _Cached(expanded, gap, rows))
+        self._drawn.keep(block_id, Drawn(expanded, gap, rows))
         return rows
 
     def _put(self, block: Block) -> int:
@@ -157,7 +144,7 @@ class Page:
         if known is None:
             self.index.append(self._estimate(place))
             return place
-        self._drop(block.id)
+        self._drawn.drop(block.id)
         self.index.set(place, max(self._estimate(place), self.index.height(place)), exact=False)
         return place
 
@@ -191,16 +178,3 @@ class Page:
         if issubclass(shape.kind, ToolBlock):
             return 1 + gap + (0 if self._density == "short" else min(13, 8 * shape.displays))
         return 1 + gap + 8 * shape.displays
-
-    def _keep(self, block_id: str, cached: _Cached) -> None:
-        self._drop(block_id)
-        self._cache[block_id] = cached
-        self._cached_rows += len(cached.rows)
-        while len(self._cache) > 1 and (len(self._cache) > MAX_CACHED or self._cached_rows > MAX_CACHED_ROWS):
-            _, old = self._cache.popitem(last=False)
-            self._cached_rows -= len(old.rows)
-
-    def _drop(self, block_id: str) -> None:
-        old = self._cache.pop(block_id, None)
-        if old is not None:
-            self._cached_rows -= len(old.rows)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from swecli.core.protocol.blocks import ImageBlock, TextBlock
+from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import (
     Body,
     CompactionCompleted,
@@ -30,7 +30,7 @@ from swecli.core.protocol.events import (
     SessionStarted,
     TurnEnded,
 )
-from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.messages import ImagePart, ToolCallPart
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     Block,
@@ -49,10 +49,8 @@ from swecli.tui.transcript.blocks import (
     is_live,
 )
 from swecli.tui.transcript.notices import NOTICES, RETRY, notice_of
+from swecli.tui.transcript.parts import image_of, with_output, with_part
 from swecli.tui.transcript.verbs import call_title
-
-OUTPUT_TAIL: Final = 16_000
-"""Characters of live output that are kept; the whole of it is in the result."""
 
 
 class Reducer:
@@ -152,7 +150,7 @@ class Reducer:
                 case ToolBlock() if channel == "arguments":
                     self.put(replace(block, arguments=block.arguments + text))
                 case ToolBlock() if channel == "output":
-                    self.put(_with_output(block, text))
+                    self.put(with_output(block, text))
                 case _:
                     pass
         if RETRY in self.ids and self._pieces:
@@ -200,7 +198,7 @@ def _started(board: Reducer, event: Event, body: ItemStarted) -> None:
 
 
 def _checkpoint(board: Reducer, event: Event, body: ItemCheckpointed) -> None:
-    block = _with_part(board.block(body.item), body.part)
+    block = with_part(board.block(body.item), body.part)
     if isinstance(block, ToolBlock):
         title = body.title or block.title
         block = replace(block, title=title, status="running" if body.running else block.status)
@@ -213,10 +211,10 @@ def _checkpoint(board: Reducer, event: Event, body: ItemCheckpointed) -> None:
 def _completed(board: Reducer, event: Event, body: ItemCompleted) -> None:
     block = board.block(body.item)
     for part in body.parts:
-        block = _with_part(block, part)
+        block = with_part(block, part)
     match block:
         case UserBlock():
-            images = tuple(_image(part) for part in body.parts if isinstance(part, ImagePart))
+            images = tuple(image_of(part) for part in body.parts if isinstance(part, ImagePart))
             board.put(replace(block, images=images))
         case AnswerBlock():
             board.put(replace(block, status=body.status, detail=body.detail))
@@ -244,25 +242,6 @@ def _completed(board: Reducer, event: Event, body: ItemCompleted) -> None:
             board.put(replace(block, status="failed", reason=body.detail or body.status))
         case _:
             pass
-
-
-def _with_part(block: Block | None, part: Part) -> Block | None:
-    match block, part:
-        case UserBlock(), TextPart():
-            return replace(block, text=part.text)
-        case (AnswerBlock(), TextPart()) | (ReasoningBlock(), ReasoningPart()):
-            if part.text == block.text:
-                return block
-            grown = part.text.startswith(block.text)
-            return replace(block, text=part.text, revision=block.revision + (0 if grown else 1))
-        case ToolBlock(), ToolCallPart():
-            return replace(block, name=part.name or block.name, arguments=part.arguments)
-        case ((ToolBlock() | SubagentBlock()), ToolResultPart()):
-            return replace(block, result=part.text)
-        case SubagentBlock(), TextPart():
-            return replace(block, result=part.text)
-        case _:
-            return block
 
 
 def _permission_requested(board: Reducer, event: Event, body: PermissionRequested) -> None:
@@ -369,20 +348,6 @@ def _agent(board: Reducer, agent: str, body: object) -> None:
         board.put(replace(block, calls=block.calls + 1, activity=call_title(body.name, body.title)))
     elif isinstance(body, ItemCheckpointed) and isinstance(body.part, ToolCallPart) and body.title:
         board.put(replace(block, activity=call_title(body.part.name, body.title)))
-
-
-def _with_output(block: ToolBlock, text: str) -> ToolBlock:
-    output = block.output + text
-    if len(output) > 2 * OUTPUT_TAIL:
-        begin = output.find("\n", len(output) - OUTPUT_TAIL)
-        begin = begin + 1 if begin >= 0 else len(output) - OUTPUT_TAIL
-        return replace(block, output=output[begin:], output_cut=True)
-    return replace(block, output=output)
-
-
-def _image(part: ImagePart) -> ImageBlock:
-    size = len(part.data) * 3 // 4 - part.data[-2:].count("=")
-    return ImageBlock(part.name or "image", part.media_type, max(0, size))
 
 
 _HANDLERS: Final[dict[type, Callable[[Reducer, Event, Any], None]]] = {

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import AnswerBlock, NoticeBlock, Put, Remove, UserBlock
-from swecli.tui.transcript.page import MAX_CACHED, MAX_CACHED_ROWS, Page
+from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.palette import DARK, LIGHT
 from tests.tui.transcript.samples import MARKDOWN, blocks
 
@@ -101,18 +101,12 @@ def test_only_blocks_with_two_forms_can_be_folded() -> None:
     assert not page.toggle(1)
 
 
-def test_rows_are_kept_for_few_blocks_and_not_for_all() -> None:
-    page = filled(3 * MAX_CACHED)
-    for number in range(len(page.blocks)):
-        page.measure(number)
-    kept = sum(page.rows(number) is page.rows(number) for number in range(len(page.blocks)))
-    assert kept == len(page.blocks)
-    assert len(page._cache) == MAX_CACHED
-    large = "".join(f"line {number}\n" for number in range(MAX_CACHED_ROWS // 4))
-    for number in range(12):
-        page.apply(Put(AnswerBlock(f"a{number}", large, "ok")))
-        page.rows(len(page.blocks) - 1)
-    assert sum(len(cached.rows) for cached in page._cache.values()) == page._cached_rows <= MAX_CACHED_ROWS
+def test_rows_are_not_drawn_again_while_nothing_changes() -> None:
+    page = filled(3)
+    assert all(page.rows(number) is page.rows(number) for number in range(3))
+    before = page.rows(1)
+    page.toggle(1)
+    assert page.rows(1) is not before
 
 
 def test_an_estimate_is_replaced_by_the_exact_height_on_measuring() -> None:

@@ -41,7 +41,8 @@ from swecli.tui.transcript.blocks import (
 )
 from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.palette import DARK
-from swecli.tui.transcript.reducer import OUTPUT_TAIL, Reducer
+from swecli.tui.transcript.parts import OUTPUT_TAIL
+from swecli.tui.transcript.reducer import Reducer
 from tests.tui.transcript.events import answer, facts, session, stream, tool, user
 
 
