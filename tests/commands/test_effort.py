@@ -1,0 +1,60 @@
+"""/effort and /plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.commands import SetEffort, SetMode
+from tests.commands.support import CommandSession
+
+
+def session(*efforts: str, known: bool = True) -> CommandSession:
+    made = CommandSession()
+    made.view.model = ModelInfo("a", "b", efforts=efforts if known else None)
+    return made
+
+
+async def test_a_word_that_the_model_has_is_set() -> None:
+    port = session("low", "high")
+    assert "Effort high" in await port.slash("/effort HIGH")
+    assert port.commands == [SetEffort("high")]
+
+
+async def test_its_other_name_and_the_way_back() -> None:
+    port = session("low", "high")
+    await port.slash("/thinking default")
+    assert port.commands == [SetEffort(None)]
+
+
+@pytest.mark.parametrize(("efforts", "said"), [(("low", "high"), "low, high, or default"), ((), "takes no such word")])
+async def test_a_word_that_it_has_not_changes_nothing(efforts: tuple[str, ...], said: str) -> None:
+    port = session(*efforts)
+    assert said in await port.slash("/effort extreme")
+    assert port.commands == []
+
+
+async def test_any_single_word_goes_where_the_words_are_not_known() -> None:
+    port = session(known=False)
+    assert "not known" in await port.slash("/effort extreme")
+    assert port.commands == [SetEffort("extreme")]
+    assert "one word" in await port.slash("/effort very much")
+    assert len(port.commands) == 1
+
+
+async def test_without_a_word_it_is_a_list_to_pick_from() -> None:
+    assert await session("low").slash("/effort") == "screen:pick_effort"
+
+
+async def test_without_a_model_nothing_can_be_set() -> None:
+    port = CommandSession(model=False)
+    assert "No model" in await port.slash("/effort low")
+    assert port.commands == []
+
+
+async def test_plan_switches_the_mode_and_takes_nothing_else() -> None:
+    port = CommandSession()
+    assert "Mode plan" in await port.slash("/plan")
+    assert port.commands == [SetMode("plan")]
+    assert "Nothing was changed" in await port.slash("/plan the refactoring")
+    assert len(port.commands) == 1

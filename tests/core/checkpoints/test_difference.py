@@ -1,0 +1,66 @@
+"""What a session changed, from its first change to its last."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from swecli.core.checkpoints import difference as module
+from swecli.core.protocol.blocks import DiffBlock
+from tests.core.checkpoints.support import Bench
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    made = Bench(tmp_path)
+    (made.work / "a").write_text("one\n")
+    (made.work / "b").write_text("two\n")
+    made.history.first_copy()
+    return made
+
+
+def changed(bench: Bench) -> dict[str, DiffBlock]:
+    found = bench.history.difference()
+    assert not found.reason
+    return {os.path.relpath(block.path, bench.work): block for block in found.files}
+
+
+def test_several_changes_of_a_file_are_one(bench: Bench) -> None:
+    bench.edit("a", b"1\n")
+    bench.command("echo 2 > a; rm b; mkdir d; echo new > d/c")
+    bench.edit("a", b"3\n")
+    found = changed(bench)
+    assert {name: (block.old, block.new) for name, block in found.items()} == {
+        "a": ("one\n", "3\n"),
+        "b": ("two\n", None),
+        "d/c": (None, "new\n"),
+    }
+
+
+def test_what_is_as_it_was_or_was_taken_back_is_left_out(bench: Bench) -> None:
+    assert changed(bench) == {}
+    bench.edit("a", b"1\n")
+    bench.edit("a", b"one\n")
+    bench.edit("b", b"3\n")
+    assert list(changed(bench)) == ["b"]
+    bench.undo()
+    assert changed(bench) == {}
+
+
+def test_what_is_no_text_is_named(bench: Bench) -> None:
+    bench.command("printf 'a\\0b' > a; chmod 755 b; ln -s a link")
+    found = changed(bench)
+    assert found["a"].note == "binary, 3 bytes"
+    assert found["b"].note == "mode 644 is now 755"
+    assert "link to a" in found["link"].note
+
+
+def test_more_than_is_shown_is_counted(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_FILES", 2)
+    monkeypatch.setattr(module, "MOST_BYTES", 10)
+    bench.command("seq 20 > a; rm b; echo > c")
+    found = bench.history.difference()
+    assert (len(found.files), found.more) == (2, 1)
+    assert "too large" in found.files[0].note
