@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from swecli.assembly.checkpoints import open_checkpoints
+from swecli.assembly.doctor import examiner
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.sandbox import require_sandbox
 from swecli.assembly.services import build_services, project_instructions, session_environment
@@ -86,7 +87,12 @@ def _build(options: LaunchOptions) -> _Parts:
         options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs
     )
     checkpoints = open_checkpoints(options, startup, stored.session_id)
-    services = replace(services, checkpoints=checkpoints, snapshots=stored.snapshots)
+    services = replace(
+        services,
+        checkpoints=checkpoints,
+        snapshots=stored.snapshots,
+        examine=examiner(options, startup, models),
+    )
     notices = (*startup.notices, *models.notices, *stored.notices, *instructions.notices, *_orphans())
     return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from swecli.assembly.models import ModelSupply
+from swecli.assembly.sandbox import examine_sandbox
+from swecli.assembly.startup import Startup
 from swecli.assembly.windows import describe
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.catalog import load_catalog
@@ -16,6 +19,7 @@ from swecli.core.llm.local_servers import find_local_servers
 from swecli.core.llm.offers import Account
 from swecli.core.llm.windows import LOCAL_PROVIDERS
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+from swecli.launch import LaunchOptions
 
 HEADERS = ("Provider", "Address", "Key", "Model", "Window", "$ per million in / out", "Reached")
 
@@ -32,6 +36,20 @@ class Report:
 class _Row:
     cells: tuple[str, ...]
     problem: str = ""
+
+
+def examiner(
+    options: LaunchOptions, startup: Startup, supply: ModelSupply
+) -> Callable[[str | None, bool], Awaitable[Sequence[DisplayBlock]]]:
+    """What a running session examines itself with: the model at hand, and whether providers are asked."""
+
+    async def examined(model: str | None, online: bool) -> Sequence[DisplayBlock]:
+        contained = await asyncio.to_thread(examine_sandbox, options, startup)
+        if supply.scripted:
+            return (TextBlock("A script answers instead of a model: no provider is needed."), contained)
+        return (*(await examine(supply, model, online=online)).blocks, contained)
+
+    return examined
 
 
 async def examine(supply: ModelSupply, main: str | None, *, online: bool) -> Report:

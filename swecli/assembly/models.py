@@ -118,6 +118,11 @@ class ModelSupply:
             offers=self.offers,
         )
 
+    @property
+    def scripted(self) -> bool:
+        """Whether a script answers instead of any provider."""
+        return self._options.script is not None
+
     async def offers(self) -> Sequence[ModelOffer]:
         """Models to choose from; servers on this machine are looked for."""
         if self._options.script is not None:

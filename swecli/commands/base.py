@@ -15,6 +15,7 @@ Screen = Literal[
     "clear",
     "pick_mode",
     "pick_model",
+    "pick_effort",
     "pick_theme",
     "keys",
     "login",

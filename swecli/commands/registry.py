@@ -13,6 +13,9 @@ from swecli.commands.clear import CLEAR
 from swecli.commands.compact import COMPACT
 from swecli.commands.config import CONFIG
 from swecli.commands.context import CONTEXT
+from swecli.commands.diff import DIFF
+from swecli.commands.doctor import DOCTOR
+from swecli.commands.effort import EFFORT
 from swecli.commands.help import HELP
 from swecli.commands.init import INIT
 from swecli.commands.jobs import JOBS
@@ -22,6 +25,7 @@ from swecli.commands.logout import LOGOUT
 from swecli.commands.mode import MODE
 from swecli.commands.model import MODEL
 from swecli.commands.permissions import PERMISSIONS
+from swecli.commands.plan import PLAN
 from swecli.commands.quit import QUIT
 from swecli.commands.recall import RECALL
 from swecli.commands.redo import REDO
@@ -41,10 +45,13 @@ COMMANDS: tuple[SlashCommand, ...] = (
     RECALL,
     UNDO,
     REDO,
+    DIFF,
     MODEL,
+    EFFORT,
     LOGIN,
     LOGOUT,
     MODE,
+    PLAN,
     PERMISSIONS,
     TODOS,
     JOBS,
@@ -53,6 +60,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     CONFIG,
     USAGE,
     STATUS,
+    DOCTOR,
     CLEAR,
     RESUME,
     QUIT,

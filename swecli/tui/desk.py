@@ -91,6 +91,23 @@ class Desk:
         title = "Model: provider/name (type one that is not listed)"
         self._app.slot.show(Picker(title, choices, self._app.talk.set_model, free=True))
 
+    def pick_effort(self) -> None:
+        from swecli.commands.effort import DEFAULT
+        from swecli.tui.dock.picker import Choice, Picker
+
+        view = self._app.stage.link.view
+        if view is None or view.model is None:
+            return
+        if view.model.efforts == ():
+            self.flash(f"{safe_line(view.model.ref)} takes no word for how much it thinks")
+            return
+        words = (DEFAULT, *(view.model.efforts or ("low", "medium", "high")))
+        present = view.effort or DEFAULT
+        choices = [Choice(word, word, "", word == present) for word in dict.fromkeys((*words, present))]
+        known = view.model.efforts is not None
+        title = "Effort" if known else "Effort (this model's words are not known; type another one)"
+        self._app.slot.show(Picker(title, choices, self._app.talk.set_effort, free=not known))
+
     def pick_theme(self, name: str) -> None:
         """Choose a theme by its name, or from a list that shows each one while it is pointed at."""
         appearance = self._app.appearance

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, get_args
 from swecli.commands.base import CommandResult, Offer, SlashCommand
 from swecli.commands.running import run_command
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
-from swecli.core.protocol.commands import Command, RunShell, SetMode, SetModel, Steer, Submit
+from swecli.core.protocol.commands import Command, RunShell, SetEffort, SetMode, SetModel, Steer, Submit
 from swecli.core.protocol.events import Mode
 from swecli.core.protocol.messages import ImagePart
 from swecli.safe_text import safe_line
@@ -27,6 +27,7 @@ class Desk(Protocol):
     def offer(self, offer: Offer) -> None: ...
     def pick_mode(self) -> None: ...
     def pick_model(self) -> None: ...
+    def pick_effort(self) -> None: ...
     def pick_theme(self, name: str) -> None: ...
     def log_in(self, provider: str) -> None: ...
     def open_screen(self, name: ScreenName, words: str) -> None: ...
@@ -100,6 +101,8 @@ class Talk:
                 self._desk.pick_mode()
             case "pick_model":
                 self._desk.pick_model()
+            case "pick_effort":
+                self._desk.pick_effort()
             case "pick_theme":
                 self._desk.pick_theme(result.argument)
             case "login":
@@ -128,6 +131,13 @@ class Talk:
             if mode == name:
                 self._link.send(SetMode(mode))
                 self._desk.flash(f"Mode {mode}: {meaning}")
+
+    def set_effort(self, word: str) -> None:
+        """Ask the session for an effort: one of the model's words, or what it does by itself."""
+        from swecli.commands.effort import DEFAULT
+
+        self._link.send(SetEffort(None if word == DEFAULT else word))
+        self._desk.flash(f"Effort {safe_line(word)}, from the next request on")
 
     def set_model(self, ref: str) -> None:
         """Ask the session for a model (``provider/name``)."""

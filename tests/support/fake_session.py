@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from swecli.core.checkpoints.difference import Difference
 from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.compaction.retention import RuleReport
@@ -15,6 +16,7 @@ from swecli.core.engine.spending import Spending
 from swecli.core.engine.view import ToolRun, Totals
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
     Body,
@@ -47,6 +49,7 @@ class FakeView:
     cwd: Path = Path("/work")
     mode: str = "default"
     model: ModelInfo | None = field(default_factory=lambda: ModelInfo("fake", "model"))
+    effort: str | None = None
     busy: bool = False
     budget: Any = None
     last_usage: Any = None
@@ -80,6 +83,7 @@ class FakeSession:
         self._replies: dict[str, asyncio.Future[Command]] = {}
         self.commands: list[Command] = []
         self.offered: tuple[ModelOffer, ...] = ()
+        self.changed = Difference()
         self.closed = False
         self.defects: list[BaseException] = []
         self._state = FakeView()
@@ -132,6 +136,12 @@ class FakeSession:
 
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
         return None
+
+    async def difference(self) -> Difference:
+        return self.changed
+
+    async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
+        return (TextBlock("asked" if online else "not asked"),)
 
     async def models(self) -> Sequence[ModelOffer]:
         return self.offered

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Literal
 
+from swecli.core.checkpoints.difference import Difference
 from swecli.core.checkpoints.plan import Listed
 from swecli.core.checkpoints.report import Recent, Restored
 from swecli.core.checkpoints.targets import Target
@@ -14,6 +15,7 @@ from swecli.core.engine.work import Work
 from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
 
 OFF = "Checkpoints are off for this session, so changes of files can't be taken back."
+OFF_DIFF = "Checkpoints are off for this session, so it is not known what it changed; git diff may tell."
 
 
 class FileUndo:
@@ -47,6 +49,10 @@ class FileUndo:
     async def recent(self) -> Recent:
         """What can be taken back."""
         return await self._checkpoints.recent() if self._checkpoints is not None else Recent(reason=OFF)
+
+    async def difference(self) -> Difference:
+        """What the session changed."""
+        return await self._checkpoints.difference() if self._checkpoints is not None else Difference(reason=OFF_DIFF)
 
     async def close(self) -> None:
         """Close the record."""

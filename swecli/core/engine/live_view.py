@@ -58,6 +58,10 @@ class LiveView:
         return client.info if client else None
 
     @property
+    def effort(self) -> str | None:
+        return self._recorder.state.effort
+
+    @property
     def busy(self) -> bool:
         return self._busy()
 

@@ -17,6 +17,7 @@ from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
 from swecli.core.ports import BlobStore, HookOutcome, Hooks, Snapshots
+from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.usage import Usage
 from swecli.core.sandbox.sandbox import CommandSandbox, NoSandbox
 from swecli.core.tools.registry import ToolRegistry
@@ -57,6 +58,11 @@ class NoWindowKnowledge:
 
 async def no_offers() -> Sequence[ModelOffer]:
     """No models to choose from."""
+    return ()
+
+
+async def nothing_to_examine(model: str | None, online: bool) -> Sequence[DisplayBlock]:
+    """Nothing is known of what works."""
     return ()
 
 
@@ -123,6 +129,8 @@ class Services:
     """How much the user wants a model (``provider/name``) to think; None = as the provider does."""
     offers: Callable[[], Awaitable[Sequence[ModelOffer]]] = no_offers
     """Models that the user can choose from."""
+    examine: Callable[[str | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
+    """What works and what does not, for the model (``provider/name``) at hand. The flag: providers are asked, too."""
     fallback: Sequence[str] = ()
     """Models (``provider/name``) that answer in this order while the user's own is overloaded."""
     side_models: Mapping[str, str] = field(default_factory=lambda: {})

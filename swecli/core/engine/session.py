@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+from swecli.core.checkpoints.difference import Difference
 from swecli.core.checkpoints.report import Recent
 from swecli.core.checkpoints.targets import Target
 from swecli.core.context_management.compaction.plan import CompactionPlan
@@ -29,6 +30,7 @@ from swecli.core.engine.tool_call import ToolCalls
 from swecli.core.engine.view import SessionView, ToolRun
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.commands import Close, Command
 from swecli.core.protocol.events import Event, FilesRestored, NoticeLevel, SessionStarted
 from swecli.core.workspace.jobs import JobInfo
@@ -162,6 +164,15 @@ class Session:
     async def file_changes(self) -> Recent:
         """What can be taken back."""
         return await self._undo.recent()
+
+    async def difference(self) -> Difference:
+        """What the session changed in files."""
+        return await self._undo.difference()
+
+    async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
+        """What works and what does not."""
+        model = self._model()
+        return await self._services.examine(model.ref if model is not None else None, online)
 
     async def models(self) -> Sequence[ModelOffer]:
         """Models to choose from."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.commands import Command
 from swecli.core.protocol.events import (
     Budget,
@@ -26,6 +26,7 @@ from swecli.core.protocol.messages import Message
 from swecli.core.protocol.usage import Usage
 
 if TYPE_CHECKING:  # front-ends import this module before their first frame, and the plan brings the whole manager
+    from swecli.core.checkpoints.difference import Difference
     from swecli.core.checkpoints.report import Recent
     from swecli.core.checkpoints.targets import Target
     from swecli.core.context_management.compaction.plan import CompactionPlan
@@ -77,6 +78,11 @@ class SessionView(Protocol):
     @property
     def model(self) -> ModelInfo | None:
         """None while no provider is configured."""
+        ...
+
+    @property
+    def effort(self) -> str | None:
+        """How much the model is to think, in its word; None: as the provider does."""
         ...
 
     @property
@@ -178,6 +184,15 @@ class SessionPort(Protocol):
 
     async def file_changes(self) -> Recent:
         """What changes of files can be taken back, and what is not covered."""
+        ...
+
+    async def difference(self) -> Difference:
+        """What the session changed in files, from the first change to the last; what was taken back is left out."""
+        ...
+
+    async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
+        """What of providers, keys, models and the sandbox works and what does not; with ``online``, each provider is
+        asked."""
         ...
 
     async def models(self) -> Sequence[ModelOffer]:

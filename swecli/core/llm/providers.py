@@ -13,6 +13,7 @@ from typing import Any
 from swecli.core.llm.base_url import host_of, is_local, normalise, origin_of
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect
+from swecli.core.llm.efforts import offered
 from swecli.core.llm.json_values import as_list, as_object, as_text
 from swecli.core.llm.model_table import ModelLookup, look_up_model
 from swecli.core.llm.protocols.base import Target
@@ -137,6 +138,7 @@ def resolve(
     if is_local(address) and protocol in ("openai-chat", "ollama-chat"):
         dialect = _of_local_server(dialect)
     dialect = replace(dialect, **provider.quirks)
+    info = replace(info, efforts=offered(dialect.effort, info.efforts))
     target = Target(origin, dialect, provider.name, info.window, info.max_output)
     usual = chosen.timeouts or (LOCAL_TIMEOUTS if is_local(address) else Timeouts())
     timeouts = replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from swecli.core.protocol.messages import Message, ToolCallPart
@@ -216,6 +216,8 @@ class ModelInfo:
     """Whether it can see; None where nobody says."""
     tools: bool = True
     """False where the model is known to take no tools but as text."""
+    efforts: tuple[str, ...] | None = field(default=None, compare=False)
+    """Words for how much it is to think; empty where it takes none, None where that is not known."""
 
     @property
     def ref(self) -> str:

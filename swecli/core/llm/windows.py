@@ -73,6 +73,7 @@ def model_info(
         window.source,
         next((flag for flag in images if flag is not None), None),
         next((flag for flag in tools if flag is not None), True),
+        None if listed is None else () if listed.reasoning is False else listed.efforts or None,
     )
 
 
