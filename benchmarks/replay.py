@@ -20,8 +20,9 @@ from pydantic import ConfigDict
 
 from benchmarks.recorded import NAMES, Call, Part, Recording, Texts, joined, load, texts_of
 from swecli.core.context_management.budget import Limits
-from swecli.core.context_management.context_manager import ContextManager, PromptTexts
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.monitor import TokenMonitor
+from swecli.core.context_management.opening import PromptTexts
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.requests import message_breakpoints
 from swecli.core.engine.recorder import EventLog

@@ -15,13 +15,14 @@ from swecli.assembly.grants import grants_of, keeper, with_grants
 from swecli.assembly.sandbox import build_sandbox
 from swecli.assembly.startup import Startup
 from swecli.core.context_management.calibration import FamilyRatios
-from swecli.core.context_management.context_manager import ContextManager, PromptTexts
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.environment import environment_note
 from swecli.core.context_management.gate import BLOCK_ADVICE, MANUAL_ADVICE
 from swecli.core.context_management.hybrid_counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.learned_ratios import LearnedRatios
 from swecli.core.context_management.monitor import TokenMonitor
+from swecli.core.context_management.opening import PromptTexts
 from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import OsFacts
@@ -30,6 +31,7 @@ from swecli.core.ports import BlobStore
 from swecli.core.tools.builtin import builtin_tools
 from swecli.core.tools.lean import lean_schemas
 from swecli.core.tools.registry import ToolRegistry
+from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.environment import scrubbed_environment
 from swecli.core.workspace.git_facts import git_facts
 from swecli.core.workspace.process_tree import end_owned
@@ -57,7 +59,8 @@ def build_services(
 ) -> Services:
     """Everything that a session needs besides its history and its store; ``blobs`` is where large results go."""
     settings = startup.loaded.settings
-    registry = ToolRegistry(builtin_tools())
+    left_out = () if settings.tools.web_fetch else (WebFetch.name,)
+    registry = ToolRegistry(tool for tool in builtin_tools() if tool.name not in left_out)
     texts = PromptTexts(
         base=options.system_prompt,
         append=options.append_system_prompt or "",

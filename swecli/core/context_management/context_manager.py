@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from swecli.core.context_management.budget import Limits, window_of
 from swecli.core.context_management.cache_watch import CacheMiss, CacheWatch, WatchedRequest
-from swecli.core.context_management.components import PROJECT_INSTRUCTIONS
 from swecli.core.context_management.gate import BLOCK_ADVICE, decide
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.message_size import texts_of
 from swecli.core.context_management.monitor import TokenMonitor
-from swecli.core.context_management.prompt_builder import BASE, Prompt, PromptBuilder, PromptSection
-from swecli.core.context_management.prompts import LEAN_WINDOW, read_prompt, system_prompt
+from swecli.core.context_management.opening import Opening, PromptTexts
+from swecli.core.context_management.prompts import read_prompt
 from swecli.core.context_management.requests import build_request, fit_output
 from swecli.core.context_management.stats import ContextStats, Forecast, context_stats, forecast
 from swecli.core.context_management.tail import tail_text
@@ -36,17 +35,6 @@ estimate, anchored on what the provider reports, is as good as needed: nothing i
 
 
 @dataclass(frozen=True, slots=True)
-class PromptTexts:
-    """What goes into the system prompt besides swecli's own words. ``base`` replaces these; None keeps them.
-    ``headless`` tells the model that nobody watches."""
-
-    base: str | None = None
-    append: str = ""
-    instructions: str = ""
-    headless: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class PreparedRequest:
     """One request with its measure and the gate's verdict.
 
@@ -62,11 +50,6 @@ class PreparedRequest:
     @property
     def blocked(self) -> bool:
         return self.budget.level == "block"
-
-
-def is_lean(limits: Limits, info: ModelInfo) -> bool:
-    """Whether a model's window is so small that prompt and tools are cut down to what the work needs."""
-    return window_of(info, limits).total <= LEAN_WINDOW
 
 
 class ContextManager:
@@ -85,14 +68,12 @@ class ContextManager:
     ) -> None:
         """``advice`` is what the user can do about a full context, as clauses. ``lean_tools`` are told to a model with
         a small window in place of ``tools``, ``special_tools`` besides to a model of that name."""
-        self._tools = tuple(tools)
-        self._lean_tools = self._tools if lean_tools is None else tuple(lean_tools)
-        self._special_tools = special_tools
-        self._texts = texts or PromptTexts()
+        texts = texts or PromptTexts()
         self.limits = limits or Limits()
+        self._opening = Opening(tools, lean_tools, special_tools, texts, self.limits)
+        self._headless = texts.headless
         self.monitor = monitor or TokenMonitor()
         self._advice = tuple(advice)
-        self._prompts: dict[tuple[str, str], Prompt] = {}
         self._warned = False
         self._settled = 0
         self._cleared: tuple[tuple[Message, ...], int] = ((), 0)
@@ -148,7 +129,7 @@ class ContextManager:
         self, request: ModelRequest, usage: Usage | None, info: ModelInfo, view: tuple[ViewEntry, ...], at: float
     ) -> CacheMiss | None:
         """Compare a request that was answered with the one before it. ``at`` is when it was sent, in Unix seconds."""
-        names = self._prompt(info).components
+        names = self._opening.prompt(info).components
         return self._watch.observe(WatchedRequest(info.ref, request, view, at, names), usage)
 
     def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> int:
@@ -229,11 +210,11 @@ class ContextManager:
         known: Budget | None,
         notes: Sequence[str] = (),
     ) -> tuple[ModelRequest, Budget]:
-        prompt = self._prompt(info)
-        notes = [read_prompt("headless"), *notes] if self._texts.headless else notes
+        prompt = self._opening.prompt(info)
+        notes = [read_prompt("headless"), *notes] if self._headless else notes
         request = build_request(
             prompt,
-            self._lean_tools if is_lean(self.limits, info) else self._tools_for(info),
+            self._opening.tools(info),
             messages,
             info=info,
             limits=self.limits,
@@ -246,23 +227,3 @@ class ContextManager:
         budget = self.monitor.measure(request, self.limits, info, prompt.components, cleared if same else 0)
         self._info = info
         return request, budget
-
-    def _tools_for(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
-        """The tools, with those that only this model is told of at their place by name."""
-        special = self._special_tools(info.name)
-        return tuple(sorted((*self._tools, *special), key=lambda tool: tool.name)) if special else self._tools
-
-    def _prompt(self, info: ModelInfo) -> Prompt:
-        """Built once per model: equal bytes for the whole session, unless the window turns out to be of another
-        class."""
-        texts = self._texts
-        base = texts.base if texts.base is not None else system_prompt(window_of(info, self.limits).total)
-        prompt = self._prompts.get((info.ref, base))
-        if prompt is None:
-            sections = [
-                PromptSection(BASE, base),
-                PromptSection("appended", texts.append),
-                PromptSection(PROJECT_INSTRUCTIONS, texts.instructions),
-            ]
-            prompt = self._prompts[info.ref, base] = PromptBuilder(sections).build()
-        return prompt
