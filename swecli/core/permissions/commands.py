@@ -50,6 +50,11 @@ class Judgement:
         return self.unproven is None and all(part.reason is None or part.soft for part in self.parts)
 
     @property
+    def opaque(self) -> bool:
+        """Whether rules about words may not see all that runs."""
+        return self.computed or self.unproven is not None or any(part.fixed and part.reason for part in self.parts)
+
+    @property
     def computed(self) -> bool:
         """Whether some program or script is not known."""
         return self.unread is not None or any(not item.name or item.computed for item in self.started)

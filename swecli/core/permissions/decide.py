@@ -17,6 +17,7 @@ from swecli.core.permissions.paths import inside, is_own, is_secret_in, protecte
 from swecli.core.permissions.rules import active_rules, is_valid, matches_call, parse_rule, path_rule
 from swecli.core.permissions.shell.proof import Part
 from swecli.core.permissions.shell.visible import hidden_character
+from swecli.core.permissions.taint import after_untrusted
 from swecli.core.permissions.types import Call, Decision, Policy, Rule, RuleEffect
 from swecli.core.protocol.events import Mode
 
@@ -50,8 +51,9 @@ def decide(policy: Policy, call: Call) -> Decision:
     if _changes_nothing(call):
         return Decision("allow", "This only concerns the session itself.")
     if judgement is not None:
-        return _command(policy, call, mode, judgement)
-    return _paths(policy, call, mode)
+        found = _command(policy, call, mode, judgement)
+        return after_untrusted(policy, call, found, proven=judgement.proven and not call.effects.outside)
+    return after_untrusted(policy, call, _paths(policy, call, mode), proven=False)
 
 
 def _resolved(policy: Policy, call: Call) -> Call:
@@ -221,7 +223,7 @@ def _refused_command(command: str, judgement: Judgement) -> Decision | None:
 
 def _hidden_from_rules(policy: Policy, judgement: Judgement) -> Decision | None:
     """A deny rule about commands may be meant for what can't be seen in this one."""
-    if not judgement.computed:
+    if judgement.proven or not judgement.opaque:
         return None
     for rule in active_rules(policy, "deny"):
         if is_valid(rule) and parse_rule(rule.text).kind == "command":

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from swecli.core.permissions.git_facts import git_problem
+from swecli.core.permissions.git_facts import git_problem, tracked_names
 from swecli.core.permissions.paths import inside
 
 PathKind = Literal["file", "directory", "other", "missing"]
@@ -18,6 +18,7 @@ PathKind = Literal["file", "directory", "other", "missing"]
 MAX_NAMES = 5_000
 MAX_TREE = 5_000
 _ODD_NAME = re.compile(r"[\s'\"\\]|^-")
+_ODD_OR_WILD = re.compile(r"[\s'\"\\*?\[]|^-")
 _VERSION_FILES = (".tool-versions", ".mise.toml", "mise.toml", ".mise", ".config/mise")
 _PYTHON_VERSION_FILES = (".python-version",)
 _OTHER_VERSION_FILES = (
@@ -70,9 +71,13 @@ class FileFacts(Protocol):
         """Whether following links below ``path`` may leave ``roots``; True also when it is too large to tell."""
         ...
 
-    def odd_names(self, path: str) -> bool:
-        """Whether a name below ``path`` has blanks, quotes or backslashes or begins with a dash; True also when it
-        is too large to tell."""
+    def odd_names(self, path: str, *, wildcards: bool = False) -> bool:
+        """Whether a name below ``path`` has blanks, quotes or backslashes, or wildcards if these matter too, or
+        begins with a dash; True also when it is too large to tell."""
+        ...
+
+    def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
+        """The same for what git lists in ``cwd``, be it there or not; True also when it can't be told."""
         ...
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
@@ -115,8 +120,12 @@ class NoFacts:
         del path, roots
         return True
 
-    def odd_names(self, path: str) -> bool:
-        del path
+    def odd_names(self, path: str, *, wildcards: bool = False) -> bool:
+        del path, wildcards
+        return True
+
+    def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
+        del cwd, wildcards
         return True
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
@@ -194,8 +203,14 @@ class OsFacts:
             for entry in _tree(path)
         )
 
-    def odd_names(self, path: str) -> bool:
-        return any(entry is None or _ODD_NAME.search(entry.name) is not None for entry in _tree(path))
+    def odd_names(self, path: str, *, wildcards: bool = False) -> bool:
+        odd = _ODD_OR_WILD if wildcards else _ODD_NAME
+        return any(entry is None or odd.search(entry.name) is not None for entry in _tree(path))
+
+    def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
+        odd = _ODD_OR_WILD if wildcards else _ODD_NAME
+        names = tracked_names(cwd)
+        return names is None or any(odd.search(part) for name in names for part in name.split("/"))
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
         for entry in self._environment.get("PATH", os.defpath).split(os.pathsep):

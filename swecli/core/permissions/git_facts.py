@@ -61,6 +61,45 @@ def git_problem(cwd: str, environment: Mapping[str, str]) -> str | None:
         return f"the repository can't be examined ({error.strerror})"
 
 
+def tracked_names(cwd: str) -> tuple[str, ...] | None:
+    """The names in the index of the repository that git started in ``cwd`` would use, as text; None where they can't
+    be told."""
+    try:
+        for folder in (Path(cwd), *Path(cwd).parents):
+            place = folder / ".git"
+            if not os.path.lexists(place):
+                continue
+            if not stat.S_ISDIR(os.lstat(place).st_mode) or b"sha256" in _read(place / "config").lower().encode():
+                return None
+            index = place / "index"
+            if not os.path.lexists(index):
+                return ()
+            state = os.stat(index)
+            if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_INDEX:
+                return None
+            return _index_names(index.read_bytes())
+    except OSError:
+        return None
+    return ()
+
+
+def _index_names(data: bytes) -> tuple[str, ...] | None:
+    """The names of an index of version 2 or 3 with SHA-1 (gitformat-index)."""
+    if data[:4] != b"DIRC" or int.from_bytes(data[4:8], "big") not in (2, 3):
+        return None
+    names: list[str] = []
+    at = 12
+    for _ in range(int.from_bytes(data[8:12], "big")):
+        flags = int.from_bytes(data[at + 60 : at + 62], "big")
+        start = at + (64 if flags & 0x4000 else 62)
+        end = data.find(b"\0", start)
+        if end < 0:
+            return None
+        names.append(data[start:end].decode("utf-8", "replace"))
+        at += (end - at) // 8 * 8 + 8
+    return tuple(names)
+
+
 def _repository_problem(cwd: Path) -> str | None:
     for folder in (cwd, *cwd.parents):
         place = folder / ".git"

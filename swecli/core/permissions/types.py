@@ -69,6 +69,8 @@ class Policy:
     own_dirs: tuple[str, ...] = ()
     """Resolved directories of swecli's own configuration, data, state and cache: no tool writes there, whatever
     the mode and the rules."""
+    untrusted: tuple[str, ...] = ()
+    """Where text of strangers came from since the user last consented to a call: hosts and files outside."""
     home: str = ""
     """The user's resolved home directory; empty when unknown, and then no ``~`` rule matches."""
     facts: FileFacts = field(default_factory=NoFacts)

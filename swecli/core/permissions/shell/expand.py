@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.paths import inside
-from swecli.core.permissions.shell.syntax import UnprovenError, Word
+from swecli.core.permissions.shell.syntax import Script, Simple, UnprovenError, Word
+from swecli.core.permissions.shell.variables import may_be_shown
 
 MAX_EXPANSIONS = 500
 PROCESS = "/dev/fd/63"
 """Stands for the name of a pipe to commands that are judged by themselves."""
 
+_ANY_TEXT, _ANY_CHARACTER = "**", "??"
+"""Wildcards among single characters."""
 _BRACKET = re.compile(r"\[[!^]?[A-Za-z0-9_.,+-]+\]")
-
-_OPAQUE_VARIABLES = frozenset(("PATH", "USER", "LOGNAME", "SHELL", "LANG", "TERM", "HOSTNAME", "?", "$", "#"))
-"""Variables whose value is harmless to show but not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +41,24 @@ def expand(word: Word, situation: Situation) -> list[str | None]:
     """
     text = ""
     pattern: list[str] = []
-    """One regular expression per character or wildcard, ``/`` as itself."""
+    """Characters and wildcards."""
     globbing = word.has_glob
     unknown = [None] if _all_quoted(word) else [None, None]
     """Without quotes it may become any number of arguments, so it stands for more than one."""
     for segment in word.segments:
         if segment.kind == "process":
             return [PROCESS]
-        if segment.kind == "commands":
-            if globbing:
-                raise UnprovenError("wildcards are mixed with a computed text")
-            return list(unknown)
-        value = _value(segment.kind, segment.text, segment.quoted, situation)
+        if segment.kind == "number":
+            _check_numbers(segment.text, situation)
+            value = None
+        elif segment.kind == "commands":
+            asks_where = segment.script is not None and _is_pwd(segment.script)
+            value = _value("variable", "PWD", segment.quoted, situation) if asks_where else None
+        else:
+            value = _value(segment.kind, segment.text, segment.quoted, situation)
         if value is None:
             if globbing:
-                raise UnprovenError("wildcards are mixed with a variable")
+                raise UnprovenError("wildcards are mixed with a computed text")
             return list(unknown)
         text += value
         pattern += _pieces(value, active=globbing and segment.kind == "text" and not segment.quoted)
@@ -68,49 +71,92 @@ def _all_quoted(word: Word) -> bool:
     return all(segment.quoted for segment in word.segments if segment.kind in ("variable", "commands"))
 
 
+def _is_pwd(script: Script) -> bool:
+    """Whether it is the command pwd and nothing else."""
+    commands = [command for item in script.items for _, pipeline in item.items for command in pipeline.commands]
+    only = commands[0] if len(commands) == 1 else None
+    return (
+        isinstance(only, Simple)
+        and not only.assignments
+        and not only.redirects
+        and [word.literal for word in only.words] == ["pwd"]
+    )
+
+
+def _check_numbers(expression: str, situation: Situation) -> None:
+    """Raise unless the names of an arithmetic expression hold plain numbers: the shell would evaluate anything else."""
+    for name in re.findall(r"[A-Za-z_$][A-Za-z0-9_]*", expression):
+        value = situation.variables.get(name.removeprefix("$"))
+        if value is None or not re.fullmatch(r"-?[0-9]+", value):
+            raise UnprovenError(f"the value of {name} is not known to be a number")
+
+
 def _value(kind: str, text: str, quoted: bool, situation: Situation) -> str | None:
     if kind == "text":
         return text
     if kind == "home" or text == "HOME":
         if not situation.home:
             raise UnprovenError("the home directory is not known")
-        return situation.home
+        return _unsplit("HOME", situation.home, quoted=quoted or kind == "home")
     if text == "PWD" and len(situation.cwds) == 1:
-        return situation.cwds[0]
+        return _unsplit(text, situation.cwds[0], quoted=quoted)
     if text in situation.variables:
         value = situation.variables[text]
         if value is None:
             return None
-        if not quoted and any(char in value for char in " \t\n*?["):
-            raise UnprovenError(f"${text} is not quoted and would be split or expanded")
-        if not quoted and not value:
-            raise UnprovenError(f"${text} is empty and not quoted")
-        return value
-    if text in _OPAQUE_VARIABLES:
+        return _unsplit(text, value, quoted=quoted)
+    if may_be_shown(text):
         return None
     raise UnprovenError(f"the value of ${text} is not known")
 
 
+def _unsplit(name: str, value: str, *, quoted: bool) -> str:
+    if not quoted and any(char in value for char in " \t\n*?["):
+        raise UnprovenError(f"${name} is not quoted and would be split or expanded")
+    if not quoted and not value:
+        raise UnprovenError(f"${name} is empty and not quoted")
+    return value
+
+
 def _pieces(text: str, *, active: bool) -> list[str]:
-    """Wildcards as regular expressions that match at least what bash matches."""
+    """Characters, and wildcards that match at least what bash matches."""
     pieces: list[str] = []
     at = 0
     while at < len(text):
         char = text[at]
         if active and char == "*":
-            pieces.append("[^/]*")
+            pieces.append(_ANY_TEXT)
         elif active and char == "?":
-            pieces.append("[^/]")
+            pieces.append(_ANY_CHARACTER)
         elif active and char == "[":
             bracket = _BRACKET.match(text, at)
             if bracket is None:
                 raise UnprovenError("these brackets are not understood")
-            pieces.append("[^/]")
+            pieces.append(_ANY_CHARACTER)
             at = bracket.end() - 1
         else:
-            pieces.append("/" if char == "/" else re.escape(char))
+            pieces.append(char)
         at += 1
     return pieces
+
+
+def _fits(pattern: Sequence[str], name: str) -> bool:
+    """Whether a name matches; the time is at most the product of both lengths, whatever the pattern."""
+    at = here = 0
+    star, resume = -1, 0
+    while at < len(name):
+        piece = pattern[here] if here < len(pattern) else ""
+        if piece == _ANY_TEXT:
+            star, resume = here, at
+            here += 1
+        elif piece in (_ANY_CHARACTER, name[at]):
+            at, here = at + 1, here + 1
+        elif star >= 0:
+            resume += 1
+            at, here = resume, star + 1
+        else:
+            return False
+    return all(piece == _ANY_TEXT for piece in pattern[here:])
 
 
 def _matches(text: str, pattern: list[str], situation: Situation) -> list[str | None]:
@@ -126,31 +172,29 @@ def _matches(text: str, pattern: list[str], situation: Situation) -> list[str | 
     return sorted(set(found))  # pyright: ignore[reportReturnType]
 
 
-def _components(pattern: list[str]) -> list[str]:
-    parts = [""]
+def _components(pattern: list[str]) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
     for piece in pattern:
         if piece == "/":
-            parts.append("")
+            parts.append([])
         else:
-            parts[-1] += piece
+            parts[-1].append(piece)
     return parts
 
 
-def _walk(components: list[str], situation: Situation) -> list[str]:
+def _walk(components: list[list[str]], situation: Situation) -> list[str]:
     paths = [""]
-    first_glob = next(index for index, component in enumerate(components) if "[^/]" in component)
+    first_glob = next(index for index, component in enumerate(components) if _is_glob(component))
     for index, component in enumerate(components):
         last = index == len(components) - 1
         separator = "" if last else "/"
-        literal = re.sub(r"\\(.)", r"\1", component, flags=re.DOTALL)
-        if "[^/]" not in component:
-            paths = [path + literal + separator for path in paths]
+        if not _is_glob(component):
+            paths = [path + "".join(component) + separator for path in paths]
             if index > first_glob:
                 # Names behind a wildcard have to be there, or the wildcard does not match.
                 paths = [path for path in paths if situation.facts.kind(_from(path, situation)) != "missing"]
             continue
-        expression = re.compile(component, re.DOTALL)
-        hidden = literal.startswith(".")
+        hidden = component[0] == "."
         following: list[str] = []
         for path in paths:
             folder = _from(path, situation)
@@ -162,14 +206,16 @@ def _walk(components: list[str], situation: Situation) -> list[str]:
             if hidden:
                 names = (*names, ".", "..")
             following += [
-                path + name + separator
-                for name in names
-                if name.startswith(".") == hidden and expression.fullmatch(name)
+                path + name + separator for name in names if name.startswith(".") == hidden and _fits(component, name)
             ]
         if len(following) > MAX_EXPANSIONS:
             raise UnprovenError("the wildcards stand for too many files to judge")
         paths = following
     return [path for path in paths if path]
+
+
+def _is_glob(component: Sequence[str]) -> bool:
+    return _ANY_TEXT in component or _ANY_CHARACTER in component
 
 
 def _from(path: str, situation: Situation) -> str:

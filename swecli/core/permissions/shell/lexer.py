@@ -22,6 +22,7 @@ from swecli.core.permissions.shell.syntax import (
     While,
     Word,
 )
+from swecli.core.permissions.shell.variables import is_plain_variable
 from swecli.core.permissions.shell.visible import check_visible
 from swecli.core.permissions.shell.words import METACHARACTERS, NAME, WordReader
 
@@ -70,6 +71,14 @@ class _Reader(WordReader):
         script = self.script(frozenset(")"))
         self._expect(")")
         self._substitutions -= 1
+        return script
+
+    def commands_of(self, text: str) -> Script:
+        reader = _Reader(text)
+        reader._depth, reader._substitutions = self._depth + 1, 1
+        script = reader.script(frozenset())
+        if not reader.at_end:
+            raise UnprovenError("these backticks are not understood")
         return script
 
     # --- lists ------------------------------------------------------------------------------------------------
@@ -159,8 +168,8 @@ class _Reader(WordReader):
         self.at += 3
         self.blanks()
         name = NAME.match(self.text, self.at)
-        if name is None or not name.group().islower():
-            raise UnprovenError("the loop's variable is not a plain lower-case name")
+        if name is None or not is_plain_variable(name.group()):
+            raise UnprovenError("the loop's variable is not known to be without effect")
         self.at = name.end()
         self.blanks()
         if self._keyword() != "in":

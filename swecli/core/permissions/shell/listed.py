@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from swecli.core.permissions.paths import is_secret
 from swecli.core.permissions.shell.expand import Situation
 from swecli.core.permissions.shell.places import absolute, check_tree, looks_for_secrets
-from swecli.core.permissions.shell.syntax import UnprovenError
+from swecli.core.permissions.shell.syntax import Command, Simple, UnprovenError, Word
 from swecli.core.permissions.shell.tables import tables
 
 NAME_TO_COME = "./{}"
@@ -70,10 +70,6 @@ def unwrap_xargs(
     Raises:
         UnprovenError: it may get operands that it must not get.
     """
-    words = [word for word in producer if word is not None]
-    if len(words) != len(producer) or not words:
-        raise UnprovenError(_UNDERSTOOD)
-    _check_producer(words)
     rest = list(arguments)
     placeholder: str | None = None
     while rest and rest[0] is not None and rest[0].startswith("-"):
@@ -90,7 +86,36 @@ def unwrap_xargs(
     inner = [word for word in rest if word is not None]
     if len(inner) != len(rest) or (placeholder is not None and any(placeholder in word for word in inner[:1])):
         raise UnprovenError("this use of xargs is not understood")
+    _check_names(producer, inner, situation, split_by_shell=False)
+    return [NAME_TO_COME if placeholder is not None and placeholder in word else word for word in inner]
+
+
+def with_names(
+    producer: Sequence[str | None], arguments: Sequence[str | None], situation: Situation
+) -> list[str | None]:
+    """The command whose last operands are what ``producer`` prints, split by the shell. The producer is judged
+    elsewhere.
+
+    Raises:
+        UnprovenError: it may get operands that it must not get.
+    """
+    inner = [word for word in arguments if word is not None]
+    if len(inner) != len(arguments):
+        raise UnprovenError(_UNDERSTOOD)
+    _check_names(producer, inner, situation, split_by_shell=True)
+    return list(inner)
+
+
+def _check_names(
+    producer: Sequence[str | None], inner: Sequence[str], situation: Situation, *, split_by_shell: bool
+) -> None:
     lists = tables().lists
+    if inner and inner[0] in lists["listed_any"]:
+        return
+    words = [word for word in producer if word is not None]
+    if len(words) != len(producer) or not words:
+        raise UnprovenError(_UNDERSTOOD)
+    _check_producer(words)
     starts = ["."]
     if words[0] == "find":
         starts = _starts(words[1:])
@@ -104,9 +129,63 @@ def unwrap_xargs(
             if looks_for_secrets(word) or is_secret("/" + word):
                 raise UnprovenError(f"{word} may hold secrets, by its name", soft=True)
         check_tree(".", situation)
-    if any(situation.facts.odd_names(path) for start in starts for path in absolute(start, situation)):
-        raise UnprovenError("some names in the workspace would be split or taken as options by xargs")
-    return [NAME_TO_COME if placeholder is not None and placeholder in word else word for word in inner]
+    paths = [path for start in starts for path in absolute(start, situation)]
+    if any(situation.facts.odd_names(path, wildcards=split_by_shell) for path in paths):
+        raise UnprovenError("some names in the workspace would be split, expanded or taken as options")
+    if words[0] == "git" and situation.facts.odd_tracked_names(situation.start, wildcards=split_by_shell):
+        raise UnprovenError("some names that git tracks would be split, expanded or taken as options")
+
+
+def producer(commands: Sequence[Command]) -> tuple[str | None, ...] | None:
+    """The words of the command whose lines come out of a pipeline; what only drops or sorts lines is passed over.
+    None where that is not one plain command."""
+    for command in reversed(commands):
+        if not isinstance(command, Simple) or command.assignments:
+            return None
+        # What goes to stderr is not in the pipe.
+        if any(redirect.fd != "2" or redirect.operator not in (">", ">>") for redirect in command.redirects):
+            return None
+        words = tuple(word.literal for word in command.words)
+        if not _only_selects(words):
+            return words
+    return None
+
+
+def list_of_names(words: Sequence[Word]) -> tuple[str | None, ...] | None:
+    """What prints the last operands, where these are an unquoted ``$( … )`` of one pipeline and all before is known."""
+    last = words[-1].segments
+    lists = tables().lists
+    if words[0].literal not in lists["listed_names"] | lists["listed_search"] | lists["listed_content"]:
+        return None
+    if len(words) < 2 or len(last) != 1 or last[0].quoted or last[0].script is None or last[0].kind != "commands":
+        return None
+    if any(segment.script is not None for word in words[:-1] for segment in word.segments):
+        return None
+    items = last[0].script.items
+    if len(items) != 1 or len(items[0].items) != 1:
+        return None
+    found = producer(items[0].items[0][1].commands)
+    return found if found is not None and found[:1] != ("pwd",) else None
+
+
+def _only_selects(words: Sequence[str | None]) -> bool:
+    """Whether a command hands on whole lines that it reads, and nothing else."""
+    known = [word for word in words if word is not None]
+    if len(known) != len(words):
+        return False
+    options = " ".join(known[1:])
+    match known[:1]:
+        case ["head"] | ["tail"]:
+            return re.fullmatch(r"(-n ?[+-]?\d+|-\d+)?", options) is not None
+        case ["sort"]:
+            return re.fullmatch(r"(-[ruVnf]+)?", options) is not None
+        case ["uniq"] | ["tac"] | ["cat"]:
+            return not options
+        case ["grep"] | ["egrep"] | ["fgrep"]:
+            rest = [word for word in known[1:] if not re.fullmatch(r"-[viEFPwx]+|-e", word)]
+            return len(rest) == 1 and not rest[0].startswith("-")
+        case _:
+            return False
 
 
 def _check_producer(words: Sequence[str]) -> None:

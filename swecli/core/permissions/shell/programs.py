@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from swecli.core.permissions.shell.awk import check_awk
 from swecli.core.permissions.shell.expand import Situation
 from swecli.core.permissions.shell.listed import NAME_TO_COME, check_executed
 from swecli.core.permissions.shell.places import check_content, check_name, check_tree
+from swecli.core.permissions.shell.sed import check_sed
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import tables
 
@@ -55,122 +57,10 @@ def check_find(arguments: list[str], situation: Situation) -> list[list[str]]:
     return started
 
 
-# --- sed -----------------------------------------------------------------------------------------------------------
-
-_SED_ADDRESS = r"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|\[\^?[^\]/\\\n]+\])*/I?)"
-_SED_PREFIX = re.compile(rf"\s*(?:{_SED_ADDRESS}\s*(?:,\s*(?:[+~]?\d+|{_SED_ADDRESS})\s*)?)?!?\s*")
-_SED_COMMAND = re.compile(r"[pPdDnNgGhHxlz=qQ]\s*\d*")
-_SED_PART = r"(?:(?!{d})[^\\\n\[]|\\[^\n]|\[\^?(?:(?!{d})[^\]\\\n])+\])*"
-_SED_TEXT = r"(?:(?!{d})[^\\\n]|\\[^\n])*"
-
-
-def _sed_script_is_harmless(script: str) -> bool:
-    """Whether a script only has addresses, prints, deletes, hold-space commands, y and s without w and e."""
-    at = 0
-    while True:
-        prefix = _SED_PREFIX.match(script, at)
-        at = prefix.end() if prefix else at
-        if at >= len(script):
-            return True
-        letter = script[at]
-        if letter in "sy":
-            delimiter = script[at + 1 : at + 2]
-            if not delimiter or delimiter.isalnum() or delimiter in "\\\n []-^$.*+?(){}":
-                return False
-            quoted = re.escape(delimiter)
-            part, text = _SED_PART.replace("{d}", quoted), _SED_TEXT.replace("{d}", quoted)
-            match = re.compile(rf"{part}{quoted}{text}{quoted}[gpiI0-9]*\s*").match(script, at + 2)
-        else:
-            match = _SED_COMMAND.match(script, at)
-        if match is None:
-            return False
-        at = match.end()
-        if at < len(script) and script[at] != ";":
-            return False
-        at += 1
-
-
-def _sed(arguments: list[str], situation: Situation) -> None:
-    scripts: list[str] = []
-    operands: list[str] = []
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if word in ("-n", "-E", "-r", "-s", "-u", "-z", "--quiet", "--silent", "--regexp-extended", "--posix"):
-            continue
-        if word in ("--separate", "--unbuffered", "--null-data", "--sandbox", "-nE", "-nr", "-En", "-rn"):
-            continue
-        if word in ("-e", "--expression", "-ne", "-Ene", "-nEe"):
-            if not rest:
-                raise UnprovenError("sed lacks a script")
-            scripts.append(rest.pop(0))
-        elif word.startswith("--expression="):
-            scripts.append(word.partition("=")[2])
-        elif word == "--":
-            operands += rest
-            break
-        elif word != "-" and word.startswith("-"):
-            raise UnprovenError(f"the option {word} of sed is not known to be harmless")
-        else:
-            operands.append(word)
-    if not scripts:
-        if not operands:
-            raise UnprovenError("sed lacks a script")
-        scripts.append(operands.pop(0))
-    if not all(_sed_script_is_harmless(script) for script in scripts):
-        raise UnprovenError("the sed script is not known to only print")
-    for operand in operands:
-        check_content(operand, situation)
-
-
-# --- awk -----------------------------------------------------------------------------------------------------------
-
-_AWK_EFFECT = re.compile(
-    r"system|getline|close|fflush|ENVIRON|ARG[VC]|ARGIND|PROCINFO|SYMTAB|FUNCTAB|extension|load|include|eval|exec|@|\\\n|&\||\|&"
-)
-
-
-def _awk_program_is_harmless(program: str) -> bool:
-    """Whether a program can neither start programs, write or read other files, nor see the environment."""
-    if _AWK_EFFECT.search(program) or "|" in program.replace("||", "") or "\\" in re.sub(r"\\[^\n]", "", program):
-        return False
-    if ">" not in program:
-        return True
-    # Outside of an action > compares. Only where nothing could hide the end of the pattern.
-    pattern, _, action = program.partition("{")
-    return ">" not in action and not any(char in pattern for char in "\"'/}\n;")
-
-
-def _awk(arguments: list[str], situation: Situation) -> None:
-    rest = list(arguments)
-    while rest and rest[0].startswith("-") and rest[0] != "-":
-        word = rest.pop(0)
-        if word == "--":
-            break
-        if word in ("-F", "-v"):
-            if not rest:
-                raise UnprovenError(f"awk {word} lacks its value")
-            value = rest.pop(0)
-        elif word.startswith(("-F", "-v")):
-            value = word[2:]
-        else:
-            raise UnprovenError(f"the option {word} of awk is not known to be harmless")
-        if word.startswith("-v") and not re.fullmatch(
-            r"[a-z_][A-Za-z0-9_]*=[^\n]*|[NOF]S=[^\n]*|[OR]+FS=[^\n]*", value
-        ):
-            raise UnprovenError(f"the awk variable {value} is not known to be harmless")
-    if not rest or not _awk_program_is_harmless(rest[0]):
-        raise UnprovenError("the awk program is not known to only print")
-    for operand in rest[1:]:
-        if re.match(r"[A-Za-z_]\w*=", operand):
-            raise UnprovenError(f"awk takes {operand} as an assignment")
-        check_content(operand, situation)
-
-
 # --- jq ------------------------------------------------------------------------------------------------------------
 
 _JQ_FLAGS = frozenset("rcsSneajMCR")
-_JQ_EFFECT = re.compile(r"\benv\b|\$ENV|\$__|\b(import|include|input_filename|get_search_list|modulemeta)\b")
+_JQ_EFFECT = re.compile(r"(?<!\.)\benv\b|\$ENV|\$__|\b(import|include|input_filename|get_search_list|modulemeta)\b")
 
 
 def _jq(arguments: list[str], situation: Situation) -> None:
@@ -220,6 +110,9 @@ def _test(arguments: list[str], situation: Situation) -> None:
             check_name(value, situation)
         case [_, operator, _] if operator in _TEST_BETWEEN:
             return
+        case [left, "-nt" | "-ot" | "-ef", right]:
+            check_name(left, situation)
+            check_name(right, situation)
         case _:
             raise UnprovenError("this test is not understood")
 
@@ -236,7 +129,9 @@ def _double_bracket(arguments: list[str], situation: Situation) -> None:
     inner = arguments[:-1]
     if inner[:1] == ["!"]:
         inner = inner[1:]
-    # Between two words [[ ]] does arithmetic and matches patterns, which can run commands.
+    # Between two words [[ ]] may do arithmetic, which can run commands; comparing texts can't.
+    if len(inner) == 3 and inner[1] in ("=", "==", "!="):
+        return
     if len(inner) != 2 or inner[0] not in _TEST_FILE | _TEST_TEXT:
         raise UnprovenError("this [[ ]] is not understood")
     _test(inner, situation)
@@ -282,15 +177,14 @@ def _ps(arguments: list[str], situation: Situation) -> None:
 
 def _printenv(arguments: list[str], situation: Situation) -> None:
     del situation
-    allowed = {"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "PWD", "EDITOR", "LOGNAME", "VIRTUAL_ENV", "TZ", "CI"}
-    if not arguments or not set(arguments) <= allowed:
+    if not arguments or not set(arguments) <= tables().lists["shown_variables"]:
         raise UnprovenError("printenv may show secrets")
 
 
 def _yq(arguments: list[str], situation: Situation) -> None:
     operands = [word for word in arguments if word not in ("-r", "-c")]
     # Two programs have this name; both only read with a filter of keys, indexes and pipes.
-    if not operands or not re.fullmatch(r"(\.[\w-]*|\.?\[\d*\]|\.\"[\w -]+\"|\s*\|\s*|keys|length)+", operands[0]):
+    if not operands or not re.fullmatch(r"(\.[\w-]*|\.?\[\d*\]|\.\"[\w -]+\"|\s|\||keys|length)+", operands[0]):
         raise UnprovenError("the yq filter is not known to only read")
     for operand in operands[1:]:
         if operand.startswith("-"):
@@ -304,7 +198,7 @@ def _tar(arguments: list[str], situation: Situation) -> None:
             if ":" in archive:
                 raise UnprovenError("tar takes a name with a colon as another machine")
             check_content(archive, situation)
-        case ["--list", "--file", archive] if ":" not in archive:
+        case ["--list" | "-t", "--file" | "-f", archive] if ":" not in archive:
             check_content(archive, situation)
         case _:
             raise UnprovenError("only listing an archive is known to be harmless")
@@ -327,19 +221,33 @@ def _git_config(arguments: list[str], situation: Situation) -> None:
     rest = [word for word in arguments if word not in scopes]
     if rest in (["--list"], ["-l"], ["list"]):
         return
+    if len(rest) == 2 and rest[0] == "--get-regexp" and not rest[1].startswith("-"):
+        _not_about_secrets(rest[1])
+        return
     if rest[:1] in (["--get"], ["--get-all"], ["get"]):
         rest = rest[1:]
     if len(rest) != 1 or not re.fullmatch(r"[A-Za-z][A-Za-z0-9.-]*\.[A-Za-z0-9][A-Za-z0-9-]*", rest[0]):
         raise UnprovenError("this use of git config is not known to only read")
-    if re.search(r"extraheader|token|password|secret|credential", rest[0], re.IGNORECASE):
-        raise UnprovenError(f"{rest[0]} may hold secrets", soft=True)
+    _not_about_secrets(rest[0])
+
+
+def _not_about_secrets(key: str) -> None:
+    if re.search(r"extraheader|token|password|secret|credential", key, re.IGNORECASE):
+        raise UnprovenError(f"{key} may hold secrets", soft=True)
+
+
+def _test_of_texts(arguments: Sequence[str | None]) -> bool:
+    """Whether a test only looks at texts, so that it does not matter what they are."""
+    return (len(arguments) == 2 and arguments[0] in _TEST_TEXT) or (
+        len(arguments) == 3 and arguments[1] in _TEST_BETWEEN
+    )
 
 
 PROGRAMS: Mapping[str, Check] = {
-    "sed": _sed,
-    "awk": _awk,
-    "gawk": _awk,
-    "mawk": _awk,
+    "sed": check_sed,
+    "awk": check_awk,
+    "gawk": check_awk,
+    "mawk": check_awk,
     "jq": _jq,
     "test": _test,
     "[": _bracket,
@@ -360,7 +268,8 @@ BUILTINS = frozenset(("test", "[", "[[", "printf", "command"))
 
 MAY_BE_UNKNOWN: Mapping[str, Callable[[Sequence[str | None]], bool]] = {
     "printf": lambda arguments: bool(arguments) and arguments[0] is not None,
-    "[": lambda arguments: len(arguments) == 3 and arguments[0] in _TEST_TEXT and arguments[2] == "]",
-    "test": lambda arguments: len(arguments) == 2 and arguments[0] in _TEST_TEXT,
+    "[": lambda arguments: arguments[-1] == "]" and _test_of_texts(arguments[:-1]),
+    "[[": lambda arguments: arguments[-1] == "]]" and _test_of_texts(arguments[:-1]),
+    "test": lambda arguments: _test_of_texts(arguments),
 }
 """Where an argument whose text is not known does no harm."""

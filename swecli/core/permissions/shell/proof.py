@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.shell.expand import Situation, expand
 from swecli.core.permissions.shell.known_command import check_command, check_program, harmless_assignment
-from swecli.core.permissions.shell.listed import unwrap_xargs
+from swecli.core.permissions.shell.listed import list_of_names, producer, unwrap_xargs, with_names
 from swecli.core.permissions.shell.places import absolute, check_content, check_name
 from swecli.core.permissions.shell.syntax import (
     AndOr,
@@ -27,12 +27,10 @@ from swecli.core.permissions.shell.syntax import (
     Word,
     simple_commands,
 )
+from swecli.core.permissions.shell.variables import is_plain_variable
 
 MAX_COMMANDS = 20
 MAX_ROUNDS = 60
-
-_PLAIN_VARIABLE = re.compile(r"[a-z][a-z0-9_]*")
-_SPECIAL_VARIABLES = frozenset(("histchars", "auto_resume"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +91,9 @@ class _Walker:
     def _pipeline(self, node: Pipeline, situation: Situation, *, certain: bool) -> Situation:
         if len(node.commands) == 1:
             return self._command(node.commands[0], situation, certain=certain)
-        before: Command | None = None
-        for command in node.commands:
-            self._producer = _literal_words(before)
+        for index, command in enumerate(node.commands):
+            self._producer = producer(node.commands[:index])
             self._command(command, situation, certain=False)
-            before = command
         self._producer = None
         return situation
 
@@ -169,7 +165,11 @@ class _Walker:
                 _check_assignments(node, situation)
             writes = self._redirects(node.redirects, situation)
             fixed = False
-            if node.words:
+            if node.words and (listed := list_of_names(node.words)) is not None:
+                known = [argument for word in node.words[:-1] for argument in expand(word, situation)]
+                words = (*known, None)
+                check_command(with_names(listed, known, situation), situation)
+            elif node.words:
                 arguments = [argument for word in node.words for argument in expand(word, situation)]
                 words = tuple(arguments)
                 situation = self._run(node.words[0], arguments, situation)
@@ -202,7 +202,7 @@ class _Walker:
     def _assign(self, node: Simple, situation: Situation, *, certain: bool) -> Situation:
         variables = dict(situation.variables)
         for name, word in node.assignments:
-            if not _PLAIN_VARIABLE.fullmatch(name) or name in _SPECIAL_VARIABLES:
+            if not is_plain_variable(name):
                 raise UnprovenError(f"setting {name} may change what follows")
             values = expand(word, replace(situation, variables=variables))
             variables[name] = values[0] if certain and len(values) == 1 and not word.has_glob else None
@@ -285,7 +285,7 @@ def _read(arguments: Sequence[str | None], situation: Situation) -> Situation:
     """``read -r name …`` sets plain variables to something that is not known."""
     names = [argument for argument in arguments if argument != "-r"]
     for name in names:
-        if name is None or not _PLAIN_VARIABLE.fullmatch(name) or name in _SPECIAL_VARIABLES:
+        if name is None or not is_plain_variable(name):
             raise UnprovenError("read may set a variable that changes what follows")
     return replace(situation, variables={**situation.variables, **{str(name): None for name in names}})
 
@@ -297,11 +297,5 @@ def _assigned(script: Script) -> set[str]:
         names |= {name for name, _ in simple.assignments}
         words = [word.literal for word in simple.words]
         if words[:1] == ["read"]:
-            names |= {word for word in words[1:] if word is not None and _PLAIN_VARIABLE.fullmatch(word)}
+            names |= {word for word in words[1:] if word is not None and is_plain_variable(word)}
     return names
-
-
-def _literal_words(command: Command | None) -> tuple[str | None, ...] | None:
-    if not isinstance(command, Simple) or command.assignments or command.redirects:
-        return None
-    return tuple(word.literal for word in command.words)

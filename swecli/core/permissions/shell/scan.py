@@ -156,6 +156,8 @@ class _Scanner:
         if not current.words:
             if first.text in _KEYWORDS and len(words) == 1:
                 self._cases -= first.text == "esac" and self._cases > 0
+                if first.text == "time":
+                    self._skip_time_option()
                 return
             self._cases += first.text == "case"
             assignment = _ASSIGNMENT.match(first.text)
@@ -164,6 +166,10 @@ class _Scanner:
                 current.assignments.append((assignment.group(1), value))
                 return
         current.words.extend(words)
+
+    def _skip_time_option(self) -> None:
+        option = re.compile(r"[ \t]+-p(?=\s)").match(self._text, self._at)
+        self._at = option.end() if option is not None else self._at
 
     # --- redirections ---------------------------------------------------------------------------------------------
 

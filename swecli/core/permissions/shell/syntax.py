@@ -22,9 +22,9 @@ class UnprovenError(Exception):
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A piece of a word. ``home`` is an unquoted tilde, ``commands`` a command substitution, ``process`` the whole
-    word ``<( … )``."""
+    word ``<( … )``, ``number`` an arithmetic expansion."""
 
-    kind: Literal["text", "variable", "commands", "home", "process"]
+    kind: Literal["text", "variable", "commands", "home", "process", "number"]
     text: str = ""
     quoted: bool = False
     script: Script | None = None

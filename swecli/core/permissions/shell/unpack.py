@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from swecli.core.permissions.shell.found import Found, ScanError, ScanWord
 from swecli.core.permissions.shell.scan import scan
@@ -34,7 +36,22 @@ _RUNNERS = frozenset(
 _SCRIPT_TAKERS = SHELLS | {
     *("su", "script", "watch", "parallel", "ssh", "flock", "env", "trap", "sg", "eval", "tmux", "screen", "xargs"),
     *("nix-shell", "docker", "podman", "kubectl", "entr", "hyperfine", "npx", "wsl"),
+    *(".", "source", "alias"),
 }
+_SPLIT_OPTION = re.compile(r"--split-string=|-S(?=.)")
+_PROGRAM_OPTION = re.compile(
+    r"(?:-I|-e|--(?:filter|to-command|use-compress-program|compress-program|rsh-command|info-script|new-volume-script"
+    r"|checkpoint-action|rsh|pre|hostname-bin)(?:=|$))(?:exec=)?"
+)
+"""An option of the programs below with what they start; it may be the next word."""
+_SHORT_OPTION = {"-I": ("tar", "gtar", "bsdtar"), "-e": ("rsync",)}
+_PROGRAM_OPTION_TAKERS = frozenset(("tar", "gtar", "bsdtar", "split", "sort", "rsync", "rg"))
+_GIT_KEYS = re.compile(
+    r"alias|pager|editor|command|fsmonitor|external|textconv|helper|program|cmd|proxy|filter|driver|askpass|exec",
+    re.IGNORECASE,
+)
+_SED_RUNS = re.compile(r"(?:^|[;{}\s\d$/!|,])e(?:\s|$)|[^\w\s\\][gpiImM0-9]*e[gpiImM0-9]*(?:[\s;}]|$)")
+_GIT_RUNS = frozenset(("-x", "--exec", "--extcmd", "--tree-filter", "--index-filter", "--msg-filter", "--env-filter"))
 _EXEC = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
 
 
@@ -78,7 +95,11 @@ def _unpacked(found: Found) -> Iterator[tuple[Started, list[str]]]:
             scripts, computed = _scripts(name, words, found)
             item = replace(item, computed=computed)
         elif name == "git":
-            scripts = [word.text.partition("!")[2] for word in words if re.match(r"alias\.[^=]*=\s*!", word.text)]
+            scripts = _git_scripts(words)
+        elif name in _PROGRAM_OPTION_TAKERS:
+            scripts = _started_by_options(words)
+        elif name in ("sed", "gsed"):
+            item = replace(item, computed=any(_SED_RUNS.search(word.text) for word in words[1:]))
         yield item, scripts
     if not found.words and (found.writes or found.reads):
         yield Started(":", (ScanWord(":"),), found), []
@@ -105,8 +126,37 @@ def _suffixes(words: tuple[ScanWord, ...]) -> Iterator[tuple[ScanWord, ...]]:
                     yield from _suffixes(words[index + 1 : stop])
 
 
+def _started_by_options(words: tuple[ScanWord, ...]) -> list[str]:
+    scripts: list[str] = []
+    for index, word in enumerate(words[1:], 1):
+        match = _PROGRAM_OPTION.match(word.text)
+        if match is not None and (match.group() not in ("-I", "-e") or _name(words[0]) in _SHORT_OPTION[match.group()]):
+            following = words[index + 1].text if index + 1 < len(words) else ""
+            scripts.append(word.text[match.end() :] or following)
+    return scripts
+
+
+def _is_git_program(text: str) -> bool:
+    """Whether it is a setting whose value git may start."""
+    key, equals, _ = text.partition("=")
+    return bool(equals) and len(key) < 200 and "." in key and _GIT_KEYS.search(key) is not None
+
+
+def _git_scripts(words: tuple[ScanWord, ...]) -> list[str]:
+    """Texts among the words of git that it may hand to a shell: values of settings, and commands of some commands."""
+    texts = [word.text for word in words]
+    scripts = [text.partition("=")[2].lstrip().removeprefix("!") for text in texts if _is_git_program(text)]
+    scripts += [text.partition("=")[2] for text in texts if text.partition("=")[0] in _GIT_RUNS]
+    scripts += [value for option, value in pairwise(texts) if option in _GIT_RUNS]
+    for start in (["bisect", "run"], ["submodule", "foreach"]):
+        if texts[1:3] == start:
+            rest = [text for text in texts[3:] if text not in ("--recursive", "--quiet")]
+            scripts.append(rest[0] if len(rest) == 1 else " ".join(map(shlex.quote, rest)))
+    return scripts
+
+
 def _name(word: ScanWord) -> str:
-    if not word.known:
+    if not word.known or word.glob or re.search(r"\s", word.text):
         return ""
     return word.text.rpartition("/")[2].casefold() or ""
 
@@ -114,12 +164,18 @@ def _name(word: ScanWord) -> str:
 def _scripts(name: str, words: tuple[ScanWord, ...], found: Found) -> tuple[list[str], bool]:
     """Texts that a shell would run, and whether some of it is computed."""
     arguments = words[1:]
+    if name in (".", "source"):
+        elsewhere = any(not word.known or word.text.startswith(("/dev/", "/proc/")) for word in arguments)
+        return [found.stdin] if found.stdin is not None else [], elsewhere
+    if name == "alias":
+        return [word.text.partition("=")[2] for word in arguments], any(not word.known for word in arguments)
     if name == "eval":
+        arguments = arguments[1:] if arguments and arguments[0].text == "--" else arguments
         return [" ".join(word.text for word in arguments)], any(not word.known for word in arguments)
     scripts = [
-        re.sub(r"^(--split-string=|-S)", "", word.text)
+        re.sub(_SPLIT_OPTION, "", word.text)
         for word in arguments
-        if not word.text.startswith("-") or re.match(r"-S.|--split-string=", word.text)
+        if not word.text.startswith("-") or _SPLIT_OPTION.match(word.text)
     ]
     if name not in SHELLS:
         return [script for script in scripts if re.search(r"\s", script)], False

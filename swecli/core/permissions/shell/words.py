@@ -8,29 +8,53 @@ from abc import ABC, abstractmethod
 from swecli.core.permissions.shell.syntax import Script, Segment, UnprovenError, Word
 
 METACHARACTERS = frozenset(" \t\n;&|<>()")
+MAX_RANGE = 50
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_BRACES = re.compile(r"([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)")
+_BRACES = re.compile(r"([^{}]*)\{([^{}]*(?:,|\.\.)[^{}]*)\}([^{}]*)")
+_RANGE = re.compile(r"(0|[1-9]\d{0,2})\.\.(0|[1-9]\d{0,2})")
+_NUMBERS = re.compile(r"(?:[A-Za-z_$][A-Za-z0-9_]*|[0-9 \t+*/%<>=!&|?:-])")
+"""One piece of an arithmetic expression, besides its parentheses."""
+_CHANGES = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|[<>]{2}=")
 
 
 def _without_braces(segments: list[Segment]) -> list[list[Segment]]:
     """The words that braces make of one: understood is a single ``{a,b,…}`` of plain text in unquoted text."""
     unquoted = "".join(segment.text for segment in segments if segment.kind == "text" and not segment.quoted)
     whole = "".join(segment.text for segment in segments)
-    if "{" not in unquoted or ("," not in whole and ".." not in whole):
+    if "{" not in unquoted or not _may_be_list(whole):
         return [segments]
-    if any(segment.kind in ("variable", "commands") for segment in segments):
+    if any(segment.kind in ("variable", "commands", "number") for segment in segments):
         raise UnprovenError("braces beside an expansion are not understood")
     for index, segment in enumerate(segments):
         match = _BRACES.fullmatch(segment.text) if segment.kind == "text" and not segment.quoted else None
-        if match is not None and unquoted.count("{") == 1 and unquoted.count("}") == 1 and ".." not in match.group(2):
+        if match is not None and unquoted.count("{") == 1 and unquoted.count("}") == 1:
             before, inner, after = match.groups()
             return [
                 [*segments[:index], Segment("text", before + choice + after), *segments[index + 1 :]]
-                for choice in inner.split(",")
+                for choice in _choices(inner)
             ]
     raise UnprovenError("this brace expansion is not understood")
+
+
+def _may_be_list(text: str) -> bool:
+    inner = text[text.find("{") : text.rfind("}") + 1]
+    return "," in inner or ".." in inner
+
+
+def _choices(inner: str) -> list[str]:
+    """What ``{inner}`` stands for: a list, or a short range of numbers."""
+    if ".." not in inner:
+        return inner.split(",")
+    numbers = _RANGE.fullmatch(inner)
+    if numbers is None:
+        raise UnprovenError("this brace expansion is not understood")
+    first, last = int(numbers.group(1)), int(numbers.group(2))
+    step = 1 if first <= last else -1
+    if abs(last - first) > MAX_RANGE:
+        raise UnprovenError("a range in braces is too long to judge")
+    return [str(number) for number in range(first, last + step, step)]
 
 
 class WordReader(ABC):
@@ -52,6 +76,10 @@ class WordReader(ABC):
     @abstractmethod
     def substitution(self) -> Script:
         """The commands behind ``$(``, which is consumed, up to and with its parenthesis."""
+
+    @abstractmethod
+    def commands_of(self, text: str) -> Script:
+        """The commands that stand in backticks."""
 
     def word(self) -> Word:
         words = self.words()
@@ -103,7 +131,8 @@ class WordReader(ABC):
                     flush()
                     segments.append(found)
             elif char == "`":
-                raise UnprovenError("backticks are not understood")
+                flush()
+                segments.append(self._backticks(quoted=False))
             else:
                 plain += char
                 self.at += 1
@@ -140,7 +169,8 @@ class WordReader(ABC):
                     continue
                 text += following if following and following in '$`"\\' else char + following
             elif char == "`":
-                raise UnprovenError("backticks are not understood")
+                segments += [Segment("text", text, quoted=True), self._backticks(quoted=True)]
+                text = ""
             elif char == "$":
                 found = self._dollar(quoted=True)
                 if found.kind == "text":
@@ -156,7 +186,7 @@ class WordReader(ABC):
         following = self.text[self.at + 1 : self.at + 2]
         if following == "(":
             if self.text.startswith("$((", self.at):
-                raise UnprovenError("arithmetic is not understood")
+                return self._arithmetic(quoted=quoted)
             self.at += 2
             return Segment("commands", quoted=quoted, script=self.substitution())
         braced = _BRACED.match(self.text, self.at)
@@ -169,13 +199,46 @@ class WordReader(ABC):
             if self.text.startswith("\\\n", self.at):
                 raise UnprovenError("a variable's name may go on in the next line")
             return Segment("variable", name.group(), quoted)
-        if following in ("?", "$", "#"):
+        if following in ("?", "$", "#", "0"):
             self.at += 2
             return Segment("variable", following, quoted)
         if not following or following in (" \t\n/|.,:%+^)" if quoted else " \t\n|;)") or (quoted and following == '"'):
             self.at += 1
             return Segment("text", "$")
         raise UnprovenError(f"the expansion ${following} is not understood")
+
+    def _backticks(self, *, quoted: bool) -> Segment:
+        end = self.text.find("`", self.at + 1)
+        body = self.text[self.at + 1 : end]
+        # Within backticks, backslashes and, in quotes, quotes have rules of their own.
+        if end < 0 or "\\" in body or (quoted and '"' in body):
+            raise UnprovenError("these backticks are not understood")
+        self.at = end + 1
+        return Segment("commands", quoted=quoted, script=self.commands_of(body))
+
+    def _arithmetic(self, *, quoted: bool) -> Segment:
+        """``$(( … ))`` that only calculates; whether its names hold numbers is judged later."""
+        start = self.at = self.at + 3
+        depth = 0
+        while True:
+            char = self.peek()
+            if char == "(":
+                depth += 1
+                self.at += 1
+            elif char == ")" and depth:
+                depth -= 1
+                self.at += 1
+            elif self.text.startswith("))", self.at):
+                break
+            elif (piece := _NUMBERS.match(self.text, self.at)) is not None:
+                self.at = piece.end()
+            else:
+                raise UnprovenError("this arithmetic is not understood")
+        inner = self.text[start : self.at]
+        self.at += 2
+        if _CHANGES.search(inner):
+            raise UnprovenError("arithmetic may change a variable")
+        return Segment("number", inner, quoted)
 
     def peek(self) -> str:
         return self.text[self.at : self.at + 1]

@@ -90,10 +90,21 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
         "for f in a > x; do ls; done",
         "for f in ) ; do ls; done",
         "for f in &",
+        "cat " + "*" * 100 + "x/" + "*a" * 50 + "!$(",
+        "sed " + "s/" * 3_000 + "e",
+        "git " + "a.pager" * 3_000,
+        "{," * 1_900,
+        "yq '.a" + ("|" + " " * 50) * 20 + "!' README.md",
     ],
 )
 def test_what_is_odd_is_refused_or_asked(work: ShellWorkspace, command: str) -> None:
     assert work.decide(command).outcome != "allow"
+
+
+def test_many_wildcards_take_no_longer_than_few(work: ShellWorkspace) -> None:
+    (work.root / ("a" * 200)).write_text("")
+    assert work.decide("ls " + "*" * 60 + "b").outcome == "allow"
+    assert work.decide("ls " + "*a" * 60 + "b*?" * 20).outcome == "allow"
 
 
 @settings(max_examples=400, deadline=None)
