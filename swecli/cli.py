@@ -6,6 +6,10 @@ import sys
 def main(argv: list[str] | None = None) -> int:
     """Entry point of the ``swecli`` command. Returns the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
+    if None in (sys.stdout, sys.stderr):  # they were closed
+        from swecli.command_line.closed_output import replace_closed
+
+        replace_closed()
     if arguments == ["--version"]:
         from swecli import __version__
 

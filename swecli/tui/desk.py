@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from swecli.commands.base import Offer
 from swecli.core.protocol.blocks import DisplayBlock
@@ -51,6 +53,22 @@ class Desk:
     def show_keys(self, words: str) -> None:
         """What every key does, or those that have to do with the words."""
         self.show(help.key_blocks(self._app.keymap, words), f"/keys {words}".rstrip())
+
+    async def run_in_terminal(self, command: str, cwd: Path) -> tuple[str, int, float] | None:
+        """Output, exit status and seconds of a command that had the terminal; None where that can't be given away."""
+        from swecli.core.workspace.environment import scrubbed_environment
+        from swecli.tui.user_shell import NoTerminal, run_in_terminal
+
+        environment = scrubbed_environment(os.environ)
+        for name in ("PAGER", "GIT_PAGER", "MANPAGER"):  # there is somebody who can turn pages
+            environment.pop(name)
+            if name in os.environ:
+                environment[name] = os.environ[name]
+        try:
+            ran = await run_in_terminal(self._app, command, cwd, environment)
+        except NoTerminal:
+            return None
+        return ran.output, ran.exit_status, ran.duration
 
     def offer(self, offer: Offer) -> None:
         """Ask whether something is to be done; Enter does it, Esc leaves it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from swecli.commands.base import CommandResult, Offer, SlashCommand
@@ -35,6 +36,7 @@ class Desk(Protocol):
     def start_over(self) -> None: ...
     def put_back(self, text: str) -> None: ...
     def leave(self) -> None: ...
+    async def run_in_terminal(self, command: str, cwd: Path) -> tuple[str, int, float] | None: ...
 
 
 class Talk:
@@ -56,11 +58,17 @@ class Talk:
                 if self._link.view is not None and self._link.view.model is None:
                     self._desk.put_back(text)  # the session says that it was not sent
             case Shell(command):
-                self._link.send(RunShell(command))
+                await self._shell(command)
             case UnknownSlash(message):
                 self._desk.show((TextBlock(message, "warning"),))
             case Slash(command, arguments):
                 await self._run(command, arguments)
+
+    async def _shell(self, command: str) -> None:
+        """Run the user's command in their terminal; while a turn runs there is none to give away."""
+        view = self._link.view
+        ran = None if self._busy() or view is None else await self._desk.run_in_terminal(command, view.cwd)
+        self._link.send(RunShell(command) if ran is None else RunShell(command, *ran))
 
     def _message(self, text: str, queue: bool, images: tuple[ImagePart, ...]) -> Command:
         return Steer(text) if self._busy() and not queue and not images else Submit(text, images)

@@ -74,9 +74,7 @@ class Dispatcher:
             c.SetEffort: lambda command: models.set_effort(command.effort),
             c.Rewind: self._rewind,
             c.RunShell: lambda command: self._when_idle(
-                lambda _: self.work.begin(
-                    run_shell(self._recorder, self._services, self._results, jobs.jobs, command.command)
-                )
+                lambda _: self.work.begin(run_shell(self._recorder, self._services, self._results, jobs.jobs, command))
             ),
             c.Compact: self._compact,
             c.UndoCompaction: lambda _: self._when_idle(compactions.undo),

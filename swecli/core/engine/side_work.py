@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 
 from swecli.core.engine.answer import Call
 from swecli.core.engine.recorder import Recorder
@@ -16,6 +17,7 @@ from swecli.core.engine.view import ToolRun
 from swecli.core.llm.streaming import stream_events
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, SystemBlock
 from swecli.core.protocol.blocks import TerminalBlock, TextBlock
+from swecli.core.protocol.commands import RunShell
 from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted, Notice, SideAnswered
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.base import ToolOutcome
@@ -59,33 +61,50 @@ async def ask_model(
     return None
 
 
-async def run_shell(recorder: Recorder, services: Services, results: Results, jobs: Jobs, command: str) -> None:
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    output: str
+    exit_status: int | None
+    duration: float | None
+    exited: bool = True
+    job: str = ""
+    """Under which id what goes on in the background can be found."""
+
+
+async def run_shell(recorder: Recorder, services: Services, results: Results, jobs: Jobs, order: RunShell) -> None:
     """The user's ``!command``: it needs no consent, and its output joins the conversation."""
     item = recorder.new_item("u")
-    recorder.emit(ItemStarted(item, "user", "shell", command))
+    recorder.emit(ItemStarted(item, "user", "shell", order.command))
     try:
-        spec = CommandSpec(command, services.workspace.cwd, services.workspace.environment)
-        result = await jobs.run(spec, Foreground(item), _nothing_more, lambda text: _show(recorder, item, text))
+        ran = await _run(recorder, services, jobs, order, item)
     except LaunchError as error:
         recorder.emit(ItemCompleted(item, "error", (), (TextBlock(str(error), "error"),), "not started"))
         return
     except asyncio.CancelledError:
         recorder.emit(ItemCompleted(item, "interrupted", (), (), "interrupted"))
         raise
-    failed = result.exit_status not in (0, None)
-    outcome = ToolOutcome(result.output, is_error=failed, exit_status=result.exit_status)
+    failed = ran.exit_status not in (0, None)
+    outcome = ToolOutcome(ran.output, is_error=failed, exit_status=ran.exit_status)
     try:
         outcome = await results.admit(item, "shell", "output", outcome)
     except asyncio.CancelledError:
         outcome = results.bounded("output", outcome)
         raise
     finally:
-        state = f"exit {result.exit_status}" if result.ending == "exited" else f"job {result.job}"
-        ended = f"Exit status: {result.exit_status}\n" if result.ending == "exited" else ""
-        job = f"It goes on in the background as job {result.job}.\n" if result.job else ""
-        text = f"I ran this command myself: {command}\n{ended}{job}{outcome.text}"
-        block = TerminalBlock(command, result.output, result.exit_status, duration=result.duration)
+        state = f"exit {ran.exit_status}" if ran.exited else f"job {ran.job}"
+        ended = f"Exit status: {ran.exit_status}\n" if ran.exited else ""
+        job = f"It goes on in the background as job {ran.job}.\n" if ran.job else ""
+        text = f"I ran this command myself: {order.command}\n{ended}{job}{outcome.text}"
+        block = TerminalBlock(order.command, ran.output, ran.exit_status, duration=ran.duration)
         recorder.emit(ItemCompleted(item, "ok", (TextPart(text),), (block,), state))
+
+
+async def _run(recorder: Recorder, services: Services, jobs: Jobs, order: RunShell, item: str) -> _Ran:
+    if order.output is not None:
+        return _Ran(order.output, order.exit_status, order.duration)
+    spec = CommandSpec(order.command, services.workspace.cwd, services.workspace.environment)
+    result = await jobs.run(spec, Foreground(item), _nothing_more, lambda text: _show(recorder, item, text))
+    return _Ran(result.output, result.exit_status, result.duration, result.ending == "exited", result.job)
 
 
 def _nothing_more(output: str, exit_status: int | None) -> str:

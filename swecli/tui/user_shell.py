@@ -1,0 +1,131 @@
+"""The user's own command in the user's own terminal: it can ask, edit, page; what it wrote is taken down as well."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import sys
+import termios
+import time
+import tty
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from textual.app import App, SuspendNotSupported
+
+KEPT = 1_000_000
+"""Bytes of output that are taken down, the newest."""
+_LOOK = 0.2
+"""Seconds between two looks at the size of the window and at the end of the command."""
+_ELSEWHERE = re.compile(r"\x1b\[\?(?:1049|1047|47)h.*?(?:\x1b\[\?(?:1049|1047|47)l|\Z)", re.DOTALL)
+"""What a program drew on the other screen of the terminal: editors and pagers."""
+_MOVES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-ln-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+"""Sequences that are no text and no colour."""
+
+
+class NoTerminal(Exception):
+    """There is no terminal to give away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """``output`` without what was drawn on the terminal's other screen; ``duration`` in seconds."""
+
+    output: str
+    exit_status: int
+    duration: float
+
+
+async def run_in_terminal(app: App[Any], command: str, cwd: Path, environment: Mapping[str, str]) -> Ran:
+    """Run a shell command in the terminal while the screen is away.
+
+    Raises:
+        NoTerminal: the screen can't be left here.
+    """
+    screen = sys.__stdout__
+    try:
+        with app.suspend():
+            if screen is None or not os.isatty(0):
+                raise NoTerminal
+            return await asyncio.to_thread(_run, command, cwd, dict(environment), screen.fileno())
+    except (SuspendNotSupported, OSError):
+        raise NoTerminal from None
+
+
+def _run(command: str, cwd: Path, environment: dict[str, str], screen: int) -> Ran:
+    began = time.monotonic()
+    master, slave = pty.openpty()
+    before = termios.tcgetattr(0)
+    try:
+        termios.tcsetattr(slave, termios.TCSANOW, before)
+        tty.setraw(0)
+        os.write(screen, f"$ {_shown(command)}\r\n".encode())
+        _fit(slave, screen)
+        process = _start(command, cwd, environment, slave)
+        output = _relay(process, master, slave, screen)
+        status = process.wait()
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+        for descriptor in (master, slave):
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+    text = _MOVES.sub("", _ELSEWHERE.sub("", output.decode("utf-8", "replace"))).replace("\r\n", "\n")
+    return Ran(text, status if status >= 0 else 128 - status, time.monotonic() - began)
+
+
+def _start(command: str, cwd: Path, environment: dict[str, str], slave: int) -> Any:
+    import subprocess
+
+    # The helper makes the terminal the command's own, so that Ctrl+C and job control reach it.
+    code = (
+        "import fcntl, os, signal, sys, termios\n"
+        "for name in ('SIGINT', 'SIGQUIT', 'SIGTSTP'): signal.signal(getattr(signal, name), signal.SIG_DFL)\n"
+        "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    argv = [sys.executable, "-I", "-S", "-c", code, "/bin/sh", "-c", command]
+    return subprocess.Popen(
+        argv, cwd=cwd, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+    )
+
+
+def _relay(process: Any, master: int, slave: int, screen: int) -> bytes:
+    """Keys in, output out, until the command has ended and all that it wrote is there."""
+    taken = bytearray()
+    while True:
+        ready = select.select([0, master], [], [], _LOOK)[0]
+        if 0 in ready and (keys := os.read(0, 65_536)):
+            os.write(master, keys)
+        if master in ready:
+            data = os.read(master, 65_536)
+            os.write(screen, data)
+            taken += data
+            if len(taken) > 2 * KEPT:
+                del taken[:-KEPT]
+        elif process.poll() is not None:
+            return bytes(taken[-KEPT:])
+        else:
+            _fit(slave, screen)
+
+
+def _fit(slave: int, screen: int) -> None:
+    """Give the command's terminal the size of the real one."""
+    with contextlib.suppress(OSError):
+        columns, rows = os.get_terminal_size(screen)
+        wanted = struct.pack("HHHH", rows, columns, 0, 0)
+        if fcntl.ioctl(slave, termios.TIOCGWINSZ, bytes(8))[:4] != wanted[:4]:
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, wanted)
+
+
+def _shown(command: str) -> str:
+    from swecli.safe_text import sanitise
+
+    return sanitise(command).replace("\n", "\r\n")
