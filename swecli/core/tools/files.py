@@ -49,7 +49,7 @@ def explained(error: OSError | StaleFileError, path: Path, ctx: ToolContext) -> 
     if isinstance(error, FileNotFoundError):
         return ToolError(missing(path, ctx))
     if isinstance(error, NotRegularError):
-        hint = " Use list_files to see what is in it." if error.kind == "a directory" else ""
+        hint = " List it to see what is in it." if error.kind == "a directory" else ""
         return ToolError(f"{name} is {error.kind}, not a regular file.{hint}")
     if isinstance(error, NotADirectoryError):
         return ToolError(f"{name}: a part of the path is a file, not a directory.")

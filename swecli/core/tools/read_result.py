@@ -62,8 +62,8 @@ def _stored(ref: str, ctx: ToolContext) -> bytes:
         raise ToolError(str(error)) from error
     if content is None:
         raise ToolError(
-            f"There is no stored result {ref!r} in this session. Ids stand in the references that replace long "
-            "results; recall(query=…) finds what left the context by its words."
+            f"There is no stored result {ref!r} in this session. Ids stand in the references and notes that replace "
+            "what is not in the context, and in summaries."
         )
     return content
 

@@ -4,7 +4,9 @@ import pytest
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.types import ModelInfo
+from swecli.core.ports import BlobRef
 from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.sessions.reference import reference_text, usual_excerpt
 from swecli.core.tools.builtin import builtin_tools
 from swecli.core.tools.lean import LEAN_TOOLS, LEFT_OUT, lean_schemas
 from swecli.core.tools.registry import ToolRegistry
@@ -32,7 +34,11 @@ def test_a_small_window_keeps_half_for_the_conversation(window: int) -> None:
     assert prepared.budget.effective - prepared.budget.upper >= window / 2
     full = {tool.name: tool for tool in REGISTRY.schemas()}
     assert all(len(tool.description) <= len(full[tool.name].description) for tool in prepared.request.tools)
-    assert all(tool.parameters == full[tool.name].parameters for tool in prepared.request.tools)
+    for tool in prepared.request.tools:
+        known = full[tool.name].parameters["properties"]
+        assert all(known[name] == schema for name, schema in tool.parameters["properties"].items())
+        assert set(full[tool.name].parameters.get("required", ())) <= set(tool.parameters.get("required", ()))
+        assert set(tool.parameters.get("required", ())) <= set(tool.parameters["properties"])
 
 
 def test_a_larger_window_gets_everything_and_a_switch_changes_it() -> None:
@@ -45,3 +51,12 @@ def test_a_larger_window_gets_everything_and_a_switch_changes_it() -> None:
 def test_tools_from_elsewhere_stay() -> None:
     context = ContextManager(REGISTRY.schemas())
     assert context.prepare(HELLO, info=info(8_192)).request.tools == REGISTRY.schemas()
+
+
+def test_what_the_words_for_a_small_window_name_is_offered() -> None:
+    request = manager().prepare(HELLO, info=info(8_192)).request
+    left_out = [name for name in LEFT_OUT if name != "job"]  # a word of its own
+    told = "".join(block.text for block in request.system) + "".join(tool.description for tool in request.tools)
+    assert not [name for name in left_out if name in told]
+    reference = reference_text(BlobRef("r1", "run_command", 9), "some text", usual_excerpt(9, failed=False))
+    assert not [name for name in left_out if name in reference]

@@ -119,7 +119,7 @@ async def test_special_places(bench: ToolBench) -> None:
     os.mkfifo(bench.folder / "pipe")
     (bench.folder / "loop").symlink_to("loop")
     for path, says in (
-        ("src", "Use list_files"),
+        ("src", "List it"),
         ("pipe", "a named pipe"),
         ("/dev/zero", "a character device"),
         ("src/api/auht.py", "Did you mean src/api/auth.py"),
