@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
 from swecli.core.context_management.hybrid_counter import HybridCounter
 from swecli.core.context_management.learned_ratios import LearnedRatios
-from swecli.core.engine.services import ModelUnavailable, Services
+from swecli.core.engine.services import ModelUnavailable, NoWindowKnowledge, Services
 from swecli.core.engine.session import Session
 from swecli.core.engine.tool_batch import run_lines
 from swecli.core.llm.exchange_dump import ExchangeDump
@@ -44,13 +44,18 @@ class _Parts:
     dump: ExchangeDump | None
 
 
-async def open_session(options: LaunchOptions) -> Session:
-    """The session that the options ask for, started. Closing it releases everything.
+async def open_session(
+    options: LaunchOptions, *, instead: Callable[[ModelClient], ModelClient] | None = None
+) -> Session:
+    """The session that the options ask for, started. Closing it releases everything. ``instead`` gives what is asked in
+    place of a model; then no server is asked about it either, and no file is copied.
 
     Raises:
         StartError: it can't start; one line for the user.
     """
     parts = await asyncio.to_thread(_build, options)
+    if instead is not None:
+        parts = replace(parts, services=_without_models(parts.services, instead))
     session = Session(parts.stored.session_id, parts.services, parts.stored.make_log, parts.stored.history)
     parts.stored.history = ()  # the session has it, or reads it back
     parts.stored.tell = lambda text: session.notice(text, "error")
@@ -67,6 +72,13 @@ async def open_session(options: LaunchOptions) -> Session:
     for notice in parts.notices:
         session.notice(notice, "warning")
     return session
+
+
+def _without_models(services: Services, instead: Callable[[ModelClient], ModelClient]) -> Services:
+    make = services.make_client
+    return replace(
+        services, make_client=lambda model: instead(make(model)), windows=NoWindowKnowledge(), checkpoints=None
+    )
 
 
 def _build(options: LaunchOptions) -> _Parts:

@@ -63,6 +63,8 @@ class LaunchOptions:
     """Begin with the list of stored sessions."""
     compact_dry_run: bool = False
     """Headless only: print what a compaction would do, and change nothing."""
+    dry_run: bool = False
+    """Headless only: print the request that the prompt would lead to, and send nothing."""
     look_only: bool = False
     """Look at a stored session without continuing it: nothing of it is changed."""
     store: bool = True

@@ -84,6 +84,9 @@ def _output_options(group: Group) -> None:
         action="store_true",
         help="print what a compaction of the session (-c or -r) would do, as JSON; changes nothing",
     )
+    group.add_argument(
+        "--dry-run", action="store_true", help="print the request that would be sent, as JSON; opens no connection"
+    )
     group.add_argument("--max-turns", type=_count, metavar="N", help="model steps of a turn")
     group.add_argument("--max-tokens", type=_count, metavar="N", help="input and output tokens of the session")
     group.add_argument("--max-price", type=_price, metavar="USD", help="cost of the session; ends where it is unknown")
@@ -174,6 +177,7 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         headless=_one_shot(arguments),
         plain=arguments.plain,
         compact_dry_run=arguments.compact_dry_run,
+        dry_run=arguments.dry_run,
         output_format=arguments.output_format,
         input_format=arguments.input_format,
         model=arguments.model,
@@ -210,6 +214,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("-c continues the newest session, -r a certain one: give one of them")
     if arguments.compact_dry_run and not (arguments.continue_newest or arguments.resume):
         raise UsageError("--compact-dry-run needs a session: -c for the newest, -r ID for a certain one")
+    if arguments.dry_run and (arguments.input_format != "text" or arguments.compact_dry_run):
+        raise UsageError("--dry-run shows the request of one message: it takes -p and text only")
     if arguments.no_session and (arguments.continue_newest or arguments.resume):
         raise UsageError("--no-session stores nothing, so it can't continue a session")
     if arguments.yolo and arguments.permission_mode == "plan":
@@ -221,7 +227,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _one_shot(arguments: argparse.Namespace) -> bool:
     forms = arguments.output_format != "text" or arguments.input_format != "text"
-    return arguments.print is not None or forms or arguments.compact_dry_run
+    return arguments.print is not None or forms or arguments.compact_dry_run or arguments.dry_run
 
 
 def _no_directory(prompts: Sequence[str], cwd: Path) -> None:

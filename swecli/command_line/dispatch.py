@@ -91,6 +91,10 @@ def launch(options: LaunchOptions) -> int:
         from swecli.command_line.looking import print_plan
 
         return print_plan(options)
+    if options.dry_run:
+        from swecli.command_line.dry_run import print_request
+
+        return print_request(options)
     from swecli.command_line.front_ends import run_headless, run_interactive, run_plain
 
     if options.headless:

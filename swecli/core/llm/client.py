@@ -107,6 +107,17 @@ class HttpModelClient:
         """The request as it would be sent, without the key."""
         return adjust(self._build(self._acceptable(request), self._config.target), self._adjustments)
 
+    def headers(self, wire: WireRequest) -> dict[str, str]:
+        """The headers of a request, with the key."""
+        return {
+            "content-type": "application/json",
+            "accept": "text/event-stream, application/json",
+            "accept-encoding": "identity",
+            "user-agent": "swecli",
+            **self._config.headers,
+            **wire.headers,
+        }
+
     def _acceptable(self, request: ModelRequest) -> ModelRequest:
         """The request without what the server can't take."""
         if self._tools_as_text:
@@ -191,7 +202,7 @@ class HttpModelClient:
         watchdog = _Watchdog(self._config.timeouts)
         response: HttpResponse | None = None
         url, body = self._config.base_url + wire.path, clean(compact(wire.body)).encode()
-        headers, ended = _headers(self._config, wire), "interrupted"
+        headers, ended = self.headers(wire), "interrupted"
         exchange = self._dump.begin(url, headers, body) if self._dump is not None else None
         try:
             response = await watchdog.wait(self._transport.post(url, headers, body))
@@ -238,17 +249,6 @@ class HttpModelClient:
                 yield event
         for event in decoder.end_of_body(body):
             yield event
-
-
-def _headers(config: ClientConfig, wire: WireRequest) -> dict[str, str]:
-    return {
-        "content-type": "application/json",
-        "accept": "text/event-stream, application/json",
-        "accept-encoding": "identity",
-        "user-agent": "swecli",
-        **config.headers,
-        **wire.headers,
-    }
 
 
 def _thinks_in_secret(decoder: Decoder) -> bool:

@@ -1,0 +1,51 @@
+"""A model that is never asked: what would be sent is shown instead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.json_values import compact
+from swecli.core.llm.secrets import Masker, key_values, masked_headers
+from swecli.core.llm.text import clean
+from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent
+
+NOT_SENT = "dry run: the request was not sent"
+
+
+class DryClient:
+    """``ModelClient`` in place of another one. ``show`` gets each request as a JSON object: method, url, headers, body;
+    what may be a key is masked in it."""
+
+    def __init__(self, client: ModelClient, show: Callable[[dict[str, Any]], None]) -> None:
+        self._client = client
+        self._show = show
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._client.info
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """Show the request; nothing is answered."""
+        if isinstance(self._client, HttpModelClient):
+            self._show(described(self._client, request))
+        yield Failed(ProviderError("bad_request", NOT_SENT))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def described(client: HttpModelClient, request: ModelRequest) -> dict[str, Any]:
+    """A request as its client would send it, without what may be a key."""
+    wire = client.wire_request(request)
+    headers = client.headers(wire)
+    masker = Masker(key_values(headers))
+    body = json.loads(masker.mask(clean(compact(wire.body))))
+    return {
+        "method": "POST",
+        "url": masker.mask(client.config.base_url + wire.path),
+        "headers": masked_headers(headers),
+        "body": body,
+    }

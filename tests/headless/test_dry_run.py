@@ -1,0 +1,83 @@
+"""--dry-run prints the request and opens no connection."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.program import Ended, Program
+
+pytestmark = pytest.mark.e2e
+
+FORBID = """
+import sys
+
+def hook(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.bind", "socket.sendto"):
+        sys.stderr.write("SOCKET " + event + "\\n")
+        raise PermissionError("no network in this test")
+
+sys.addaudithook(hook)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """The program where every use of the network fails and is told."""
+    hooks, project = tmp_path / "hooks", tmp_path / "project"
+    hooks.mkdir()
+    project.mkdir()
+    (hooks / "sitecustomize.py").write_text(FORBID)
+    variables = {"PYTHONPATH": str(hooks), "OPENAI_API_KEY": "sk-verysecret123456", "ANTHROPIC_API_KEY": "key-98765432"}
+    return Program(project, tmp_path / "home", variables)
+
+
+def dry(program: Program, *arguments: str) -> Ended:
+    ended = program.run("-p", "Say hello.", "--dry-run", *arguments)
+    assert "SOCKET" not in ended.stderr
+    return ended
+
+
+@pytest.mark.parametrize(
+    ("model", "url"),
+    [
+        ("openai/gpt-5", "https://api.openai.com/v1/responses"),
+        ("anthropic/claude-sonnet-5", "https://api.anthropic.com/v1/messages"),
+        ("ollama/qwen3", "http://127.0.0.1:11434/api/chat"),
+    ],
+)
+def test_the_request_is_printed_and_nothing_else_happens(program: Program, model: str, url: str) -> None:
+    ended = dry(program, "-m", model)
+    assert ended.code == 0, ended.stderr
+    request = json.loads(ended.stdout)
+    assert (request["method"], request["url"]) == ("POST", url)
+    assert request["body"]["model"] == model.partition("/")[2]
+    assert "Say hello." in json.dumps(request["body"])
+    assert request["body"]["tools"]
+    assert "verysecret" not in ended.stdout
+    assert "98765432" not in ended.stdout
+    assert not list(program.home.rglob("*.db"))
+
+
+def test_what_the_flags_say_is_in_it(program: Program) -> None:
+    ended = dry(program, "-m", "openai/gpt-5", "--effort", "low", "--append-system-prompt", "Be brief like a poet.")
+    body = json.loads(ended.stdout)["body"]
+    assert body["reasoning"]["effort"] == "low"
+    assert "Be brief like a poet." in json.dumps(body)
+
+
+def test_what_makes_no_request_is_an_error(program: Program) -> None:
+    command = program.run("-p", "/context", "--dry-run")
+    assert command.code == 2
+    assert "no message" in command.stderr
+    nothing = program.run("-p", "--dry-run")
+    assert nothing.code == 42
+    both = program.run("--dry-run", "--input-format", "stream-json")
+    assert both.code == 2
+    assert "--dry-run" in both.stderr
+    unknown = dry(program, "-m", "nobody/model")
+    assert unknown.code == 1
+    assert "nobody" in unknown.stderr
+    assert unknown.stdout == ""
