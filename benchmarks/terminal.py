@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).resolve().parent.parent
 DEADLINE = 120.0
 """Seconds after which a program counts as stuck."""
@@ -23,9 +25,11 @@ DEADLINE = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Painted:
-    """Seconds from the start of the process until ``marker`` was painted."""
+    """Seconds from the start of the process until ``marker`` was painted, and the processor seconds that it had used by
+    then, which say the same on a busy machine."""
 
     seconds: float
+    cpu: float
 
 
 def paint(
@@ -59,6 +63,7 @@ def paint(
     try:
         seen = _read_until(master, marker, start + deadline)
         painted = time.perf_counter() - start if seen else None
+        used = cpu_seconds(process.pid)
         os.write(master, goodbye.encode())
         _drain(master, process)
     finally:
@@ -68,7 +73,16 @@ def paint(
         os.close(master)
     if painted is None:
         raise RuntimeError(f"{' '.join(command)} never showed {marker!r}")
-    return Painted(painted)
+    return Painted(painted, used)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor seconds of a process so far; 0 when it is gone."""
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return times.user + times.system
 
 
 def _read_until(master: int, marker: str, end: float) -> bool:

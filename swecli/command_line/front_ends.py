@@ -12,14 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import SlashCommand
-from swecli.core.engine.view import SessionPort
 from swecli.launch import LaunchOptions, StartError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # nothing that takes long is loaded before the first paint
     from swecli.assembly.accounts import Accounts
     from swecli.assembly.workspace_trust import WorkspaceTrust
+    from swecli.commands.base import SlashCommand
+    from swecli.core.engine.view import SessionPort
     from swecli.tui.link import OpenSession
+    from swecli.tui.preferences import Preferences
     from swecli.tui.screens.ports import PermissionsPort, ScreenPorts, SessionsPort, SettingsPort
 
 MAX_FILES = 20_000
@@ -70,7 +71,6 @@ def run_plain(options: LaunchOptions) -> int:
 def run_interactive(options: LaunchOptions) -> int:
     """The interface in the terminal."""
     from swecli.assembly.workspace_trust import WorkspaceTrust
-    from swecli.command_line.interface_settings import preferences, remember
     from swecli.tui.launch import run
     from swecli.tui.options import Options
 
@@ -89,14 +89,26 @@ def run_interactive(options: LaunchOptions) -> int:
         store_key=lambda provider, key: store_key(options, provider, key),
         try_model=lambda ref: trial(trust.applied(options), ref),
         demo=open_demo,
-        preferences=lambda: preferences(trust.applied(options)),
-        remember=remember,
+        preferences=lambda: _preferences(trust.applied(options)),
+        remember=_remember,
         screens=screen_ports(options, trust),
         trust=trust,
         state=state_folder(options),
         resume_hint=resume_hint(options),
     )
     return run(screen)
+
+
+def _preferences(options: LaunchOptions) -> Preferences:
+    from swecli.command_line.interface_settings import preferences
+
+    return preferences(options)
+
+
+def _remember(key: str, value: str) -> str:
+    from swecli.command_line.interface_settings import remember
+
+    return remember(key, value)
 
 
 def screen_ports(options: LaunchOptions, trust: WorkspaceTrust) -> ScreenPorts:

@@ -287,6 +287,16 @@ async def test_the_users_own_command_is_stored_as_well(tmp_path: Path) -> None:
         assert store.retrieve(refs(b)[0]).split() == [str(number) for number in range(1, 20_001)]
 
 
+async def test_a_command_that_the_front_end_ran_is_recorded_and_not_run_again(tmp_path: Path) -> None:
+    async with bench(steps(), tmp_path, blobs=blobs()) as b:
+        b.send(RunShell("touch again", output="asked and answered\n", exit_status=3, duration=1.5))
+        await until(lambda: bool(b.bodies(ItemCompleted)))
+        (message,) = b.session.view.messages
+        assert "I ran this command myself: touch again\nExit status: 3\nasked and answered" in message.text
+        assert b.bodies(ItemCompleted)[0].detail == "exit 3"
+        assert not list(tmp_path.rglob("again"))
+
+
 async def test_references_are_found_in_the_text_that_the_model_reads(tmp_path: Path) -> None:
     async with bench(steps(call("output", "long")), tmp_path, tools=tools({"long": LONG}), blobs=blobs()) as b:
         await b.say("go")
