@@ -24,6 +24,7 @@ from swecli.core.engine.services import ModelUnavailable, NoWindowKnowledge, Ser
 from swecli.core.engine.session import Session
 from swecli.core.engine.tool_batch import run_lines
 from swecli.core.llm.exchange_dump import ExchangeDump
+from swecli.core.llm.secrets import Masker, is_unmistakable
 from swecli.core.llm.types import ModelClient
 from swecli.core.protocol.events import Mode
 from swecli.core.workspace.environment import secret_values
@@ -94,6 +95,8 @@ def _build(options: LaunchOptions) -> _Parts:
     model = models.chosen()
     instructions = project_instructions(options, startup)
     stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
+    if options.store:
+        stored.cover = Masker(secret for secret in secrets if is_unmistakable(secret)).cover
     blobs = stored.blobs(settings.agent.result_offload_threshold)
     services = build_services(
         options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from swecli import __version__
 from swecli.core.engine.recorder import EventLog
-from swecli.core.ports import BlobStore, Snapshot, SnapshotError
+from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
 from swecli.core.protocol.events import Event
 from swecli.core.sessions.database import open_database, open_in_memory
 from swecli.core.sessions.journal import Journal
+from swecli.core.sessions.masking import MaskedBlobs, MaskedSnapshots, masked_events
 from swecli.core.sessions.result_store import ResultStore
 from swecli.core.sessions.snapshots import SnapshotStore
 from swecli.core.sessions.store import SessionError, SessionStore
@@ -36,10 +37,13 @@ class Stored:
     """Whether the history is not in the store."""
     tell: Callable[[str], None] = field(default=lambda _text: None)
 
+    cover: Callable[[str], str] = field(default=lambda text: text)
+    """Puts stars in place of keys in what is stored."""
+
     def make_log(self, publish: Callable[[Sequence[Event]], None]) -> EventLog:
         """The journal that writes this session; closing it releases the session. Needs a running event loop."""
         journal = Journal(
-            self.store.append,
+            lambda events: self.store.append(masked_events(events, self.cover)),
             publish,
             lambda text: self.tell(text),
             read=StoredFacts(self.store.database, self.session_id).read,
@@ -49,12 +53,12 @@ class Stored:
 
     def blobs(self, threshold: int) -> BlobStore:
         """Where the session's large results are kept; ``threshold`` is bytes."""
-        return ResultStore(self.store.database, self.session_id, threshold)
+        return MaskedBlobs(ResultStore(self.store.database, self.session_id, threshold), lambda text: self.cover(text))
 
     @property
-    def snapshots(self) -> SnapshotStore:
+    def snapshots(self) -> Snapshots:
         """Where the session's newest snapshot is kept."""
-        return SnapshotStore(self.store.database, self.session_id)
+        return MaskedSnapshots(SnapshotStore(self.store.database, self.session_id), lambda text: self.cover(text))
 
     def release(self) -> None:
         """Give the session back and close the store."""

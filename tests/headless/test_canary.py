@@ -18,12 +18,21 @@ USED = "canary-used-0123456789"
 STORED = "canary-stored-0123456789"
 OTHER = "canary-other-0123456789"
 HEADER = "canary-header-0123456789"
+SHAPED = "sk-proj-0123456789abcdefghijklmn"
+"""Looks like a key; the model may see it, the disk may not."""
 ALL = (USED, STORED, OTHER, HEADER)
 
 WORK = """
 [[step]]
 text = "I look at the environment."
 call = [{ tool = "run_command", arguments = { command = "env; echo done" } }]
+[[step]]
+text = "I read a file with keys in it."
+call = [
+  { tool = "run_command", arguments = { command = "cat keys.txt; seq 3000" } },
+  { tool = "read_file", arguments = { path = "keys.txt" } },
+  { tool = "run_command", arguments = { command = "cat keys.txt; sleep 60", background = true } },
+]
 [[step]]
 text = "Half an ans"
 fault = { kind = "cut", after = 6 }
@@ -57,6 +66,7 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
     home.mkdir()
     settings = f'[providers.{protocol}]\nheaders = {{ X-Extra = "{HEADER}" }}\n'
     (tmp_path / "settings.toml").write_text(settings)
+    (project / "keys.txt").write_text(f"{SHAPED}\n{USED}\n")
     variables = {
         "SWECLI_CONFIG": str(tmp_path / "settings.toml"),
         "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
@@ -71,13 +81,19 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
                 "-p", "go", "-m", f"{protocol}/m", "--yolo", "--debug", "--output-format", "stream-json"
             )
             assert server.asked[0].headers["x-extra"] == HEADER
-        assert clean(ended), ended.stdout + ended.stderr
+            bodies = [json.dumps(asked.body) for asked in server.asked]
+            assert script is not WORK or any(SHAPED in body and USED in body for body in bodies), "the model sees it"
+        if script is WORK:
+            assert "done" in ended.stdout
+            (project / "keys.txt").unlink()
+        else:
+            assert clean(ended), ended.stdout + ended.stderr
         assert clean(program.run("doctor", "-m", f"{protocol}/m"))
         assert clean(program.run("config"))
         assert clean(program.run("sessions"))
         assert clean(program.run("logout"))
     assert files_with(STORED, home, project) == [str(home / "keys.json")]
-    for secret in (USED, OTHER, HEADER):
+    for secret in (USED, OTHER, HEADER, SHAPED):
         assert files_with(secret, home, project) == []
     dumps = list((home / "state" / "debug").rglob("*-response.txt"))
     assert len(dumps) >= 5

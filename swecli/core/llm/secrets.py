@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterable, Mapping
 
 MASK = "***"
+UNMISTAKABLE = 12
+"""Characters from which on a value with digits in it is taken for nothing but a key."""
 SHORTEST = 6
 """Characters. Shorter values are too likely to be ordinary words."""
 
 _SHAPES = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|fw|hf|r8|pplx|csk|nvapi|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abposr])[-_][A-Za-z0-9_-]{16,}"
-    r"|\bAIza[A-Za-z0-9_-]{30,}|\bAKIA[A-Z0-9]{16}\b|(?i:bearer) +[A-Za-z0-9._~+/-]{16,}"
+    r"(?:\b|(?<=\\[nrt]))(?:(?:sk|pk|rk|gsk|xai|fw|hf|r8|pplx|csk|nvapi|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abposr])[-_][A-Za-z0-9_-]{16,}"
+    r"|AIza[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{16}\b)|(?i:bearer) +[A-Za-z0-9._~+/-]{16,}"
 )
-"""What keys of well-known services look like."""
+"""What keys of well-known services look like, also behind an escaped line end in JSON text."""
 
 _HARMLESS = frozenset(
     (
@@ -55,6 +57,21 @@ class Masker:
         if self._known is not None:
             text = self._known.sub(MASK, text)
         return _SHAPES.sub(MASK, text) if self._shapes else text
+
+    def cover(self, text: str) -> str:
+        """The text with as many stars in place of a secret as it has characters; the same object where it has none."""
+        covered = self._known.sub(_stars, text) if self._known is not None else text
+        covered = _SHAPES.sub(_stars, covered) if self._shapes else covered
+        return covered if covered != text else text
+
+
+def _stars(found: re.Match[str]) -> str:
+    return "*" * len(found[0])
+
+
+def is_unmistakable(secret: str) -> bool:
+    """Whether a value is so long and odd that it stands nowhere by chance: it may be covered in ordinary text."""
+    return len(secret) >= UNMISTAKABLE and any(character.isdigit() for character in secret)
 
 
 class StreamMasker:

@@ -1,0 +1,65 @@
+"""Keys stay out of stored events, results and snapshots; everything else is stored as it is."""
+
+from __future__ import annotations
+
+from swecli.core.llm.secrets import Masker, is_unmistakable
+from swecli.core.ports import BlobRef
+from swecli.core.protocol.blocks import TerminalBlock
+from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ModelResponded
+from swecli.core.protocol.messages import ImagePart, Opaque, Origin, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.sessions.masking import MaskedBlobs, masked, masked_events
+
+KEY = "sk-ant-0123456789abcdefghij"
+LIVE = "live-value-0123456789"
+COVER = Masker([LIVE]).cover
+
+
+class Blobs:
+    """Keeps what was put."""
+
+    def __init__(self) -> None:
+        self.kept: list[bytes] = []
+
+    def put(self, tool: str, content: bytes) -> BlobRef:
+        self.kept.append(content)
+        return BlobRef("r1", tool, len(content))
+
+    def get(self, ref: str) -> bytes | None:
+        return self.kept[0] if ref == "r1" else None
+
+
+def test_texts_arguments_and_blocks_are_covered_and_ids_are_not() -> None:
+    call = ToolCallPart(KEY, "run_command", f'{{"command": "curl -H {LIVE}"}}')
+    result = ToolResultPart(KEY, "run_command", f"token: {KEY}\nend")
+    done = ItemCompleted("t1", "ok", (result,), (TerminalBlock("env", f"A={LIVE}"),), "exit 0")
+    stored = masked_events([Event(1, 0.0, "s", 1, ItemCheckpointed("t1", call)), Event(2, 0.0, "s", 1, done)], COVER)
+    text = repr([event.body for event in stored])
+    assert LIVE not in text
+    assert f"token: {'*' * len(KEY)}\\nend" in text
+    assert text.count(KEY) == 2, "the call's id, which a provider gave, stays in both"
+
+
+def test_what_has_no_key_is_the_same_object_and_what_must_be_exact_stays() -> None:
+    plain = ItemCompleted("t1", "ok", (TextPart("a risk-free plan"),))
+    assert masked(plain, COVER) is plain
+    image = ImagePart("image/png", KEY, "x")
+    assert masked((image,), COVER) == (image,)
+    opaque = Opaque(Origin("p", "h", "m"), {"signature": KEY})
+    assert masked(opaque, COVER) is opaque
+    responded = ModelResponded("m1", ("t1",), Origin("p", "h", "m"))
+    assert masked(responded, COVER) is responded
+
+
+def test_stored_results_keep_their_length_and_their_odd_bytes() -> None:
+    inner = Blobs()
+    raw = b"\xff\xfe" + KEY.encode() + b"\nrest"
+    ref = MaskedBlobs(inner, COVER).put("run_command", raw)
+    assert ref.size == len(raw)
+    assert inner.kept == [b"\xff\xfe" + b"*" * len(KEY) + b"\nrest"]
+
+
+def test_only_values_that_are_keys_beyond_doubt_are_covered_in_ordinary_text() -> None:
+    assert is_unmistakable(LIVE)
+    assert not is_unmistakable("production")
+    assert not is_unmistakable("abc123")
+    assert not is_unmistakable("developmentmode")
