@@ -10,7 +10,7 @@ import importlib
 import sys
 import time
 
-PARTS = ("startup", "decoding", "session", "screen", "context", "store", "memory", "files", "sandbox", "replay")
+PARTS = ("startup", "decoding", "session", "screen", "context", "store", "memory", "files", "sandbox", "processes", "replay")
 
 
 def main() -> int:

@@ -2,7 +2,9 @@
 
 The suite's property tests and sweeps draw their examples at random; one run sees few of them. ``SWECLI_EXAMPLES`` is
 how many whole sessions each round makes up (500 here, 25 in the suite), ``SWECLI_HISTORIES`` how many histories at the
-level of ledger and policy (5,000 here, 160 in the suite). A failure ends the soak and names the seed that repeats it.
+level of ledger and policy (5,000 here, 160 in the suite), ``SWECLI_TIMEOUTS`` and ``SWECLI_COMMANDS`` how many commands
+are killed at their time limit (200) and how many run to their end (10,000). A failure ends the soak and names the seed
+that repeats it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ def main() -> int:
         environment = {
             "SWECLI_EXAMPLES": "500",
             "SWECLI_HISTORIES": "5000",
+            "SWECLI_TIMEOUTS": "200",
+            "SWECLI_COMMANDS": "10000",
             "SWECLI_HISTORY": str(seed),
             **os.environ,
         }
