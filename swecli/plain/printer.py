@@ -25,6 +25,7 @@ from swecli.core.protocol.events import (
     TodosChanged,
     TurnEnded,
 )
+from swecli.core.protocol.grounds import grounds
 from swecli.core.protocol.messages import ReasoningPart, TextPart
 from swecli.plain.answers import approval_hint, hunk_lines
 from swecli.safe_text import sanitise
@@ -139,7 +140,7 @@ class LinearPrinter:
         target = f" {request.title}" if request.title else ""
         self.say([f"Permission needed: {request.tool.replace('_', ' ')}{target}"])
         self.say([*(f"Warning: {warning}" for warning in request.warnings), *request.facts])
-        self.say([request.reason, *(line for line in request.evidence if line not in request.reason)])
+        self.say(grounds(request))
         self.blocks(request.blocks)
         self.say([*hunk_lines(request), approval_hint(request)])
 

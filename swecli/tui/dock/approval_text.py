@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from textual.content import Content
 
 from swecli.core.protocol.events import GrantSpan, PermissionRequested
+from swecli.core.protocol.grounds import grounds
 from swecli.safe_text import safe_line, sanitise
 
 _VERBS = {
@@ -50,8 +51,7 @@ def warnings(request: PermissionRequested) -> str:
 
 def about(request: PermissionRequested, width: int, room: int) -> str:
     """Why it asks and what that rests on, in at most ``room`` lines; a last line says how much was left out."""
-    evidence = [line for line in request.evidence if line not in request.reason]
-    lines = [str(sanitise(line)) for line in (request.reason, *evidence) if line]
+    lines = [str(sanitise(line)) for line in grounds(request)]
     out: list[str] = []
     for number, line in enumerate(lines):
         last = number == len(lines) - 1

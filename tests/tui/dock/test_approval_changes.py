@@ -61,7 +61,7 @@ PATCH = PermissionRequested(
     "This would change /work/a.txt.",
     "hash",
     None,
-    (),
+    ("/work/a.txt", "/work/b.txt"),
     (Hunk(0, 1, 0, 1, 1), Hunk(1, 1, 1, 1, 1), Hunk(1, 3, 0, 3, 1)),
     ("creates a file, 4 bytes", "changes a file, 8 → 14 bytes"),
 )
