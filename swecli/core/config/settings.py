@@ -52,6 +52,8 @@ class ToolSettings(Section):
 
     command_timeout: Seconds = 120.0
     """Seconds a shell command may run unless the model asks for another limit."""
+    web_fetch: bool = True
+    """Whether pages of the web can be fetched; each host is asked about, or allowed by WebFetch(domain:host)."""
 
 
 class Settings(Section):

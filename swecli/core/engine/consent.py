@@ -125,7 +125,11 @@ class Consents:
         state = self._recorder.state
         rules = (*self._services.policy.rules, *state.rules)
         policy = replace(
-            self._services.policy, mode=state.mode, rules=rules, sandbox=self._services.sandbox.state.level
+            self._services.policy,
+            mode=state.mode,
+            rules=rules,
+            sandbox=self._services.sandbox.state.level,
+            untrusted=state.untrusted,
         )
         workspace = self._services.workspace
         return self._services.decide(

@@ -39,6 +39,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnOutcome,
     TurnStarted,
+    UntrustedContent,
 )
 from swecli.core.protocol.usage import Usage
 
@@ -79,6 +80,8 @@ class SessionState:
     """As far as it is known in this run."""
     taken_back: set[str] = field(default_factory=set[str])
     """Files in which the user took changes of the model back."""
+    untrusted: tuple[str, ...] = ()
+    """Where text of strangers came from since the user last consented to a call."""
     rules: tuple[Rule, ...] = ()
     """What the user answered with "always" in this session, or in this turn for the turn."""
     tools: Counter[str] = field(default_factory=Counter)
@@ -132,6 +135,8 @@ class SessionState:
                 self.permissions[request.request] = request
             case PermissionResolved() as resolved:
                 self._resolve(resolved, event)
+            case UntrustedContent(origin=origin):
+                self.untrusted = tuple(dict.fromkeys((*self.untrusted, origin)))
             case QuestionAsked() as asked:
                 self.questions[asked.request] = asked
             case QuestionAnswered(request=request):
@@ -148,6 +153,8 @@ class SessionState:
 
     def _resolve(self, resolved: PermissionResolved, event: Event) -> None:
         request = self.permissions.pop(resolved.request, None)
+        if resolved.by == "user" and resolved.choice in ("once", "always"):
+            self.untrusted = ()
         if request and request.rule and resolved.choice == "always" and resolved.span in ("turn", "session"):
             origin = FOR_THIS_TURN if resolved.span == "turn" else f"always, turn {event.turn}"
             rule = Rule("allow", request.rule, "session", origin)

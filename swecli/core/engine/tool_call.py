@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.answer import Call
@@ -23,7 +24,14 @@ from swecli.core.engine.seen_files import SeenFiles
 from swecli.core.engine.services import Services
 from swecli.core.engine.todo_board import SessionTodos
 from swecli.core.ports import CompactionRequests
-from swecli.core.protocol.events import FileChanged, ItemCheckpointed, ItemCompleted, ItemDelta, ItemStatus
+from swecli.core.protocol.events import (
+    FileChanged,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStatus,
+    UntrustedContent,
+)
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome
@@ -151,6 +159,8 @@ class ToolCalls:
         async with self._recorded(call):
             outcome = await call.tool.run(call.params, ctx)
         self._sandbox.tell()
+        for origin in _strangers(call, ctx, outcome):
+            self._recorder.emit(UntrustedContent(call.item, origin))
         for changed in outcome.changed:
             self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
         return outcome
@@ -174,6 +184,13 @@ class ToolCalls:
         text = self._results.bounded("page", outcome).text
         result = ToolResultPart(part.call_id, part.name, text, outcome.is_error, outcome.images)
         self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
+
+
+def _strangers(call: PreparedCall, ctx: ToolContext, outcome: ToolOutcome) -> tuple[str, ...]:
+    """Whose text the result brings: a host's, or that of files outside the workspace."""
+    host = (outcome.untrusted,) if outcome.untrusted else ()
+    outside = [path for path in call.effects.reads if not any(Path(path).is_relative_to(root) for root in ctx.roots)]
+    return (*host, *outside)
 
 
 def _status(outcome: ToolOutcome) -> ItemStatus:

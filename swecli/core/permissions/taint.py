@@ -1,7 +1,7 @@
 """After words of strangers came into the conversation, the next step out of it asks, even where a rule allows it.
 
-A page can tell the model to send something somewhere. Whether a text does that can not be known, so nothing is looked for
-in it: what counts is where it came from, and where the call goes.
+A page can tell the model to send something somewhere. Whether a text does that can't be known, so nothing is looked
+for in it: what counts is where it came from, and where the call goes.
 """
 
 from __future__ import annotations

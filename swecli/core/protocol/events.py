@@ -42,6 +42,7 @@ from swecli.core.protocol.request_events import (
     QuestionAnswered,
     QuestionAsked,
     RuleApplied,
+    UntrustedContent,
 )
 from swecli.core.protocol.request_events import Question as Question
 from swecli.core.protocol.turn_events import Mode as Mode
@@ -107,6 +108,7 @@ Body = (
     | PermissionRequested
     | PermissionResolved
     | RuleApplied
+    | UntrustedContent
     | QuestionAsked
     | QuestionAnswered
     | ContextMeasured

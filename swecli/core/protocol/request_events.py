@@ -91,6 +91,16 @@ class Question:
 
 
 @value
+class UntrustedContent:
+    """Text of strangers came into the conversation with this item: from a host, or from a file outside the workspace.
+    Until the user consents to a call, what would leave the workspace unasked asks."""
+
+    item: str
+    origin: str
+    type: Literal["untrusted_content"] = field(default="untrusted_content", kw_only=True)
+
+
+@value
 class QuestionAsked:
     request: str
     item: str

@@ -97,6 +97,8 @@ class ToolOutcome:
     exit_status: int | None = None
     blocked: str = ""
     """What the sandbox stopped, as a clause; empty where nothing points to it."""
+    untrusted: str = ""
+    """Whose words are in ``text``, where they came from outside: a host."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from swecli.core.tools.recall import Recall
 from swecli.core.tools.run_command import RunCommand
 from swecli.core.tools.search import Search
 from swecli.core.tools.update_todos import UpdateTodos
+from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.tools.write_file import WriteFile
 
 
@@ -33,5 +34,6 @@ def builtin_tools() -> tuple[AnyTool, ...]:
         RunCommand(),
         Search(),
         UpdateTodos(),
+        WebFetch(),
         WriteFile(),
     )

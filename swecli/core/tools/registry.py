@@ -34,6 +34,8 @@ ALIASES = MappingProxyType(
         "todowrite": "update_todos",
         "todo_write": "update_todos",
         "askuserquestion": "ask_user",
+        "webfetch": "web_fetch",
+        "fetch": "web_fetch",
     }
 )
 """Names of other agents for our tools, in lower case."""

@@ -1,0 +1,34 @@
+"""HTML becomes text that keeps headings, lists, code and links, whatever the HTML is like."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swecli.core.web.page_text import page_text
+
+PAGE = """<!DOCTYPE html><html><head><title>The  page</title><style>p {}</style></head><body>
+<nav><a href="/home">Home</a></nav><h2>First</h2><p>Some <b>bold</b>
+text &amp; more.</p><ul><li>one<li>two</ul><pre>x = 1
+  y = 2</pre><script>alert("no")</script><a href="javascript:x()">odd</a><table><tr><td>a<td>b</tr></table>"""
+
+
+def test_a_page() -> None:
+    text = page_text(PAGE, "https://example.com/docs/")
+    assert text.startswith("# The page\n\nHome (https://example.com/home)")
+    assert "## First\n\nSome bold text & more." in text
+    assert "- one\n- two" in text
+    assert "```\nx = 1\n  y = 2\n```" in text
+    assert " | a | b" in text
+    for word in ("alert", "p {}", "javascript"):
+        assert word not in text
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(alphabet="<>/!-&;ab \"'=[]?", max_size=300))
+def test_any_text_is_a_page(html: str) -> None:
+    assert isinstance(page_text(html, "https://example.com/"), str)
+
+
+def test_a_page_that_never_ends_its_comment_takes_no_longer_than_it_may() -> None:
+    assert page_text("<p>begin</p>" + "<!--" * 500_000, "https://example.com/", seconds=0.0).startswith("begin")
