@@ -37,7 +37,7 @@ def user_paths(environment: Mapping[str, str]) -> Paths:
     """The directories by the rules of the platform, or all inside ``SWECLI_HOME``."""
     home = environment.get("SWECLI_HOME", "")
     if home:
-        base = Path(home).expanduser().absolute()
+        base = Path(os.path.expanduser(home)).absolute()
         return Paths(base, base / "data", base / "cache", base / "state")
     from platformdirs import PlatformDirs
 

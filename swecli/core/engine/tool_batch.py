@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,12 +114,12 @@ class _Request:
 
 def _request(data: dict[str, Any]) -> _Request:
     name, arguments, mode = data.get("name"), data.get("arguments", {}), data.get("mode") or "default"
-    cwd = Path(str(data.get("cwd") or ".")).expanduser()
+    cwd = Path(os.path.expanduser(str(data.get("cwd") or ".")))
     if not isinstance(name, str):
         raise BadLine("name: the tool's name is missing")
     if mode not in get_args(Mode):
         raise BadLine(f"mode: {mode!r} is none of {', '.join(get_args(Mode))}")
-    if not cwd.is_dir():
+    if not os.path.isdir(cwd):
         raise BadLine(f"cwd: {cwd} is not a directory")
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return _Request(name, raw, cwd.resolve(), mode, bool(data.get("approve")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -117,7 +118,7 @@ def existing_directory(text: str) -> Path:
         BadCheck: it is none.
     """
     try:
-        path = Path(text).expanduser().resolve()
+        path = Path(os.path.expanduser(text)).resolve()
         if path.is_dir():
             return path
     except (OSError, ValueError, RuntimeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from hashlib import sha256
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def attachments(ledger: Ledger, cwd: Path, sizes: EntrySizes, allowance: int) ->
 def _attached(path: str, cwd: Path) -> Attachment | None:
     """The file as it is now; None where it is gone, empty, special, too large or no text."""
     try:
-        place = (cwd / Path(path).expanduser()).resolve()
+        place = (cwd / Path(os.path.expanduser(path))).resolve()
         data, _ = read_bytes(place, MOST_BYTES)
     except (OSError, NotRegularError, TooLargeError, ValueError, RuntimeError):
         return None
