@@ -15,6 +15,7 @@ from swecli.core.checkpoints.difference import Difference
 from swecli.core.checkpoints.gaps import Gaps
 from swecli.core.checkpoints.history import UNFINISHED, FileHistory, Running
 from swecli.core.checkpoints.journal import Origin
+from swecli.core.checkpoints.lazy_history import LazyHistory
 from swecli.core.checkpoints.report import Recent, Restored
 from swecli.core.checkpoints.targets import Target
 from swecli.core.permissions.types import Effects
@@ -39,10 +40,9 @@ class Checkpoints:
         *,
         patience: float = PATIENCE,
     ) -> None:
-        self._open_history = open_history
+        self._history = LazyHistory(open_history)
         self._gaps = Gaps(cwd, roots, home)
         self._patience = patience
-        self._opening: asyncio.Task[FileHistory] | None = None
         self._copying: asyncio.Task[None] | None = None
         self._trees = asyncio.Lock()
         self.failure = ""
@@ -57,21 +57,11 @@ class Checkpoints:
 
     async def _copy(self) -> None:
         try:
-            history = await self._history()
+            history = await self._history.get()
             async with self._trees:
                 await _finished(history.first_copy)
         except _FAILURES as error:
             self._failed(error)
-
-    async def _history(self) -> FileHistory:
-        if self._opening is None:
-            self._opening = asyncio.create_task(asyncio.to_thread(self._opened))
-        return await asyncio.shield(self._opening)
-
-    def _opened(self) -> FileHistory:
-        history = self._open_history()
-        history.open()
-        return history
 
     @asynccontextmanager
     async def around(self, session: str, turn: int, item: str, title: str, effects: Effects) -> AsyncGenerator[None]:
@@ -89,7 +79,7 @@ class Checkpoints:
 
     async def _begin(self, origin: Origin, effects: Effects) -> Running | None:
         try:
-            history = await self._history()
+            history = await self._history.get()
             if effects.command is None:
                 return await _begun(history, lambda: history.begin(origin, effects.writes, watch=False))
             paths = [*effects.writes, *await asyncio.to_thread(self._gaps.watched, effects.command)]
@@ -123,16 +113,14 @@ class Checkpoints:
 
     def warning(self, effects: Effects) -> str:
         """What a command names that is not covered, as a sentence; empty where there is nothing."""
-        if effects.command is None or self._opening is None or not self._opening.done() or self._opening.cancelled():
+        history = self._history.ready
+        if effects.command is None or history is None:
             return ""
-        if self._opening.exception() is not None:
-            return ""
-        history = self._opening.result()
         self._tell_news(history)
         return self._gaps.named(effects.command, history.not_covered)
 
     async def _end(self, running: Running) -> None:
-        history = await self._history()
+        history = await self._history.get()
         try:
             if running.watched:
                 async with self._trees:
@@ -155,7 +143,7 @@ class Checkpoints:
         if self.failure:
             return Restored(shown, reason=self.failure)
         try:
-            history = await self._history()
+            history = await self._history.get()
             async with self._trees:
                 return await _finished(lambda: work(history))
         except _FAILURES as error:
@@ -166,7 +154,7 @@ class Checkpoints:
         if self.failure:
             return Recent(reason=self.failure)
         try:
-            history = await self._history()
+            history = await self._history.get()
             await self._copied(told=False)
             return await _finished(lambda: history.recent(LISTED))
         except _FAILURES as error:
@@ -177,17 +165,17 @@ class Checkpoints:
         if self.failure:
             return Difference(reason=self.failure)
         try:
-            history = await self._history()
+            history = await self._history.get()
             return await _finished(history.difference)
         except _FAILURES as error:
             return Difference(reason=f"The checkpoint store can't be read ({error}).")
 
     async def close(self) -> None:
         """End what runs in the background and close the store."""
-        if self._opening is None:
+        if not self._history.begun:
             return
         try:
-            history = await self._history()
+            history = await self._history.get()
         except _FAILURES:
             return
         history.stop()
