@@ -14,7 +14,7 @@ from swecli.assembly.doctor import examiner
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.sandbox import require_sandbox
 from swecli.assembly.services import build_services, project_instructions, session_environment
-from swecli.assembly.startup import flags_of, read_startup, require_trust
+from swecli.assembly.startup import flags_of, read_startup, require_trust, startup_of
 from swecli.assembly.storage import Stored, open_storage
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
@@ -84,7 +84,7 @@ def _without_models(services: Services, instead: Callable[[ModelClient], ModelCl
 
 def _build(options: LaunchOptions) -> _Parts:
     environment = dict(os.environ)
-    startup = read_startup(options.cwd, environment, flags_of(options), trust=options.trust)
+    startup = startup_of(options, environment)
     require_trust(options, startup)
     require_sandbox(options, startup)
     settings = startup.loaded.settings

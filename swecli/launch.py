@@ -77,6 +77,11 @@ class LaunchOptions:
     max_price: Decimal | None = None
     """US dollars of the session."""
 
+    settings: Path | None = None
+    """A settings file for this run: above the others, below flags."""
+    safe_mode: bool = False
+    """Nothing of the project's settings counts, nor keys, themes and a status line command of one's own."""
+
     system_prompt: str | None = None
     """Replaces the system prompt."""
     append_system_prompt: str | None = None

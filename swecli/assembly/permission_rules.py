@@ -10,7 +10,7 @@ from swecli.assembly.grants import grant_rules, grants_of
 from swecli.assembly.permission_history import newest_commands, rule_uses
 from swecli.assembly.services import build_policy
 from swecli.assembly.settings_files import SettingsFiles
-from swecli.assembly.startup import Startup, flags_of, read_startup
+from swecli.assembly.startup import Startup, startup_of
 from swecli.core.config.grants import GrantStore
 from swecli.core.config.toml_value import toml_text
 from swecli.core.permissions.rule_list import matching_commands, void_reason
@@ -91,9 +91,7 @@ class PermissionRules:
 
     def _startup(self) -> Startup:
         try:
-            return read_startup(
-                self._options.cwd, self._environment, flags_of(self._options), trust=self._options.trust
-            )
+            return startup_of(self._options, self._environment)
         except StartError as error:
             raise ValueError(str(error)) from None
 

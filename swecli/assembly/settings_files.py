@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from swecli.assembly.startup import Startup, flags_of, read_startup
+from swecli.assembly.startup import Startup, flags_of, startup_of
 from swecli.core.config.change import set_value, unset_value
 from swecli.core.config.consent import loosens
 from swecli.core.config.described import Described, describe, meaning
@@ -36,7 +36,8 @@ class SettingsFiles:
     @property
     def files(self) -> Mapping[FileName, str]:
         user = self._environment.get("SWECLI_CONFIG", "")
-        own = Path(user).expanduser().absolute() if user else user_paths(self._environment).config / "config.toml"
+        default = user_paths(self._environment).config / "config.toml"
+        own = Path(os.path.expanduser(user)).absolute() if user else default
         return {"user": str(own), "local": str(project_folder(self._options.cwd) / "config.local.toml")}
 
     def read(self) -> Sequence[Setting]:
@@ -130,6 +131,8 @@ class SettingsFiles:
                 accepted=startup.trust.accepted,
                 flags=given,
                 tried={key: value},
+                more=self._options.settings,
+                safe=self._options.safe_mode,
             )
         except ConfigError as error:
             raise ValueError(_sentence(error, name)) from None
@@ -154,9 +157,7 @@ class SettingsFiles:
 
     def _startup(self) -> Startup:
         try:
-            return read_startup(
-                self._options.cwd, self._environment, flags_of(self._options), trust=self._options.trust
-            )
+            return startup_of(self._options, self._environment)
         except StartError as error:
             raise ValueError(str(error)) from None
 

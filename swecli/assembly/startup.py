@@ -29,9 +29,16 @@ class Startup:
 
 
 def read_startup(
-    cwd: Path, environment: Mapping[str, str], flags: Mapping[str, object], *, trust: TrustState | None = None
+    cwd: Path,
+    environment: Mapping[str, str],
+    flags: Mapping[str, object],
+    *,
+    trust: TrustState | None = None,
+    more: Path | None = None,
+    safe: bool = False,
 ) -> Startup:
-    """Read everything for a workspace. ``trust`` stands in for what is stored, for this run.
+    """Read everything for a workspace. ``trust`` stands in for what is stored, for this run; ``more`` is a settings
+    file for it, and ``safe`` leaves out what could be in the way of a start.
 
     Raises:
         StartError: a settings file is broken; the message names file and line.
@@ -42,11 +49,30 @@ def read_startup(
         reading = replace(reading, state=trust)
     try:
         loaded = load(
-            paths, cwd, environment=environment, trusted=reading.trusts, accepted=reading.accepted, flags=flags
+            paths,
+            cwd,
+            environment=environment,
+            trusted=reading.trusts,
+            accepted=reading.accepted,
+            flags=flags,
+            more=more,
+            safe=safe,
         )
     except ConfigError as error:
         raise StartError(str(error), ExitCode.CONFIG) from error
     return Startup(paths, loaded, reading, environment)
+
+
+def startup_of(options: LaunchOptions, environment: Mapping[str, str], *, with_flags: bool = True) -> Startup:
+    """Everything that the options of a run ask for; without their flags: as the files say it.
+
+    Raises:
+        StartError: a settings file is broken.
+    """
+    flags = flags_of(options) if with_flags else {}
+    return read_startup(
+        options.cwd, environment, flags, trust=options.trust, more=options.settings, safe=options.safe_mode
+    )
 
 
 def require_trust(options: LaunchOptions, startup: Startup) -> None:

@@ -8,7 +8,7 @@ import time
 from contextlib import aclosing
 
 from swecli.assembly.models import ModelSupply
-from swecli.assembly.startup import flags_of, read_startup
+from swecli.assembly.startup import startup_of
 from swecli.core.config.key_store import KeyStore
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.streaming import stream_events
@@ -45,7 +45,7 @@ async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
 
 
 def _supply(options: LaunchOptions) -> ModelSupply:
-    startup = read_startup(options.cwd, dict(os.environ), flags_of(options))
+    startup = startup_of(options, dict(os.environ))
     keys = KeyStore(startup.paths.config)
     return ModelSupply(options, startup.loaded.settings, startup.environment, startup.paths.data, keys)
 

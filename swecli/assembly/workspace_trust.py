@@ -55,10 +55,10 @@ class WorkspaceTrust:
             return f"Your answer could not be kept ({error}); it holds for this run."
 
     def items(self) -> Sequence[TrustItem]:
-        from swecli.assembly.startup import read_startup
+        from swecli.assembly.startup import startup_of
 
         try:
-            startup = read_startup(self._folder, dict(os.environ), {}, trust=self._options.trust)
+            startup = startup_of(self._options, dict(os.environ), with_flags=False)
         except StartError:  # opening the session will tell what is wrong with the settings
             return ()
         return [TrustItem(item.key, item.value, item.origin, item.digest) for item in startup.loaded.pending]

@@ -62,6 +62,12 @@ def main_parser() -> Parser:
     parser.add_argument(
         "--plain", action="store_true", help="lines instead of a screen: for screen readers, dumb terminals and pipes"
     )
+    parser.add_argument("--settings", metavar="FILE", help="settings for this run, above those of files, below flags")
+    parser.add_argument(
+        "--safe-mode",
+        action="store_true",
+        help="without the project's settings, and without keys, themes and a status line of your own",
+    )
     parser.add_argument(
         "--debug",
         action="store_true",
@@ -199,6 +205,8 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         append_system_prompt=_text_or_file(
             arguments.append_system_prompt, arguments.append_system_prompt_file, "--append-system-prompt-file"
         ),
+        settings=None if arguments.settings is None else _settings_file(arguments.settings),
+        safe_mode=arguments.safe_mode,
         debug=arguments.debug,
     )
 
@@ -275,6 +283,13 @@ def _reach(exists: Callable[[], bool]) -> bool:
         return exists()
     except (OSError, ValueError):
         return False
+
+
+def _settings_file(name: str) -> Path:
+    """Absolute, so that it stays the same file wherever the work is; what is wrong in it is told when it is read."""
+    if not name or "\0" in name:
+        raise UsageError("--settings needs the name of a file")
+    return Path(os.path.abspath(Path(name).expanduser()))
 
 
 def _text_or_file(text: str | None, file: str | None, option: str) -> str | None:

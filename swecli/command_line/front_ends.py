@@ -238,10 +238,10 @@ def store_key(options: LaunchOptions, provider: str, key: str) -> tuple[str, str
 
 
 def _accounts(options: LaunchOptions) -> Accounts:
-    from swecli.assembly.startup import read_startup
+    from swecli.assembly.startup import startup_of
     from swecli.command_line.model_commands import accounts_of
 
-    return accounts_of(read_startup(options.cwd, dict(os.environ), {}))
+    return accounts_of(startup_of(options, dict(os.environ), with_flags=False))
 
 
 def state_folder(options: LaunchOptions) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from swecli.assembly.startup import read_startup
+from swecli.assembly.startup import startup_of
 from swecli.core.config.change import set_value
 from swecli.core.config.paths import project_folder, user_paths
 from swecli.core.config.read_toml import ConfigError
@@ -17,11 +17,11 @@ def preferences(options: LaunchOptions) -> Preferences:
     """What the user has set for the interface. Where the settings can't be read, the defaults: opening the session
     says why."""
     try:
-        startup = read_startup(options.cwd, dict(os.environ), {}, trust=options.trust)
+        startup = startup_of(options, dict(os.environ), with_flags=False)
     except StartError:
         return Preferences()
-    folders = [startup.paths.config / "themes"]
-    if startup.trust.trusts:
+    folders = [] if options.safe_mode else [startup.paths.config / "themes"]
+    if startup.trust.trusts and not options.safe_mode:
         folders.append(project_folder(options.cwd) / "themes")
     ui = startup.loaded.settings.ui
     return Preferences(
@@ -42,7 +42,7 @@ def preferences(options: LaunchOptions) -> Preferences:
 def user_file() -> Path:
     """The user's settings file."""
     named = os.environ.get("SWECLI_CONFIG", "")
-    return Path(named).expanduser().absolute() if named else user_paths(os.environ).config / "config.toml"
+    return Path(os.path.expanduser(named)).absolute() if named else user_paths(os.environ).config / "config.toml"
 
 
 def remember(key: str, value: str) -> str:

@@ -1,4 +1,5 @@
-"""Layered loading: flags, environment, the project's local and shared files, the user's file, defaults.
+"""Layered loading: flags, a file given for the run, environment, the project's local and shared files, the user's file,
+defaults.
 
 Files of the project count only in a trusted workspace and can only tighten: what they say about programs,
 addresses, environment, modes and allow rules is left out with a notice.
@@ -6,6 +7,7 @@ addresses, environment, modes and allow rules is left out with a notice.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,9 +34,14 @@ _ENVIRONMENT = {"SWECLI_MODEL": ("model", "name")}
 _NESTED = ("providers", "models")
 """Sections whose values are tables of their own."""
 _RULE_LISTS: tuple[RuleList, ...] = get_args(RuleList)
-_SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "user": "user"}
+_SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "settings": "flag", "user": "user"}
 _USER_OF_ADDRESS = re.compile(r"(?<=://)[^/@\s]+@")
 _SECRET_SHAPED = ("api_key", "apikey", "key", "token", "secret", "password")
+
+SAFE = (
+    "Safe mode: settings of the project, keys and themes of your own and the status line command are left out for this "
+    "run."
+)
 
 Path_ = tuple[str, ...]
 
@@ -43,7 +50,7 @@ Path_ = tuple[str, ...]
 class Origin:
     """Where a value comes from. ``line`` counts from 1 and is set for files only."""
 
-    layer: Literal["default", "user", "project", "local", "environment", "flag"]
+    layer: Literal["default", "user", "project", "local", "environment", "settings", "flag"]
     source: str = ""
     line: int | None = None
 
@@ -92,10 +99,13 @@ def load(
     accepted: frozenset[str] = frozenset(),
     flags: Mapping[str, object] | None = None,
     tried: Mapping[Path_, object] | None = None,
+    more: Path | None = None,
+    safe: bool = False,
 ) -> Loaded:
     """Read and merge all layers. ``flags`` are dotted keys such as ``model.name``, ``accepted`` the hashes of single
     settings of the project that the user consented to. ``tried`` comes before everything: values that are only to be
-    checked.
+    checked. ``more`` is a file of the user that counts for this run; with ``safe`` nothing of the project counts, nor
+    keys and a status line of one's own.
 
     Raises:
         ConfigError: a file can't be read, is no TOML, or holds a value that is not allowed. Nothing is loaded
@@ -105,14 +115,16 @@ def load(
     problems: list[ConfigProblem] = []
     layers: list[dict[Path_, _Value]] = []
     named = environment.get("SWECLI_CONFIG", "")
-    user = Path(named).expanduser().absolute() if named else paths.config / "config.toml"
+    user = Path(os.path.expanduser(named)).absolute() if named else paths.config / "config.toml"
     files: list[tuple[Literal["user", "project", "local"], Path]] = [("user", user)]
     folder = project_folder(workspace)
     project_files: list[tuple[Literal["project", "local"], Path]] = [
         ("project", folder / "config.toml"),
         ("local", folder / "config.local.toml"),
     ]
-    if trusted:
+    if safe:
+        notices.append(SAFE)
+    elif trusted:
         files.extend(without_links(project_files, notices))
     else:
         ignored = [str(path) for _, path in project_files if path.is_file()]
@@ -121,7 +133,8 @@ def load(
     consent = Consent(accepted)
     for layer, path in files:
         try:
-            layers.append(_file(layer, path, notices, consent, required=bool(named) and layer == "user"))
+            required = "SWECLI_CONFIG" if named and layer == "user" else ""
+            layers.append(_file(layer, path, notices, consent, required=required))
         except ConfigError as error:
             problems.extend(error.problems)
     layers.append(
@@ -131,6 +144,13 @@ def load(
             if environment.get(name)
         }
     )
+    if more is not None:
+        try:
+            layers.append(_file("settings", more, notices, consent, required="--settings"))
+        except ConfigError as error:
+            problems.extend(error.problems)
+    if safe:
+        layers = [{key: value for key, value in layer.items() if not _own(key)} for layer in layers]
     given = {canonical(tuple(key.split("."))): value for key, value in (flags or {}).items()}
     layers.append({key: _Value(value, Origin("flag")) for key, value in given.items()})
     layers.append({canonical(key): _Value(value, Origin("flag")) for key, value in (tried or {}).items()})
@@ -138,6 +158,11 @@ def load(
         raise ConfigError(problems)
     merged = _merge(layers, notices)
     return Loaded(merged.settings, merged.origins, merged.rules, merged.notices, tuple(consent.pending))
+
+
+def _own(key: Path_) -> bool:
+    """Whether a setting is left out in safe mode: it gives a key another meaning, or runs a program for the screen."""
+    return key[0] == "keys" or key == ("ui", "status_line")
 
 
 def origins(loaded: Loaded) -> list[tuple[str, str, str]]:
@@ -188,12 +213,12 @@ def shown_value(value: object) -> str:
 
 
 def _file(
-    layer: Literal["user", "project", "local"],
+    layer: Literal["user", "project", "local", "settings"],
     path: Path,
     notices: list[str],
     consent: Consent,
     *,
-    required: bool,
+    required: str,
 ) -> dict[Path_, _Value]:
     read = read_toml(path, required=required)
     if read is None:
@@ -206,7 +231,7 @@ def _file(
         origin, key = Origin(layer, str(path), line_of(lines, written)), canonical(written)
         if not _known(key):
             notices.append(f"{origin}: {_unknown(key)}")
-        elif layer != "user" and consent.refuses(key, value, str(origin)):
+        elif layer in ("project", "local") and consent.refuses(key, value, str(origin)):
             notices.append(
                 f"{origin}: {'.'.join(key)} is ignored here: files of a project can only tighten. "
                 "Set it in your own settings, or see `swecli permissions accept`."

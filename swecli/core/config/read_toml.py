@@ -35,8 +35,9 @@ class ConfigError(Exception):
         super().__init__("\n".join(str(problem) for problem in problems))
 
 
-def read_toml(path: Path, *, required: bool = False) -> tuple[dict[str, Any], str] | None:
-    """The file's content and its text; None when there is no such file and it is not ``required``.
+def read_toml(path: Path, *, required: str = "") -> tuple[dict[str, Any], str] | None:
+    """The file's content and its text; None when there is no such file. ``required`` is what names the
+    file, where there has to be one.
 
     Raises:
         ConfigError: it can't be read, is too large, is no UTF-8 or no TOML.
@@ -50,9 +51,11 @@ def read_toml(path: Path, *, required: bool = False) -> tuple[dict[str, Any], st
         raw = _bytes(path)
     except FileNotFoundError:
         if required:
-            raise problem("there is no such file; SWECLI_CONFIG names it") from None
+            raise problem(f"there is no such file; {required} names it") from None
         return None
     except NotADirectoryError:
+        if required:
+            raise problem(f"there is no such file; {required} names it") from None
         return None
     except OSError as error:
         raise problem(f"can't be read: {error.strerror or error}") from None

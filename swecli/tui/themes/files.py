@@ -63,7 +63,7 @@ def read_file(path: Path) -> Scheme:
     """
     if not _NAME.fullmatch(path.stem):
         raise ConfigError([ConfigProblem(str(path), None, "the name of a theme is one word")])
-    read = read_toml(path, required=False)
+    read = read_toml(path)
     if read is None:
         raise ConfigError([ConfigProblem(str(path), None, "is gone")])
     data, text = read
