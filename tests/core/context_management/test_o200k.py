@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.context_management import o200k as module
+from swecli.core.context_management import ranks as ranks_module
 from swecli.core.context_management.o200k import O200kTokenizer, encoding_arguments, o200k
 from swecli.core.context_management.ranks import RanksError, read_ranks, unpack
 
@@ -144,6 +145,16 @@ def test_ranks_that_are_cut_anywhere_are_refused() -> None:
     for length in (5, 11, 15, 400, 100_000, len(data) - 1):
         with pytest.raises(RanksError):
             unpack(data[:length])
+
+
+def test_a_single_wrong_byte_anywhere_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = (Path(module.__file__).parent / "ranks" / "o200k_base.rnk").read_bytes()
+    broken = tmp_path / "broken.rnk"
+    monkeypatch.setattr(ranks_module, "_FILE", str(broken))
+    for place in (5, 13, 400_000, len(data) - 1):  # of these the pairs in the head have no check of their own
+        broken.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        with pytest.raises(RanksError, match="damaged"):
+            read_ranks()
 
 
 def test_another_definition_of_the_encoding_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ each; the rest xz of the tokens' bytes, one after the other.
 
 from __future__ import annotations
 
+import hashlib
 import lzma
 import struct
 from importlib.resources import files
@@ -14,6 +15,8 @@ from itertools import accumulate
 
 _MAGIC = b"RNK1"
 _FILE = "o200k_base.rnk"
+_SHA256 = "873c9b6ada0feb05e7c8cadb57f4b110cf74dbd88c3c4ea91288ff013eef81bb"
+"""Of the file: what is damaged inside a part that has no check of its own would give wrong counts and no error."""
 
 
 class RanksError(ValueError):
@@ -27,7 +30,10 @@ def read_ranks() -> dict[bytes, int]:
         RanksError: the file is broken.
         OSError: it can't be read.
     """
-    return unpack((files(__name__) / _FILE).read_bytes())
+    data = (files(__name__) / _FILE).read_bytes()
+    if hashlib.sha256(data).hexdigest() != _SHA256:
+        raise RanksError(f"the packed ranks ({_FILE}) are damaged; install swecli again")
+    return unpack(data)
 
 
 def unpack(data: bytes) -> dict[bytes, int]:

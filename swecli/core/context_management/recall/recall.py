@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from swecli.core.context_management.compaction.stubs import target_of
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
@@ -15,6 +15,8 @@ from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPa
 _RANGE = re.compile(r"\s*(\S+?)\s*[-–—]\s*(\S+)\s*")
 _MOST_STORED = 4_000_000
 """Characters of one stored result that are searched; read_result searches all of it."""
+NAMED = 5
+"""Results that could not be searched are named, up to so many."""
 SHORT_CALL = 240
 """Characters up to which a call is found by its result only, which names what the call was about."""
 
@@ -31,13 +33,16 @@ class Recall:
         self._blobs = blobs
 
     def search(self, query: str, limit: int) -> list[TranscriptHit]:
-        """Entries that are no longer in the context and match the words best, best first."""
-        return [
+        """Entries that are no longer in the context and match the words best, best first. Where stored results could
+        not be searched, the last hit says which and why."""
+        unread: dict[str, str] = {}
+        hits = [
             TranscriptHit(
                 found.document.id, excerpt(found.document.text, found.at, query), found.score, found.document.about
             )
-            for found in rank(list(self._documents()), query, limit)
+            for found in rank(list(self._documents(unread)), query, limit)
         ]
+        return [*hits, _not_searched(unread)] if unread else hits
 
     def text(self, reference: str) -> str | None:
         """What is behind an id: of an entry, an item, a message, a summary, a stored result; several ids with
@@ -64,14 +69,15 @@ class Recall:
 
     # --- documents --------------------------------------------------------------------------------------------
 
-    def _documents(self) -> Iterable[Document]:
+    def _documents(self, unread: dict[str, str]) -> Iterable[Document]:
+        """All that can be found; ``unread`` takes the stored results that can't be read, and why."""
         ledger = self._ledger
         states = gone(ledger, ledger.view)
         stored = dict(ledger.stored)
         for entry in list(ledger.entries.values()):
             state = states.get(entry.id)
             ref = stored.get(entry.item) if entry.kind in ("result", "user") else None
-            whole = self._stored_text(ref)
+            whole = self._stored_text(ref, unread)
             if ref is not None and whole is not None:
                 about = f"{self._about(entry)}, stored{f', {state}' if state else ''} ({entry.id})"
                 yield Document(ref, about, whole[:_MOST_STORED])
@@ -80,13 +86,14 @@ class Recall:
                 if text.strip() and not (entry.kind == "call" and len(text) <= SHORT_CALL):
                     yield Document(entry.id, f"{self._about(entry)}, {state}", text)
 
-    def _stored_text(self, ref: str | None) -> str | None:
+    def _stored_text(self, ref: str | None, unread: dict[str, str]) -> str | None:
         """The stored text, None where there is none or it can't be read: a search goes on without it."""
         if ref is None or self._blobs is None:
             return None
         try:
             raw = self._blobs.get(ref)
-        except BlobError:
+        except BlobError as error:
+            unread[ref] = str(error)
             return None
         return raw.decode("utf-8", "replace") if raw is not None else None
 
@@ -143,6 +150,13 @@ class Recall:
         ref = self._ledger.stored.get(entry.item) if entry.kind in ("result", "user") else None
         raw = self._blobs.get(ref) if ref is not None and self._blobs is not None else None
         return raw.decode("utf-8", "replace") if raw is not None else _text_of(entry.parts)
+
+
+def _not_searched(unread: Mapping[str, str]) -> TranscriptHit:
+    refs = list(unread)
+    names = ", ".join(refs[:NAMED]) + (f" and {len(refs) - NAMED:,} more" if len(refs) > NAMED else "")
+    what = "A stored result" if len(refs) == 1 else f"{len(refs):,} stored results"
+    return TranscriptHit(refs[0], unread[refs[0]], 0.0, f"{what} could not be searched: {names}")
 
 
 def _text_of(parts: Sequence[Part]) -> str:

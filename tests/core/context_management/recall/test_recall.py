@@ -145,7 +145,8 @@ def test_stored_results_are_searched_whole_while_their_reference_is_in_view() ->
     said.tool("t2", "ls", "[run_command: 8,000 bytes]")
     said.emit(ItemsOffloaded((Offloaded("t1", "r1", 9, "large"), Offloaded("t2", "r2", 9, "large"))))
     recall = Recall(said.ledger, Blobs(r1=b"x\n" * 4_000 + b"undefined symbol quux\n", r2=b"broken"))
-    (hit,) = recall.search("quux", 5)
+    hit, unread = recall.search("quux", 5)
+    assert unread.about == "A stored result could not be searched: r2"
     assert (hit.item, hit.about) == ("r1", "result of run_command make, turn 1, stored (t1.result)")
     assert "undefined symbol quux" in hit.excerpt
     assert "quux" in (recall.text("r1") or "")
