@@ -13,7 +13,7 @@ from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TextBlock
 
 
 async def _run(port: SessionPort, arguments: str) -> CommandResult:
-    found = await port.difference()
+    found = await port.files.difference()
     if found.reason:
         return CommandResult.text(found.reason, "warning")
     cwd = port.view.cwd

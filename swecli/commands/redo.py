@@ -8,7 +8,7 @@ from swecli.core.engine.view import SessionPort
 
 
 async def _run(port: SessionPort, arguments: str) -> CommandResult:
-    return restored_result(await port.redo_files(), port.view.cwd)
+    return restored_result(await port.files.redo(), port.view.cwd)
 
 
 REDO = SlashCommand("redo", "Bring back what /undo took back", _run, while_busy=False)

@@ -27,10 +27,10 @@ _TURN = re.compile(r"turn(?:\s+(\d+))?", re.IGNORECASE)
 async def _run(port: SessionPort, arguments: str) -> CommandResult:
     wanted = arguments.strip()
     if wanted.lower() in ("list", "ls"):
-        return _listed(await port.file_changes(), port.view.cwd)
+        return _listed(await port.files.changes(), port.view.cwd)
     if wanted in ("help", "?", "-h", "--help"):
         return CommandResult.text(USAGE)
-    return restored_result(await port.undo_files(target(wanted, port.view.cwd)), port.view.cwd)
+    return restored_result(await port.files.undo(target(wanted, port.view.cwd)), port.view.cwd)
 
 
 def target(wanted: str, cwd: Path) -> Target:

@@ -19,7 +19,7 @@ FILES = (
 
 async def shown(changed: Difference, line: str) -> CommandResult:
     session = CommandSession(Path("/work"))
-    session.changed = changed
+    session.files.changed = changed
     found = parse(line)
     assert isinstance(found, Invocation)
     return await found.command.run(session, found.arguments)

@@ -28,24 +28,12 @@ DONE = FilesRestored(
 
 
 class UndoSession(CommandSession):
-    """Keeps what it was asked to take back."""
+    """Shows results as lines."""
 
     def __init__(self, done: FilesRestored = DONE, recent: Recent = Recent()) -> None:  # noqa: B008
         super().__init__()
-        self.done = done
-        self.recent = recent
-        self.targets: list[Target | None] = []
-
-    async def undo_files(self, target: Target) -> FilesRestored:
-        self.targets.append(target)
-        return self.done
-
-    async def redo_files(self) -> FilesRestored:
-        self.targets.append(None)
-        return self.done
-
-    async def file_changes(self) -> Recent:
-        return self.recent
+        self.files.done = done
+        self.files.recent = recent
 
     async def lines(self, line: str) -> str:
         invocation = parse(line)
@@ -87,13 +75,13 @@ async def test_the_result_names_files_conflicts_and_what_is_not_covered() -> Non
     assert "1 file was left as it is:\n  a.txt: it was changed since" in text
     assert "Not covered:\n  big: larger than 2 MB" in text
     assert "/redo brings it back" in text
-    assert session.targets == [Target()]
+    assert session.files.targets == [Target()]
 
 
 async def test_redo_and_nothing_to_do() -> None:
     session = UndoSession(FilesRestored("redo", reason="Nothing was undone."))
     assert await session.lines("/redo") == "Nothing was undone."
-    session.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/work/a", "it is gone by now"),))
+    session.files.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/work/a", "it is gone by now"),))
     assert "Nothing was changed. /undo list names what else can be taken back." in await session.lines("/undo turn")
 
 
@@ -120,4 +108,4 @@ async def test_the_list_names_calls_files_and_exceptions() -> None:
 async def test_help_changes_nothing() -> None:
     session = UndoSession()
     assert "turn 3" in await session.lines("/undo ?")
-    assert session.targets == []
+    assert session.files.targets == []

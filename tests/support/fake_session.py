@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from swecli.core.checkpoints.difference import Difference
 from swecli.core.context_management.cache_history import CacheHistory
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.compaction.retention import RuleReport
@@ -30,6 +29,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
+from tests.support.fake_files import FakeFiles
 
 
 class WaitForInterrupt:
@@ -83,7 +83,7 @@ class FakeSession:
         self._replies: dict[str, asyncio.Future[Command]] = {}
         self.commands: list[Command] = []
         self.offered: tuple[ModelOffer, ...] = ()
-        self.changed = Difference()
+        self.files = FakeFiles()
         self.closed = False
         self.defects: list[BaseException] = []
         self._state = FakeView()
@@ -136,9 +136,6 @@ class FakeSession:
 
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
         return None
-
-    async def difference(self) -> Difference:
-        return self.changed
 
     async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
         return (TextBlock("asked" if online else "not asked"),)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
-from swecli.core.checkpoints.difference import Difference
-from swecli.core.checkpoints.report import Recent
-from swecli.core.checkpoints.targets import Target
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.compaction.retention import RuleReport
 from swecli.core.engine.compactions import Compactions
@@ -25,6 +22,7 @@ from swecli.core.engine.results import Results
 from swecli.core.engine.sandbox_watch import SandboxWatch
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
+from swecli.core.engine.session_files import SessionFiles
 from swecli.core.engine.side_work import ask_model, run_tool
 from swecli.core.engine.tool_call import ToolCalls
 from swecli.core.engine.view import SessionView, ToolRun
@@ -32,7 +30,7 @@ from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.commands import Close, Command
-from swecli.core.protocol.events import Event, FilesRestored, NoticeLevel, SessionStarted
+from swecli.core.protocol.events import Event, NoticeLevel, SessionStarted
 from swecli.core.workspace.jobs import JobInfo
 
 
@@ -70,6 +68,7 @@ class Session:
             self._undo,
             self._jobs,
         )
+        self._files = SessionFiles(self._undo, self._dispatcher.work)
         self._view = LiveView(
             self._recorder,
             services,
@@ -85,6 +84,10 @@ class Session:
     @property
     def view(self) -> SessionView:
         return self._view
+
+    @property
+    def files(self) -> SessionFiles:
+        return self._files
 
     def subscribe(self, *, replay: bool = False) -> AsyncIterator[Event]:
         """Events in order, none lost; with ``replay`` the stored facts first."""
@@ -152,22 +155,6 @@ class Session:
         if client is None:
             return None
         return await ask_model(self._recorder, self._services, client, system, prompt, max_output_tokens)
-
-    async def undo_files(self, target: Target) -> FilesRestored:
-        """Take changes of files back."""
-        return await self._undo.beside(self._dispatcher.work, "undo", target)
-
-    async def redo_files(self) -> FilesRestored:
-        """Bring back what was taken back last."""
-        return await self._undo.beside(self._dispatcher.work, "redo")
-
-    async def file_changes(self) -> Recent:
-        """What can be taken back."""
-        return await self._undo.recent()
-
-    async def difference(self) -> Difference:
-        """What the session changed in files."""
-        return await self._undo.difference()
 
     async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
         """What works and what does not."""

@@ -141,11 +141,33 @@ class SessionView(Protocol):
         ...
 
 
+class FilesPort(Protocol):
+    """What a session changed in files, and the ways back."""
+
+    async def undo(self, target: Target) -> FilesRestored:
+        """Take changes of files back; only between turns. Says what was done and what was left alone."""
+        ...
+
+    async def redo(self) -> FilesRestored:
+        """Bring back what was taken back last; only between turns."""
+        ...
+
+    async def changes(self) -> Recent:
+        """What changes of files can be taken back, and what is not covered."""
+        ...
+
+    async def difference(self) -> Difference:
+        """What the session changed in files, from the first change to the last; what was taken back is left out."""
+        ...
+
+
 class SessionPort(Protocol):
     """What a front-end holds of a session."""
 
     @property
     def view(self) -> SessionView: ...
+    @property
+    def files(self) -> FilesPort: ...
 
     def send(self, command: Command) -> None:
         """Hand over a command. Never blocks and never raises; results come as events."""
@@ -172,22 +194,6 @@ class SessionPort(Protocol):
     async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
         """One question to the model outside of the conversation. None when there is no model or it failed
         (a Notice says why)."""
-        ...
-
-    async def undo_files(self, target: Target) -> FilesRestored:
-        """Take changes of files back; only between turns. Says what was done and what was left alone."""
-        ...
-
-    async def redo_files(self) -> FilesRestored:
-        """Bring back what was taken back last; only between turns."""
-        ...
-
-    async def file_changes(self) -> Recent:
-        """What changes of files can be taken back, and what is not covered."""
-        ...
-
-    async def difference(self) -> Difference:
-        """What the session changed in files, from the first change to the last; what was taken back is left out."""
         ...
 
     async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:

@@ -77,13 +77,13 @@ async def test_edits_and_commands_are_taken_back_one_by_one_and_brought_back(wor
         middle = tree(work)
         await b.say("more")
         last = tree(work)
-        assert files_of(await b.session.undo_files(Target()), work) == {
+        assert files_of(await b.session.files.undo(Target()), work) == {
             "deep": "removed",
             "deep/er": "removed",
             "deep/er/c.txt": "removed",
         }
         assert tree(work) == middle
-        done = await b.session.undo_files(Target())
+        done = await b.session.files.undo(Target())
         assert files_of(done, work) == {
             "a.txt": "mode restored",
             "b.txt": "brought back",
@@ -91,13 +91,13 @@ async def test_edits_and_commands_are_taken_back_one_by_one_and_brought_back(wor
             "d/new": "removed",
         }
         assert done.operations[0].endswith("rm b.txt; mkdir d; printf x > d/new; chmod 600 a.txt")
-        assert files_of(await b.session.undo_files(Target()), work) == {"a.txt": "restored"}
+        assert files_of(await b.session.files.undo(Target()), work) == {"a.txt": "restored"}
         assert tree(work) == first
-        assert "no change of files" in (await b.session.undo_files(Target())).reason
+        assert "no change of files" in (await b.session.files.undo(Target())).reason
         for _ in range(3):
-            assert not (await b.session.redo_files()).conflicts
+            assert not (await b.session.files.redo()).conflicts
         assert tree(work) == last
-        assert "Nothing was undone" in (await b.session.redo_files()).reason
+        assert "Nothing was undone" in (await b.session.files.redo()).reason
         assert len(b.bodies(FilesRestored)) == 8
 
 
@@ -110,12 +110,12 @@ async def test_a_turn_is_taken_back_as_a_whole(work: Path) -> None:
         await b.say("go")
         middle = tree(work)
         await b.say("more")
-        done = await b.session.undo_files(Target("turn"))
+        done = await b.session.files.undo(Target("turn"))
         assert files_of(done, work).keys() == {"a.txt", "z.txt", "b.txt"}
         assert len(done.operations) == 2
         assert tree(work) == middle
-        assert "Turn 2 changed no files" in (await b.session.undo_files(Target("turn", 2))).reason
-        await b.session.undo_files(Target("turn", 1))
+        assert "Turn 2 changed no files" in (await b.session.files.undo(Target("turn", 2))).reason
+        await b.session.files.undo(Target("turn", 1))
         assert not (work / "one").exists()
 
 
@@ -126,7 +126,7 @@ async def test_what_the_user_changed_since_is_left_alone_and_named(work: Path) -
         (work / "b.txt").write_text("mine\n")
         (work / "mine.txt").write_text("mine\n")
         (work / "d" / "mine").write_text("mine\n")
-        done = await b.session.undo_files(Target())
+        done = await b.session.files.undo(Target())
         assert files_of(done, work).keys() == {"a.txt", "d/x"}
         assert left(done.conflicts, work) == {
             "b.txt": "it is not what the change left: it was changed since",
@@ -136,7 +136,7 @@ async def test_what_the_user_changed_since_is_left_alone_and_named(work: Path) -
         assert (work / "mine.txt").exists()
         assert (work / "d" / "mine").read_text() == "mine\n"
         assert (work / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
-        again = await b.session.redo_files()
+        again = await b.session.files.redo()
         assert files_of(again, work).keys() == {"a.txt", "d/x"}
         assert (work / "a.txt").read_text() == "agent\n"
 
@@ -146,15 +146,15 @@ async def test_one_file_and_one_call(work: Path) -> None:
     async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
         await b.say("go")
         await b.say("more")
-        recent = await b.session.file_changes()
+        recent = await b.session.files.changes()
         newest, oldest = recent.operations
-        done = await b.session.undo_files(Target("call", name=oldest.origin.item))
+        done = await b.session.files.undo(Target("call", name=oldest.origin.item))
         assert [os.path.basename(one.path) for one in done.conflicts] == ["a.txt"]
         assert files_of(done, work) == {"b.txt": "restored"}
-        done = await b.session.undo_files(Target("path", name=str(work / "a.txt")))
+        done = await b.session.files.undo(Target("path", name=str(work / "a.txt")))
         assert files_of(done, work) == {"a.txt": "restored"}
         assert (work / "a.txt").read_text() == "1\n"
-        await b.session.undo_files(Target("path", name=str(work)))
+        await b.session.files.undo(Target("path", name=str(work)))
         assert (work / "a.txt").read_bytes() == b"one\r\ntwo\r\n"
         assert newest.origin.turn == 2
 
@@ -187,12 +187,12 @@ async def test_a_resumed_session_takes_back_what_it_did_before(work: Path) -> No
     async with bench(
         script(run("true")), work, history=facts, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)
     ) as b:
-        done = await b.session.undo_files(Target())
+        done = await b.session.files.undo(Target())
         assert len(done.files) == 2
     assert tree(work) == first
     other = checkpoints(work, "another session")
     async with bench(script(run("true")), work, tools=builtin_tools(), policy=FREE, checkpoints=other) as b:
-        assert "no change of files" in (await b.session.undo_files(Target())).reason
+        assert "no change of files" in (await b.session.files.undo(Target())).reason
 
 
 async def test_a_file_outside_that_a_command_names_is_covered_and_a_folder_there_is_warned_of(work: Path) -> None:
@@ -203,7 +203,7 @@ async def test_a_file_outside_that_a_command_names_is_covered_and_a_folder_there
     async with bench(turns, work, tools=builtin_tools(), checkpoints=checkpoints(work)) as b:
         b.allow_all = True
         await b.say("go")
-        done = await b.session.undo_files(Target())
+        done = await b.session.files.undo(Target())
         assert [file.how for file in done.files] == ["restored", "removed"]
         assert (outside / "f").read_text() == "before\n"
         assert not (outside / "g").exists()
@@ -224,7 +224,7 @@ async def test_exceptions_are_named_before_the_first_command_and_again_by_the_un
         await b.say("go")
         assert "big.bin (larger than 2 MB)" in told[0]
         assert ".env (may hold secrets, by its name)" in told[0]
-        done = await b.session.undo_files(Target())
+        done = await b.session.files.undo(Target())
         assert files_of(done, work) == {"a.txt": "restored"}
         assert left(done.not_covered, work) == {
             "big.bin": "larger than 2 MB",
@@ -235,8 +235,8 @@ async def test_exceptions_are_named_before_the_first_command_and_again_by_the_un
 
 async def test_without_checkpoints_it_says_so(work: Path) -> None:
     async with bench(script(run("true")), work, tools=builtin_tools(), policy=FREE) as b:
-        assert (await b.session.undo_files(Target())).reason == OFF
-        assert (await b.session.file_changes()).reason == OFF
+        assert (await b.session.files.undo(Target())).reason == OFF
+        assert (await b.session.files.changes()).reason == OFF
 
 
 async def test_a_store_that_fails_is_told_and_the_work_goes_on(work: Path) -> None:
@@ -252,7 +252,7 @@ async def test_a_store_that_fails_is_told_and_the_work_goes_on(work: Path) -> No
         assert (work / "a.txt").read_text() == "1\n"
         assert len(told) == 1
         assert "No space left" in told[0]
-        assert "No space left" in (await b.session.undo_files(Target())).reason
+        assert "No space left" in (await b.session.files.undo(Target())).reason
 
 
 async def test_the_model_is_told_what_was_taken_back(work: Path) -> None:
@@ -264,11 +264,11 @@ async def test_the_model_is_told_what_was_taken_back(work: Path) -> None:
     )
     async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
         await b.say("go")
-        await b.session.undo_files(Target("turn"))
+        await b.session.files.undo(Target("turn"))
         await b.say("more")
         tail = b.model.requests[-1].tail
         assert "a.txt (the user took your change back)" in tail
         assert "n.txt (deleted, the user took your change back)" in tail
-        await b.session.redo_files()
+        await b.session.files.redo()
         await b.say("and more")
         assert "took your change back" not in b.model.requests[-1].tail
