@@ -85,6 +85,9 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
             assert script is not WORK or any(SHAPED in body and USED in body for body in bodies), "the model sees it"
         if script is WORK:
             assert "done" in ended.stdout
+            # What the file shows is the user's to see on the screen; what nothing showed is not.
+            assert not any(secret in ended.stdout + ended.stderr for secret in (STORED, OTHER, HEADER))
+            assert not any(secret in ended.stderr for secret in (USED, SHAPED))
             (project / "keys.txt").unlink()
         else:
             assert clean(ended), ended.stdout + ended.stderr
