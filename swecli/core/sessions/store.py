@@ -24,6 +24,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import TextPart
 from swecli.core.sessions.database import Database
 from swecli.core.sessions.ids import new_session_id
+from swecli.core.sessions.leases import Leases
 from swecli.core.sessions.process import Process
 
 TITLE_LENGTH = 80
@@ -79,7 +80,7 @@ class SessionStore:
         self.database = database
         self._clock = clock
         self._random = random or SystemRandom()
-        self._process = process or Process.current()
+        self._leases = Leases(process or Process.current(), clock)
         self._user_items: set[tuple[str, str]] = set()
         """User items that began: the text of the first becomes the title."""
 
@@ -98,7 +99,7 @@ class SessionStore:
                 ).rowcount
                 if added:
                     break
-            self._take(connection, identifier)
+            self._leases.take(connection, identifier)
         return SessionInfo(identifier, "", cwd, model, now, now, swecli, parent, 0)
 
     def latest(self) -> SessionInfo | None:
@@ -188,26 +189,23 @@ class SessionStore:
         with self.database.write() as connection:
             if connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is None:
                 raise SessionError(f"No session {session_id!r} in this folder.")
-            holder = self._holder(connection, session_id)
+            holder = self._leases.holder(connection, session_id)
             if holder is not None:
                 raise SessionError(
                     f"Session {session_id} is open in another swecli (process {holder.pid}). "
                     "Close it there, or start a new session here."
                 )
-            self._take(connection, session_id)
+            self._leases.take(connection, session_id)
 
     def release(self, session_id: str) -> None:
         """Give the session back; nothing happens where this process doesn't hold it."""
         with self.database.write() as connection:
-            connection.execute(
-                "DELETE FROM leases WHERE session_id = ? AND pid = ? AND process_started = ?",
-                (session_id, self._process.pid, self._process.started),
-            )
+            self._leases.release(connection, session_id)
 
     def holder(self, session_id: str) -> Process | None:
         """The other live process that has the session open, if any."""
         with self.database.read() as connection:
-            return self._holder(connection, session_id)
+            return self._leases.holder(connection, session_id)
 
     def close(self) -> None:
         """Close the database."""
@@ -224,20 +222,6 @@ class SessionStore:
         return [SessionInfo(*row) for row in rows]
 
     # --- inside ----------------------------------------------------------------------------------------------
-
-    def _holder(self, connection: sqlite3.Connection, session_id: str) -> Process | None:
-        query = "SELECT pid, process_started FROM leases WHERE session_id = ?"
-        row = connection.execute(query, (session_id,)).fetchone()
-        if row is None:
-            return None
-        process = Process(int(row[0]), str(row[1]))
-        return process if process != self._process and process.alive else None
-
-    def _take(self, connection: sqlite3.Connection, session_id: str) -> None:
-        connection.execute(
-            "INSERT OR REPLACE INTO leases(session_id, pid, process_started, acquired) VALUES (?, ?, ?, ?)",
-            (session_id, self._process.pid, self._process.started, self._clock()),
-        )
 
     def _project(self, connection: sqlite3.Connection, event: Event) -> None:
         """Keep the session's row in step with what its events say."""
