@@ -30,7 +30,7 @@ from swecli.core.protocol.events import Mode
 from swecli.core.workspace.environment import secret_values
 from swecli.core.workspace.process_tree import leftovers
 from swecli.defect_log import append_defect, trace_of
-from swecli.launch import LaunchOptions
+from swecli.launch import LaunchOptions, StartError
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,16 @@ def _build(options: LaunchOptions) -> _Parts:
     secrets = known_secrets(settings, environment)
     dump = ExchangeDump(state / "debug", secrets) if options.debug else None
     models = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config), dump)
-    model = models.chosen()
+    continues = options.continue_newest or options.resume is not None
+    model = None if continues else models.chosen()
     instructions = project_instructions(options, startup)
     stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
+    if continues:
+        try:
+            model = models.chosen(stored.model)
+        except StartError:
+            stored.release()
+            raise
     if options.store:
         stored.cover = Masker(secret for secret in secrets if is_unmistakable(secret)).cover
     blobs = stored.blobs(settings.agent.result_offload_threshold)

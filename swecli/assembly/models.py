@@ -77,17 +77,30 @@ class ModelSupply:
             load_catalog()
             self.notices = tuple(filter(None, (self.accounts.prefetch(),)))
 
-    def chosen(self) -> str | None:
-        """``provider/name`` by flag, environment, settings, or the first provider with a key; None without any.
+    def chosen(self, before: str = "") -> str | None:
+        """``provider/name`` by flag; else that of the session that goes on (``before``), if it can still be used;
+        else by environment, settings, or the first provider with a key; None without any.
 
         Raises:
             StartError: headless, where a run without a model can do nothing.
         """
         if self._options.script is not None:
             return f"{SCRIPTED}/{self._options.script.stem}"
+        trouble = self._go_on_with(before) if before and self._options.model is None else ""
         if self._main is None and self._options.headless:
-            raise StartError(NO_MODEL, ExitCode.CONFIG)
+            raise StartError(trouble or NO_MODEL, ExitCode.CONFIG)
+        if trouble:
+            self.notices = (*self.notices, f"{trouble} {self._main or 'No model'} answers instead.")
         return self._main
+
+    def _go_on_with(self, model: str) -> str:
+        """Take the model of an earlier run; a sentence where it can't be used any more."""
+        try:
+            self._resolve(model, None, None)
+        except (ProviderSetupError, KeyStoreError) as error:
+            return f"This session's model {model} can't be used: {str(error).rstrip('.')}."
+        self._main = model
+        return ""
 
     def make(self, model: str) -> ModelClient:
         """A client.

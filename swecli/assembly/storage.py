@@ -33,6 +33,8 @@ class Stored:
     history: Sequence[Event]
     notices: tuple[str, ...]
     store: SessionStore
+    model: str = ""
+    """The model of the session when it ended, ``provider/name``; empty for a new one."""
     elsewhere: bool = False
     """Whether the history is not in the store."""
     tell: Callable[[str], None] = field(default=lambda _text: None)
@@ -107,7 +109,7 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
             return Stored(session_id, (), tuple(notices), store)
         store.lease(session_id)
         history = store.load(session_id, notices.append)
-        return Stored(session_id, history, tuple(notices), store)
+        return Stored(session_id, history, tuple(notices), store, model=store.get(session_id).model)
     except SessionError as error:
         store.close()
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
@@ -121,6 +123,7 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
     notices: list[str] = []
     history: Sequence[Event] = ()
     snapshot: Snapshot | None = None
+    model = ""
     if (options.resume or options.continue_newest) and not (directory / DATABASE).exists():
         raise StartError("No sessions are stored for this folder.", ExitCode.BAD_INPUT)
     if options.resume or options.continue_newest:
@@ -128,13 +131,14 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
             try:
                 stored_id = _continued(options, store) or ""
                 history = store.load(stored_id, notices.append)
+                model = store.get(stored_id).model
                 with suppress(SnapshotError):  # what it would spare is done again
                     snapshot = SnapshotStore(store.database, stored_id).get_snapshot()
             except SessionError as error:
                 raise StartError(str(error), ExitCode.BAD_INPUT) from error
     memory = SessionStore(open_in_memory())
     session_id = memory.create(str(options.cwd), "", __version__).id
-    stored = Stored(session_id, history, tuple(notices), memory, elsewhere=True)
+    stored = Stored(session_id, history, tuple(notices), memory, model=model, elsewhere=True)
     if snapshot is not None:
         stored.snapshots.save_snapshot(snapshot)
     return stored
