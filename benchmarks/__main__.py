@@ -10,7 +10,19 @@ import importlib
 import sys
 import time
 
-PARTS = ("startup", "decoding", "session", "screen", "context", "store", "memory", "files", "sandbox", "processes", "replay")
+PARTS = (
+    "startup",
+    "decoding",
+    "session",
+    "screen",
+    "context",
+    "store",
+    "memory",
+    "files",
+    "sandbox",
+    "processes",
+    "replay",
+)
 
 
 def main() -> int:

@@ -168,7 +168,11 @@ class Client:
         registry = ToolRegistry(options.tools)
         texts = PromptTexts(base=options.system_prompt, headless=options.approve is None)
         self.context_manager = ContextManager(
-            registry.schemas(), texts, config.limits(), TokenMonitor(config.token_counter), special_tools=registry.special
+            registry.schemas(),
+            texts,
+            config.limits(),
+            TokenMonitor(config.token_counter),
+            special_tools=registry.special,
         )
         self._services = Services(
             workspace=Workspace(options.cwd, (options.cwd,), scrubbed_environment(options.environment)),
