@@ -21,6 +21,7 @@ _EPILOG = """subcommands:
   swecli permissions       what would be asked; swecli permissions check -- COMMAND
   swecli doctor            which providers are set up, their keys, windows and prices
   swecli login PROVIDER    store a key; swecli logout forgets it
+  swecli completion SHELL  a script that completes options, for bash, zsh or fish
   swecli debug decode|tool --batch   for bug reports: decode recorded answers, run single tool calls
 
 keys and addresses come from the usual variables: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,

@@ -20,6 +20,7 @@ SUBCOMMANDS = {
     "config": "config",
     "permissions": "permissions",
     "context": "looking",
+    "completion": "completion",
 }
 """Words that are no message when they come first; each is a function of the module."""
 

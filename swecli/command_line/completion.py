@@ -1,0 +1,157 @@
+"""``swecli completion``: scripts with which a shell completes the options, made from the argument parser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from swecli.command_line.arguments import Parser, main_parser
+from swecli.exit_codes import ExitCode
+
+_DIRECTORY, _FILE = ("DIR",), ("FILE",)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of the program. ``value``: what comes after it, if anything has to; ``choices`` where it is one of
+    these."""
+
+    names: tuple[str, ...]
+    help: str
+    value: Literal["none", "optional", "text", "choice", "directory", "file"]
+    choices: tuple[str, ...] = ()
+
+
+def completion(arguments: Sequence[str]) -> int:
+    """``swecli completion SHELL``: print the script."""
+    parser = Parser(
+        prog="swecli completion",
+        description='A script for your shell, for example in ~/.bashrc: eval "$(swecli completion bash)"; '
+        "for fish: swecli completion fish > ~/.config/fish/completions/swecli.fish",
+    )
+    parser.add_argument("shell", choices=tuple(SCRIPTS))
+    chosen = parser.parse_args(arguments).shell
+    from swecli.command_line.dispatch import SUBCOMMANDS
+
+    sys.stdout.write(SCRIPTS[chosen](options_of(main_parser()), tuple(SUBCOMMANDS)))
+    return ExitCode.OK
+
+
+def options_of(parser: argparse.ArgumentParser) -> list[Option]:
+    """The options of a parser, in the order in which it lists them."""
+    actions = parser._actions  # pyright: ignore[reportPrivateUsage] - argparse has no public list of them
+    return [_option(action) for action in actions if action.option_strings and action.help != argparse.SUPPRESS]
+
+
+def _option(action: argparse.Action) -> Option:
+    names, told = tuple(action.option_strings), " ".join((action.help or "").split())
+    if action.nargs == 0:
+        return Option(names, told, "none")
+    if action.choices is not None:
+        return Option(names, told, "choice", tuple(str(choice) for choice in action.choices))
+    if action.nargs == "?":
+        return Option(names, told, "optional")
+    kind = "directory" if action.metavar in _DIRECTORY else "file" if action.metavar in _FILE else "text"
+    return Option(names, told, kind)
+
+
+def bash(options: Sequence[Option], subcommands: Sequence[str]) -> str:
+    """For bash 3.2 and later."""
+    every = [name for option in options for name in option.names]
+    cases: list[str] = []
+    for option in options:
+        made = {
+            "choice": f'COMPREPLY=($(compgen -W {_lines(option.choices)} -- "$cur"))',
+            "directory": 'COMPREPLY=($(compgen -d -- "$cur"))',
+            "file": 'COMPREPLY=($(compgen -f -- "$cur"))',
+            "text": ":",
+        }.get(option.value)
+        if made:
+            cases.append(f"    {'|'.join(option.names)}) {made}; return ;;")
+    return "\n".join(
+        (
+            "_swecli() {",
+            '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" IFS=$\'\\n\'',
+            "  COMPREPLY=()",
+            '  case "$prev" in',
+            *cases,
+            f'    completion) COMPREPLY=($(compgen -W {_lines(tuple(SCRIPTS))} -- "$cur")); return ;;',
+            "  esac",
+            '  case "$cur" in',
+            f'    -*) COMPREPLY=($(compgen -W {_lines(every)} -- "$cur")) ;;',
+            '    *) if [ "$COMP_CWORD" -eq 1 ]; then',
+            f'         COMPREPLY=($(compgen -W {_lines(subcommands)} -- "$cur"))',
+            "       else",
+            '         COMPREPLY=($(compgen -f -- "$cur"))',
+            "       fi ;;",
+            "  esac",
+            "}",
+            "complete -o filenames -F _swecli swecli",
+            "",
+        )
+    )
+
+
+def _lines(words: Sequence[str]) -> str:
+    """Words for ``compgen -W`` where a line end separates them."""
+    return "$'" + "\\n".join(words) + "'"
+
+
+def zsh(options: Sequence[Option], subcommands: Sequence[str]) -> str:
+    """For zsh, to be evaluated or put in a folder of ``fpath`` as ``_swecli``."""
+    values = {
+        "none": "",
+        "optional": "::text:",
+        "text": ":text:",
+        "directory": ":folder:_files -/",
+        "file": ":file:_files",
+    }
+    specs: list[str] = []
+    for option in options:
+        value = f":word:({' '.join(option.choices)})" if option.value == "choice" else values[option.value]
+        told = option.help.translate({ord(letter): f"\\{letter}" for letter in "[]:\\"}).replace("'", "'\\''")
+        names = f"{{{','.join(option.names)}}}" if len(option.names) > 1 else "".join(option.names)
+        specs.append(f"    '*'{names}'[{told}]{value}' \\")
+    return "\n".join(
+        (
+            "#compdef swecli",
+            "_swecli() {",
+            "  if [[ $words[2] == completion ]]; then",
+            f"    _arguments '1:command:' '2:shell:({' '.join(SCRIPTS)})'",
+            "    return",
+            "  fi",
+            "  _arguments \\",
+            *specs,
+            f"    '1:subcommand or message:({' '.join(subcommands)})' \\",
+            "    '*:file:_files'",
+            "}",
+            'if [ "$funcstack[1]" = _swecli ]; then _swecli "$@"; else compdef _swecli swecli; fi',
+            "",
+        )
+    )
+
+
+def fish(options: Sequence[Option], subcommands: Sequence[str]) -> str:
+    """For fish."""
+    lines = [f"complete -c swecli -f -n __fish_use_subcommand -a '{' '.join(subcommands)}'"]
+    lines.append(f"complete -c swecli -f -n '__fish_seen_subcommand_from completion' -a '{' '.join(SCRIPTS)}'")
+    values = {
+        "none": "",
+        "optional": "",
+        "text": " -x",
+        "directory": " -x -a '(__fish_complete_directories)'",
+        "file": " -r -F",
+    }
+    for option in options:
+        names = "".join(f" -l {name[2:]}" if name.startswith("--") else f" -s {name[1:]}" for name in option.names)
+        value = f" -x -a '{' '.join(option.choices)}'" if option.value == "choice" else values[option.value]
+        told = option.help.replace("\\", "\\\\").replace("'", "\\'")
+        described = f" -d '{told}'" if told else ""
+        lines.append(f"complete -c swecli{names}{value}{described}")
+    return "\n".join((*lines, ""))
+
+
+SCRIPTS: Mapping[str, Callable[[Sequence[Option], Sequence[str]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}

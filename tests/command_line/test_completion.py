@@ -1,0 +1,83 @@
+"""Completion scripts follow the argument parser."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from swecli.command_line.arguments import UsageError, main_parser
+from swecli.command_line.completion import SCRIPTS, completion, options_of
+from swecli.command_line.dispatch import SUBCOMMANDS
+
+
+def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert completion([shell]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_every_option_and_subcommand_is_in_it(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = script(shell, capsys)
+    for option in options_of(main_parser()):
+        for name in option.names:
+            wanted = name if shell != "fish" else f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
+            assert wanted in text
+        for choice in option.choices:
+            assert choice in text
+    for name in SUBCOMMANDS:
+        assert name in text
+
+
+def test_options_are_told_apart() -> None:
+    values = {option.names[-1]: option.value for option in options_of(main_parser())}
+    assert values["--cwd"] == values["--add-dir"] == "directory"
+    assert values["--settings"] == values["--system-prompt-file"] == "file"
+    assert values["--output-format"] == "choice"
+    assert values["--print"] == "optional"
+    assert values["--model"] == "text"
+    assert values["--yolo"] == "none"
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_the_shell_can_read_it(shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    path = tmp_path / "script"
+    path.write_text(script(shell, capsys))
+    flag = "--no-execute" if shell == "fish" else "-n"
+    checked = subprocess.run([shell, flag, str(path)], capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def complete(text: str, *words: str, cwd: Path) -> list[str]:
+    """What bash offers for the last word."""
+    line = " ".join(map(shlex.quote, ("swecli", *words)))
+    asked = f'{text}\nCOMP_WORDS=({line}); COMP_CWORD={len(words)}; _swecli; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "--norc", "-c", asked], capture_output=True, text=True, check=True, cwd=cwd)
+    return [line for line in done.stdout.splitlines() if line]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_what_bash_offers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = script("bash", capsys)
+    (tmp_path / "a folder").mkdir()
+    (tmp_path / "file.toml").touch()
+    assert complete(text, "--output-f", cwd=tmp_path) == ["--output-format"]
+    assert complete(text, "--output-format", "s", cwd=tmp_path) == ["stream-json"]
+    assert complete(text, "--output-format", "", cwd=tmp_path) == ["text", "json", "stream-json"]
+    assert complete(text, "-C", "", cwd=tmp_path) == ["a folder"]
+    assert sorted(complete(text, "--settings", "", cwd=tmp_path)) == ["a folder", "file.toml"]
+    assert complete(text, "-m", "", cwd=tmp_path) == []
+    assert complete(text, "comp", cwd=tmp_path) == ["completion"]
+    assert complete(text, "completion", "z", cwd=tmp_path) == ["zsh"]
+    assert complete(text, "-p", "fil", cwd=tmp_path) == ["file.toml"]
+
+
+def test_another_shell_is_a_usage_error() -> None:
+    for arguments in ([], ["tcsh"], ["bash", "zsh"]):
+        with pytest.raises(UsageError):
+            completion(arguments)
