@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from swecli.commands.base import CommandResult, Offer, SlashCommand
-from swecli.commands.figures import number, percent
+from swecli.commands.figures import dollars, number, percent
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import TableBlock, TextBlock
@@ -35,7 +37,7 @@ async def _run(port: SessionPort, arguments: str) -> CommandResult:
     if plan is None:
         port.send(command)
         return CommandResult()
-    title = f"Compact from {number(plan.tokens_before)} to at most {number(plan.tokens_after)} tokens?"
+    title = f"Compact from {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens?"
     offer = Offer(title, command, ("Apply", "/compact undo takes it back"), ("Leave it", "nothing changes"))
     return CommandResult((_table(plan),), offer=offer)
 
@@ -58,16 +60,26 @@ def _table(plan: CompactionPlan) -> TableBlock:
             number(plan.replaced_tokens),
         ),
         ("offloaded, with a reference", str(len(plan.offloaded)), number(plan.offloaded_tokens)),
-        ("summary, at most", "1", number(plan.summary_allowance)),
+        ("summary, about", "1" if plan.summary_allowance else "0", number(plan.summary_allowance)),
         ("the whole request, before and after", "", f"{number(plan.tokens_before)} -> {number(plan.tokens_after)}"),
+        ("sent anew, not from the cache", "", number(plan.rewritten_tokens)),
     )
-    return TableBlock(("", "messages", "tokens"), rows, "A compaction now")
+    return TableBlock(("", "messages", "tokens"), (*rows, *_costs(plan)), "A compaction now")
+
+
+def _costs(plan: CompactionPlan) -> tuple[tuple[str, str, str], ...]:
+    if plan.cost is None or plan.saved_per_request is None:
+        return ()
+    return (
+        ("costs now", "", dollars(Decimal(plan.cost))),
+        ("saves with each later request", "", dollars(Decimal(plan.saved_per_request))),
+    )
 
 
 def _words(plan: CompactionPlan) -> str:
     saved = 1 - plan.tokens_after / plan.tokens_before
     return (
-        f"From {number(plan.tokens_before)} to at most {number(plan.tokens_after)} tokens (-{percent(saved)}). "
+        f"From {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens (-{percent(saved)}). "
         "Your own messages, the files, checks and todos are kept by the record. "
         "/compact [focus] does it, /compact undo takes it back."
     )

@@ -1,5 +1,7 @@
 """/compact shows its plan, sends the command, and undoes."""
 
+from dataclasses import replace
+
 from swecli.commands.compact import COMPACT
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.protocol.blocks import TableBlock
@@ -30,7 +32,7 @@ async def test_the_focus_goes_with_the_command() -> None:
     assert session.got == []
     assert result.offer is not None
     assert result.offer.command == Compact("the login bug")
-    assert "100,000 to at most 30,000 tokens" in result.offer.title
+    assert "100,000 to about 30,000 tokens" in result.offer.title
 
 
 async def test_undo_and_redo() -> None:
@@ -48,6 +50,16 @@ async def test_the_plan_is_shown_and_nothing_is_sent() -> None:
     assert isinstance(table, TableBlock)
     assert table.rows[1][1:] == ("80", "80,000")
     assert "30,000" in str(words)
+
+
+async def test_cache_and_cost_are_part_of_the_plan() -> None:
+    without = (await COMPACT.run(Planned(PLAN), "plan")).blocks[0]
+    assert isinstance(without, TableBlock)
+    assert not any("costs" in row[0] for row in without.rows)
+    plan = replace(PLAN, rewritten_tokens=26_000, cost="0.4215", saved_per_request="0.021")
+    table = (await COMPACT.run(Planned(plan), "plan")).blocks[0]
+    assert isinstance(table, TableBlock)
+    assert [row[2] for row in table.rows[-3:]] == ["26,000", "$0.4215", "$0.0210"]
 
 
 async def test_where_nothing_can_be_gained_nothing_is_done() -> None:

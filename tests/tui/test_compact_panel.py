@@ -14,7 +14,7 @@ class Planned(Session):
 async def test_enter_applies_the_plan_that_is_shown() -> None:
     async with running(session=Planned(), commands=lambda: (*COMMANDS, COMPACT)) as it:
         await it.say("/compact the bug")
-        await it.shows("Compact from 100,000 to at most 30,000 tokens?")
+        await it.shows("Compact from 100,000 to about 30,000 tokens?")
         assert "summarised" in it.screen()
         assert it.session.sent(Compact) == []
         await it.press("enter")

@@ -24,7 +24,7 @@ from swecli.core.engine.resumption import known_size
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.engine.snapshots import SessionSnapshots
 from swecli.core.engine.state import SessionState
-from swecli.core.llm.types import ModelClient
+from swecli.core.llm.types import ModelClient, ModelRequest
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionFailed,
@@ -54,11 +54,19 @@ class Compactions:
 
     def plan(self, client: ModelClient) -> CompactionPlan:
         """What a compaction would do now."""
-        state = self._recorder.state
-        facts = SessionFacts(state.mode, state.todos)
-        return plan_compaction(
-            self._recorder.ledger, self._services.context, client.info, facts, self._services.compaction
+        services, ledger = self._services, self._recorder.ledger
+        effective = services.context.measure(project(ledger), client.info).effective
+        sizes = EntrySizes(services.context.monitor, client.info)
+        job = Job(
+            trigger="manual",
+            summary_id="plan",
+            request=ModelRequest((), (), ()),
+            client=client,
+            facts=_facts(self._recorder.state),
+            attachments=attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached),
         )
+        summaries = services.side_models.get("summary")
+        return plan_compaction(ledger, services.context, self._compactor, job, services.price, summaries)
 
     def retention(self, client: ModelClient) -> tuple[RuleReport, ...]:
         """What the user's rules did so far."""

@@ -15,12 +15,11 @@ from swecli.core.context_management.compaction.breaker import PROGRESS
 from swecli.core.context_management.compaction.hooks import ask_before
 from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult, Trigger
 from swecli.core.context_management.compaction.package import Attachment, build_package
-from swecli.core.context_management.compaction.plan import tail_allowance
 from swecli.core.context_management.compaction.retention import kept_whole, tidy
 from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.compaction.summarizer import CALLS, CALLS_BESIDES, Summarizer, Summary
-from swecli.core.context_management.compaction.tail import tail_start
+from swecli.core.context_management.compaction.tail import tail_allowance, tail_start
 from swecli.core.context_management.compaction.views import (
     covered,
     current_request,
@@ -128,19 +127,12 @@ class Compactor:
         )
         if wishes.declined:
             return NotCompacted(wishes.declined, cancelled=True)
-        attempt = _Attempt(
-            ledger,
-            job,
-            EntrySizes(self._context.monitor, info),
-            self.options.allowances(before.effective),
-            before,
-            kept_whole(ledger, ledger.view, self.options.retention),
-        )
+        attempt = self._attempt(ledger, job, before)
         attempt.notes.extend(wishes.notes)
         view, summary = self._with_given_summary(attempt, wishes.summary)
         if view is None:
             view = self._without_model(attempt)
-        if view is None and not job.without_model and self._wants_summary(ledger):
+        if view is None and not job.without_model and wants_summary(self.options, ledger):
             summarizer = Summarizer(job.client, self.options.summarization, sleep, job.summary_client)
             calls = CALLS_BESIDES if attempt.cleared else CALLS
             summary = await summarizer.summarize(
@@ -165,6 +157,12 @@ class Compactor:
             summary.text if summary else "",
         )
         return Compacted(view, result, tuple(attempt.notes), summary)
+
+    def preview(self, ledger: Ledger, job: Job, summary: str) -> tuple[ViewEntry, ...] | None:
+        """The view that a compaction would end with if the model wrote this summary; None if nothing makes enough
+        room. Asks nobody."""
+        attempt = self._attempt(ledger, job, self._measure(ledger, ledger.view, job.client.info))
+        return self._without_model(attempt) or self._packaged(attempt, summary)
 
     def measure(self, ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo) -> int:
         """Tokens of a whole request over this view."""
@@ -279,11 +277,13 @@ class Compactor:
 
     # --- the frame ----------------------------------------------------------------------------------------
 
+    def _attempt(self, ledger: Ledger, job: Job, before: Budget) -> _Attempt:
+        sizes = EntrySizes(self._context.monitor, job.client.info)
+        keep = kept_whole(ledger, ledger.view, self.options.retention)
+        return _Attempt(ledger, job, sizes, self.options.allowances(before.effective), before, keep)
+
     def _measure(self, ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo) -> Budget:
         return self._context.measure(project(ledger, view), info)
-
-    def _wants_summary(self, ledger: Ledger) -> bool:
-        return self.options.strategy in ("chain", "summarization") and _summarisable(ledger)
 
     def _summary_tokens(self, attempt: _Attempt) -> int:
         return min(attempt.allowances.summary, attempt.before.reserve or 500)
@@ -298,6 +298,11 @@ class Compactor:
             f"nothing that can be left out makes enough room ({attempt.before.used:,} of "
             f"{attempt.before.effective:,} tokens are in use{name})"
         )
+
+
+def wants_summary(options: CompactionOptions, ledger: Ledger) -> bool:
+    """Whether a model is asked for a summary, unless clearing is enough."""
+    return options.strategy in ("chain", "summarization") and _summarisable(ledger)
 
 
 def _summarisable(ledger: Ledger) -> bool:

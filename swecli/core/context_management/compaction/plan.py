@@ -1,31 +1,42 @@
-"""What a compaction would do, before it does it: no model call, nothing changed."""
+"""What a compaction would do, before it does it: the same steps with a stand-in for the summary. No model call, nothing
+changed."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 
-from swecli.core.context_management.compaction.options import CompactionOptions
-from swecli.core.context_management.compaction.package import build_package
-from swecli.core.context_management.compaction.retention import kept_whole, tidy
-from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
-from swecli.core.context_management.compaction.state_block import SessionFacts
-from swecli.core.context_management.compaction.tail import message_starts, tail_start
-from swecli.core.context_management.compaction.views import covered, important, recent_start, replaced
+from swecli.core.context_management.compaction.compactor import Compactor, Job, wants_summary
+from swecli.core.context_management.compaction.sizes import EntrySizes
+from swecli.core.context_management.compaction.tail import message_starts
+from swecli.core.context_management.compaction.views import covered
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.projection import project
-from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.usage import Usage
 
-TAIL_SHARE = 0.15
-"""The verbatim tail takes at most this share of what there is."""
+SUMMARY_SHARE = 0.10
+"""A summary is not expected to be longer than this share of the request that it makes smaller."""
+_WORDS = (
+    "what was done and what was found is said here in a sentence of usual length, with a path/to/file.py:12 in it\n"
+)
+
+Price = Callable[[str, Usage], str | None]
+"""US dollars of a response of a model, as a decimal number; None where no price is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """Tokens are of the whole request; ``tokens_after`` counts the summary at its full allowance. Ids in ``kept`` stay
+    """Tokens are of the whole request; ``tokens_after`` counts a summary of ``summary_allowance``. Ids in ``kept`` stay
     word for word, those in ``replaced`` give way to a summary, a record or nothing, those in ``offloaded`` leave a
-    reference."""
+    reference.
+
+    ``rewritten_tokens`` of the next request are not in the provider's cache, but would be without the compaction.
+    ``cost`` is US dollars of the summary and of that, ``saved_per_request`` of what each later request costs less; both
+    are decimal numbers, None where no price is known.
+    """
 
     tokens_before: int
     tokens_after: int
@@ -40,6 +51,9 @@ class CompactionPlan:
     kept: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     offloaded: tuple[str, ...] = ()
+    rewritten_tokens: int = 0
+    cost: str | None = None
+    saved_per_request: str | None = None
 
     @property
     def worthwhile(self) -> bool:
@@ -48,18 +62,29 @@ class CompactionPlan:
 
 
 def plan_compaction(
-    ledger: Ledger, context: ContextManager, info: ModelInfo, facts: SessionFacts, options: CompactionOptions
+    ledger: Ledger,
+    context: ContextManager,
+    compactor: Compactor,
+    job: Job,
+    price: Price = lambda _model, _usage: None,
+    summary_model: str | None = None,
 ) -> CompactionPlan:
-    """The plan of a compaction at this moment."""
+    """The plan of a compaction at this moment. ``summary_model`` writes the summary in place of the job's model."""
+    info, options = job.client.info, compactor.options
     before = context.measure(project(ledger), info)
-    sizes, allowances = EntrySizes(context.monitor, info), options.allowances(before.effective)
-    writes = options.strategy in ("chain", "summarization")
-    view, removed = _new_view(ledger, facts, options, sizes, allowances, before.used)
-    tidied = tidy(ledger, view, sizes, options.retention, allowances.tail)
-    after = before.used
-    if removed or tidied.cleared:
-        after = context.measure(project(ledger, tidied.view), info).used + (allowances.summary if writes else 0)
-    kept = [entry for entry in tidied.view if entry.kind == "live"]
+    sizes = EntrySizes(context.monitor, info)
+    expected = min(options.allowances(before.effective).summary, int(before.used * SUMMARY_SHARE))
+    summary = _stand_in(expected, sizes) if wants_summary(options, ledger) else ""
+    view = compactor.preview(ledger, job, summary) or ledger.view
+    after = before.used if view == ledger.view else compactor.measure(ledger, view, info)
+    old = {entry.id: entry for entry in ledger.view}
+    new = {entry.id: entry for entry in view}
+    kept = [entry for entry in view if entry.kind == "live"]
+    removed = [entry for entry in ledger.view if entry.id not in new]
+    shorter = [entry for entry in view if entry.id in old and entry != old[entry.id] and entry.kind != "live"]
+    freed = sum(sizes.viewed(old[entry.id], ledger) - sizes.viewed(entry, ledger) for entry in shorter)
+    written = expected if summary and removed else 0
+    rewritten = max(0, after - _cached(ledger, view, sizes, before.used)) if view != ledger.view else 0
     return CompactionPlan(
         before.used,
         after,
@@ -68,42 +93,48 @@ def plan_compaction(
         len(message_starts(ledger, removed)),
         sizes.view(kept, ledger),
         sizes.view(removed, ledger),
-        allowances.summary if writes and removed else 0,
+        written,
         options.strategy,
-        tidied.freed,
+        freed,
         tuple(entry.id for entry in kept),
         covered(removed),
-        tidied.cleared,
+        tuple(entry.id for entry in shorter),
+        rewritten,
+        _cost(price, info.ref, summary_model, before.used, after, written, rewritten),
+        _difference(price, info.ref, before.used, after),
     )
 
 
-def _new_view(
-    ledger: Ledger,
-    facts: SessionFacts,
-    options: CompactionOptions,
-    sizes: EntrySizes,
-    allowances: Allowances,
-    used: int,
-) -> tuple[tuple[ViewEntry, ...], tuple[ViewEntry, ...]]:
-    """The view without what is removed, and what is removed."""
-    view = ledger.view
-    keep = kept_whole(ledger, view, options.retention)
-    if options.strategy == "importance":
-        kept, dropped = important(ledger, view, options.importance, keep)
-        return kept, tuple(entry for entry in view if set(covered([entry])) <= set(dropped))
-    if options.strategy == "truncation":
-        start = recent_start(ledger, view, options.truncation.keep_recent)
-    else:
-        start = tail_start(ledger, view, sizes, tail_allowance(options, allowances, used), options.recent_messages)
-    if not start:
-        return view, ()
-    removed = tuple(entry for entry in view[:start] if entry.id not in keep)
-    package = build_package(ledger, covered(removed), "", facts, sizes, allowances)
-    return replaced(ledger, view, start, "plan", package.text, keep), removed
+def _stand_in(tokens: int, sizes: EntrySizes) -> str:
+    """A text of about so many tokens."""
+    sample = _WORDS * 64
+    characters = round(tokens * len(sample) / max(1, sizes.text(sample)))
+    return (_WORDS * (characters // len(_WORDS) + 1))[: max(1, characters)]
 
 
-def tail_allowance(options: CompactionOptions, allowances: Allowances, used: int) -> int:
-    """Tokens of the newest messages that stay word for word."""
-    if options.keep_recent_tokens is not None:
-        return max(1, allowances.tail)
-    return max(1, min(allowances.tail, int(used * TAIL_SHARE)))
+def _cached(ledger: Ledger, view: tuple[ViewEntry, ...], sizes: EntrySizes, before: int) -> int:
+    """Tokens that the next request begins with just as the newest one did."""
+    same: list[ViewEntry] = []
+    for mine, other in zip(view, ledger.view, strict=False):
+        if mine != other:
+            break
+        same.append(mine)
+    return max(0, before - sizes.view(ledger.view, ledger)) + sizes.view(same, ledger)
+
+
+def _cost(
+    price: Price, model: str, summary_model: str | None, before: int, after: int, written: int, rewritten: int
+) -> str | None:
+    """Of the summary's request, all of which the model at hand has in its cache, and of writing the cache anew."""
+    asked = Usage(before, before if summary_model is None else 0, output_total=written)
+    summary = price(summary_model or model, asked) if written else "0"
+    anew = price(model, Usage(after, after - rewritten, rewritten, 0))
+    cached = price(model, Usage(after, after, output_total=0))
+    if summary is None or anew is None or cached is None:
+        return None
+    return f"{Decimal(summary) + Decimal(anew) - Decimal(cached):f}"
+
+
+def _difference(price: Price, model: str, before: int, after: int) -> str | None:
+    old, new = (price(model, Usage(size, size, output_total=0)) for size in (before, after))
+    return None if old is None or new is None else f"{Decimal(old) - Decimal(new):f}"

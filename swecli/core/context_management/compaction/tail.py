@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swecli.core.context_management.compaction.sizes import EntrySizes
+from swecli.core.context_management.compaction.options import CompactionOptions
+from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.protocol.events import ViewEntry
 
 LEAST_MESSAGES = 10
 """So many messages are kept even when they are larger than the allowance, as long as they take no more than
 twice of it."""
+
+
+TAIL_SHARE = 0.15
+"""The verbatim tail takes at most this share of what there is."""
+
+
+def tail_allowance(options: CompactionOptions, allowances: Allowances, used: int) -> int:
+    """Tokens of the newest messages that stay word for word."""
+    if options.keep_recent_tokens is not None:
+        return max(1, allowances.tail)
+    return max(1, min(allowances.tail, int(used * TAIL_SHARE)))
 
 
 def message_starts(ledger: Ledger, view: Sequence[ViewEntry]) -> list[int]:
