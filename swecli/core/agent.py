@@ -34,8 +34,9 @@ from swecli.core.context_management.compaction.options import (
     TruncationStrategy,
 )
 from swecli.core.context_management.component_limits import ComponentLimits
-from swecli.core.context_management.context_manager import ContextManager, PromptTexts
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.monitor import TokenMonitor
+from swecli.core.context_management.opening import PromptTexts
 from swecli.core.context_management.stats import ContextStats, context_stats
 from swecli.core.context_management.token_counter import TokenCounter
 from swecli.core.context_management.tokens import CountsTokens
