@@ -18,6 +18,7 @@ Screen = Literal[
     "pick_effort",
     "pick_theme",
     "keys",
+    "find",
     "login",
     "help",
     "settings",
@@ -39,11 +40,20 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
+class Clip:
+    """A text for the clipboard; ``what`` names it in a message."""
+
+    text: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class CommandResult:
     """What a command shows, and what the front-end has to do, if anything. ``argument`` is for that screen;
     ``instead`` is shown by a front-end that has no such screen."""
 
     offer: Offer | None = field(default=None, kw_only=True)
+    clip: Clip | None = field(default=None, kw_only=True)
 
     blocks: tuple[DisplayBlock, ...] = ()
     screen: Screen | None = None

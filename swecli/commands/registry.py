@@ -13,9 +13,11 @@ from swecli.commands.clear import CLEAR
 from swecli.commands.compact import COMPACT
 from swecli.commands.config import CONFIG
 from swecli.commands.context import CONTEXT
+from swecli.commands.copy import COPY
 from swecli.commands.diff import DIFF
 from swecli.commands.doctor import DOCTOR
 from swecli.commands.effort import EFFORT
+from swecli.commands.find import FIND
 from swecli.commands.help import HELP
 from swecli.commands.init import INIT
 from swecli.commands.jobs import JOBS
@@ -43,6 +45,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     CACHE,
     COMPACT,
     RECALL,
+    FIND,
+    COPY,
     UNDO,
     REDO,
     DIFF,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from swecli.commands.base import Offer
+from swecli.commands.base import Clip, Offer
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.tui import help
 from swecli.tui.keys import KeyActions
@@ -82,6 +82,14 @@ class Desk:
                 self._app.stage.link.send(offer.command)
 
         self._app.slot.show(Picker(offer.title, choices, picked))
+
+    def copy(self, clip: Clip) -> None:
+        """Put a text on the clipboard, and say how far that is known to have worked."""
+        self._app.copier.copy(clip.text, clip.what)
+
+    def find(self, words: str) -> None:
+        """Search the transcript, from words that were given or typed then."""
+        self._app.find(words)
 
     def pick_mode(self) -> None:
         self._pickers.mode()

@@ -186,6 +186,10 @@ class KeyActions(App[int], inherit_bindings=False):
             self.activity.flash(safe_line(str(error)))
 
     def action_find(self) -> None:
+        self.find()
+
+    def find(self, words: str = "") -> None:
+        """Open the search of the transcript; where it is open, the match before."""
         from swecli.tui.dock.find import FindPanel
 
         if self.place.current is not None:
@@ -193,7 +197,7 @@ class KeyActions(App[int], inherit_bindings=False):
         elif isinstance(self.slot.panel, FindPanel):
             self.transcript.action_find_previous()
         else:
-            self.slot.show(FindPanel(self.transcript))
+            self.slot.show(FindPanel(self.transcript, words))
 
     def action_scroll(self, where: str) -> None:
         actions = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
-from swecli.commands.base import CommandResult, Offer, SlashCommand
+from swecli.commands.base import Clip, CommandResult, Offer, SlashCommand
 from swecli.commands.running import run_command
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command, RunShell, SetEffort, SetMode, SetModel, Steer, Submit
@@ -26,6 +26,8 @@ class Desk(Protocol):
     def show(self, blocks: Sequence[DisplayBlock], title: str = "") -> None: ...
     def flash(self, text: str) -> None: ...
     def offer(self, offer: Offer) -> None: ...
+    def copy(self, clip: Clip) -> None: ...
+    def find(self, words: str) -> None: ...
     def pick_mode(self) -> None: ...
     def pick_model(self) -> None: ...
     def pick_effort(self) -> None: ...
@@ -97,6 +99,8 @@ class Talk:
             self._desk.show(result.blocks, title)
         if result.offer is not None:
             self._desk.offer(result.offer)
+        if result.clip is not None:
+            self._desk.copy(result.clip)
         self._open(result)
 
     def _open(self, result: CommandResult) -> None:
@@ -113,6 +117,8 @@ class Talk:
                 self._desk.pick_effort()
             case "pick_theme":
                 self._desk.pick_theme(result.argument)
+            case "find":
+                self._desk.find(result.argument)
             case "login":
                 self._desk.log_in(result.argument)
             case "help" | "settings" | "permissions" | "sessions" as name:

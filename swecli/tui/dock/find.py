@@ -17,10 +17,10 @@ DELAY = 0.08
 class FindPanel(DockPanel):
     """Typing finds the newest match, Enter and Up the ones before it."""
 
-    def __init__(self, transcript: Transcript) -> None:
+    def __init__(self, transcript: Transcript, words: str = "") -> None:
         super().__init__()
         self._transcript = transcript
-        self._query = Input(placeholder="Find in the transcript", compact=True)
+        self._query = Input(words, placeholder="Find in the transcript", compact=True)
 
     def compose(self) -> ComposeResult:
         yield self._query
