@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass
 
 from swecli.core.context_management.context_manager import PreparedRequest
-from swecli.core.context_management.projection import INTERRUPTED, project
+from swecli.core.context_management.notes import INTERRUPTED
+from swecli.core.context_management.projection import project
 from swecli.core.engine.answer import Call
 from swecli.core.engine.asking import Answered, Asking, CutShort, Refused, has_content
 from swecli.core.engine.cache_report import report_cache_miss
