@@ -152,7 +152,8 @@ async def test_an_own_model_writes_the_summary(tmp_path: Path) -> None:
         assert client.state.compaction_count >= 1
         assert "Talk about many things." in client.history[0].text
     assert len(mine.requests) == 40
-    assert len(other.requests) == client.state.compaction_count
+    # A conversation that is too long for one request is told to it in parts.
+    assert client.state.compaction_count <= len(other.requests) <= 3 * client.state.compaction_count
 
 
 async def test_what_the_agent_says_and_does_comes_in_order(tmp_path: Path) -> None:
