@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from html.parser import HTMLParser
 from urllib.parse import urljoin
 
@@ -117,12 +118,15 @@ def page_text(html: str, base: str, seconds: float = SECONDS) -> str:
     """The text of a page, its title first. ``base`` is the page's own address."""
     reader = _Reader(base)
     deadline = time.monotonic() + seconds
-    for start in range(0, len(html), _PIECE):
-        reader.feed(html[start : start + _PIECE])
-        if time.monotonic() > deadline:
-            break
-    else:
-        reader.close()
+    # The parser of the standard library raises AssertionError at some marked sections that are cut, such as ``<![;``:
+    # the page ends there.
+    with suppress(AssertionError):
+        for start in range(0, len(html), _PIECE):
+            reader.feed(html[start : start + _PIECE])
+            if time.monotonic() > deadline:
+                break
+        else:
+            reader.close()
     title = _BLANKS.sub(" ", reader.title).strip()
     text = reader.text()
     return f"# {title}\n\n{text}" if title and not text.startswith(f"# {title}") else text

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ERROR_BYTES = 16_384
+_END_SECONDS = 2.0
+"""For the end of a program that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,24 @@ async def capture(
         stopped = process.returncode is None
         if stopped:
             _kill(process)
-            await process.wait()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await _gone(process)
     return Captured(None if stopped else process.returncode, bytes(output), bytes(errors), timed_out, overflowed)
+
+
+async def _gone(process: asyncio.subprocess.Process) -> None:
+    """Wait for the end of a program that was killed. What it still had written is read: with a full pipe that nobody
+    reads the event loop never hears of the end. One that lives on elsewhere and holds the pipe is not waited for."""
+    streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_END_SECONDS):
+            await asyncio.gather(*map(_discard, streams))
+            await process.wait()
+
+
+async def _discard(stream: asyncio.StreamReader) -> None:
+    while await stream.read(65_536):
+        pass
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:

@@ -30,7 +30,7 @@ async def test_edit_shows_and_writes_the_same(bench: ToolBench) -> None:
     (changed,) = outcome.changed
     assert changed.path == str(path)
     assert changed.before is not None
-    assert preview.state.startswith(changed.before)
+    assert preview.state.startswith(f"{path}={changed.before}")
 
 
 async def test_state_changes_when_the_file_does(bench: ToolBench) -> None:
@@ -92,7 +92,7 @@ async def test_long_files_show_the_region_that_changes(bench: ToolBench) -> None
 async def test_write_creates_with_parents(bench: ToolBench) -> None:
     preview = await bench.preview("write_file", path="new/deep/a.txt", content="one\ntwo\n")
     assert preview.blocks == (DiffBlock("new/deep/a.txt", None, "one\ntwo\n"),)
-    assert preview.state == "absent"
+    assert preview.state.endswith("/new/deep/a.txt=absent")
     assert not (bench.folder / "new").exists()
     outcome = await bench.call("write_file", path="new/deep/a.txt", content="one\ntwo\n")
     assert (bench.folder / "new/deep/a.txt").read_text() == "one\ntwo\n"
