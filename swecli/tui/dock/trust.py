@@ -64,9 +64,11 @@ class ChoicePanel(DockPanel):
         hidden = len(self._lines) - len(shown)
         width = max(10, self.screen.size.width - 4)
         lines = [line if len(line) <= width else line[: width - 1] + "…" for line in shown]
-        self.query_one("#lines", Static).update(
-            Content("\n".join([*lines, *([f"… and {hidden} more"] if hidden else [])]))
-        )
+        text = "\n".join([*lines, *([f"… and {hidden} more"] if hidden else [])])
+        for place in self.query("#lines").results(
+            Static
+        ):  # a terminal that changes its size may ask before it is there
+            place.update(Content(text))
 
     def on_key(self, event: events.Key) -> None:
         super().on_key(event)
