@@ -65,9 +65,8 @@ class ChoicePanel(DockPanel):
         width = max(10, self.screen.size.width - 4)
         lines = [line if len(line) <= width else line[: width - 1] + "…" for line in shown]
         text = "\n".join([*lines, *([f"… and {hidden} more"] if hidden else [])])
-        for place in self.query("#lines").results(
-            Static
-        ):  # a terminal that changes its size may ask before it is there
+        # A terminal that changes its size may ask before the lines are there.
+        for place in self.query("#lines").results(Static):
             place.update(Content(text))
 
     def on_key(self, event: events.Key) -> None:
