@@ -11,10 +11,10 @@ from swecli.assembly.settings_files import SettingsFiles
 from swecli.assembly.startup import read_startup
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.printing import print_text
 from swecli.core.config.described import Described
 from swecli.core.protocol.blocks import TableBlock
 from swecli.exit_codes import ExitCode
-from swecli.headless.output import Output, OutputClosed, detach_stdout
 from swecli.launch import LaunchOptions, StartError
 from swecli.safe_text import safe_line
 from swecli.tui.screens.ports import FileName
@@ -153,9 +153,4 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
 
 
 def _print(lines: Sequence[str]) -> int:
-    try:
-        Output(sys.stdout).text("".join(f"{line}\n" for line in lines))
-    except OutputClosed:
-        detach_stdout()
-        return ExitCode.FAILURE
-    return ExitCode.OK
+    return print_text("".join(f"{line}\n" for line in lines))

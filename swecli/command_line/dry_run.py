@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from swecli.command_line.arguments import UsageError
+from swecli.command_line.printing import print_text
 from swecli.exit_codes import ExitCode
-from swecli.headless.output import Output, OutputClosed, detach_stdout
 from swecli.launch import LaunchOptions, StartError
 
 
@@ -21,12 +21,7 @@ def print_request(options: LaunchOptions) -> int:
     if meaning(options.prompt) is not None:
         raise UsageError("--dry-run shows what a message sends; a slash command is no message")
     document = asyncio.run(_requested(replace(options, look_only=True)))
-    try:
-        Output(sys.stdout).text(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
-    except OutputClosed:
-        detach_stdout()
-        return ExitCode.FAILURE
-    return ExitCode.OK
+    return print_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
 async def _requested(options: LaunchOptions) -> dict[str, Any]:

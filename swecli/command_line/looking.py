@@ -4,14 +4,13 @@ is asked."""
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.printing import print_text
 from swecli.core.engine.view import SessionPort
 from swecli.exit_codes import ExitCode
-from swecli.headless.output import Output, OutputClosed, detach_stdout
 from swecli.launch import LaunchOptions, StartError
 
 
@@ -66,12 +65,7 @@ def _plan(port: SessionPort) -> str:
 
 def _print(options: LaunchOptions, render: Callable[[SessionPort], str]) -> int:
     text = asyncio.run(_look(replace(options, look_only=True), render))
-    try:
-        Output(sys.stdout).text(text + "\n")
-    except OutputClosed:
-        detach_stdout()
-        return ExitCode.FAILURE
-    return ExitCode.OK
+    return print_text(text + "\n")
 
 
 async def _look(options: LaunchOptions, render: Callable[[SessionPort], str]) -> str:

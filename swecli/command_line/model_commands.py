@@ -14,11 +14,11 @@ from swecli.assembly.models import ModelSupply, main_model
 from swecli.assembly.startup import Startup, flags_of, read_startup
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
+from swecli.command_line.printing import print_text
 from swecli.command_line.standard_input import is_terminal
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.exit_codes import ExitCode
-from swecli.headless.output import Output, OutputClosed, detach_stdout
 from swecli.launch import LaunchOptions, StartError
 
 
@@ -41,7 +41,7 @@ def doctor(arguments: Sequence[str]) -> int:
     main = main_model(settings, environment, supply.accounts)
     report = asyncio.run(examine(supply, main, online=chosen.online))
     contained = examine_sandbox(options, startup)
-    if not _show((*report.blocks, contained)):
+    if _show((*report.blocks, contained)) is not ExitCode.OK:
         return ExitCode.FAILURE
     if contained.style == "error":
         return ExitCode.SANDBOX
@@ -99,12 +99,6 @@ def _read_key(provider: str) -> str:
     return sys.stdin.readline() if sys.stdin is not None else ""  # pyright: ignore[reportUnnecessaryComparison]
 
 
-def _show(blocks: Sequence[DisplayBlock]) -> bool:
-    """Print blocks; False when nobody reads."""
+def _show(blocks: Sequence[DisplayBlock]) -> ExitCode:
     text = "\n".join(line for block in blocks for line in block_lines(block))
-    try:
-        Output(sys.stdout).text(f"{text}\n")
-    except OutputClosed:
-        detach_stdout()
-        return False
-    return True
+    return print_text(f"{text}\n")

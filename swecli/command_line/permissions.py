@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, get_args
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.permissions_rules import grant, list_rules, revoke, try_rule
 from swecli.command_line.permissions_trust import accept, set_trust
+from swecli.command_line.printing import input_lines, print_lines
 from swecli.core.protocol.events import Mode
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
@@ -61,7 +62,7 @@ def _check(arguments: Sequence[str]) -> int:
             raise UsageError("--batch reads its commands from standard input")
         from swecli.core.permissions.check import judge_lines
 
-        return _print_lines(judge_lines(_input_lines(), policies()))
+        return print_lines(judge_lines(input_lines(), policies()))
     if not chosen.command:
         raise UsageError("a command is missing: swecli permissions check -- COMMAND")
     return _check_one(_as_text(chosen.command), working_directory(chosen.cwd), chosen.mode, as_json=chosen.json)
@@ -82,11 +83,11 @@ def _check_one(command: str, folder: Path, mode: Mode | None, *, as_json: bool) 
     except BadCheck as error:
         raise StartError(str(error), ExitCode.CONFIG) from error
     if as_json:
-        return _print_lines([json.dumps({"command": command, **decision_data(decision)})])
+        return print_lines([json.dumps({"command": command, **decision_data(decision)})])
     lines = [f"{decision.outcome}: {decision.reason}", *(f"  {line}" for line in decision.evidence)]
     if decision.offer is not None:
         lines.append(f'  "always" would add: {decision.offer}')
-    return _print_lines(_safe(line) for line in lines)
+    return print_lines(_safe(line) for line in lines)
 
 
 def policies() -> PolicyOf:
@@ -140,21 +141,3 @@ def _safe(text: str) -> str:
     from swecli.safe_text import safe_line
 
     return safe_line(text)
-
-
-def _input_lines() -> Iterable[str]:
-    """Lines of standard input; bytes that are no UTF-8 become U+FFFD."""
-    return (line.decode("utf-8", "replace") for line in sys.stdin.buffer)
-
-
-def _print_lines(lines: Iterable[str]) -> int:
-    from swecli.headless.output import Output, OutputClosed, detach_stdout
-
-    out = Output(sys.stdout)
-    try:
-        for line in lines:
-            out.line(line)
-    except OutputClosed:
-        detach_stdout()
-        return ExitCode.FAILURE
-    return ExitCode.OK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
+from swecli.command_line.printing import input_lines, print_lines, print_text
 from swecli.command_line.standard_input import is_terminal
 from swecli.exit_codes import ExitCode
 from swecli.headless.output import Output, OutputClosed, detach_stdout
@@ -100,7 +101,7 @@ def debug(arguments: Sequence[str]) -> int:
     if what == "decode":
         from swecli.core.llm.debug_decode import decode_batch
 
-        return _print_lines(decode_batch(_input_lines()))
+        return print_lines(decode_batch(input_lines()))
     import asyncio
 
     return asyncio.run(_tool_batch())
@@ -111,23 +112,7 @@ async def _tool_batch() -> int:
 
     out = Output(sys.stdout)
     try:
-        async for line in tool_batch(_input_lines()):
-            out.line(line)
-    except OutputClosed:
-        detach_stdout()
-        return ExitCode.FAILURE
-    return ExitCode.OK
-
-
-def _input_lines() -> Iterable[str]:
-    """Lines of standard input; bytes that are no UTF-8 become U+FFFD."""
-    return (line.decode("utf-8", "replace") for line in sys.stdin.buffer)
-
-
-def _print_lines(lines: Iterable[str]) -> int:
-    out = Output(sys.stdout)
-    try:
-        for line in lines:
+        async for line in tool_batch(input_lines()):
             out.line(line)
     except OutputClosed:
         detach_stdout()
@@ -143,7 +128,4 @@ def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     from swecli.core.protocol.blocks import TableBlock
 
     lines = block_lines(TableBlock(headers, tuple(rows)))
-    try:
-        Output(sys.stdout).text("\n".join(lines) + "\n")
-    except OutputClosed:
-        detach_stdout()
+    print_text("\n".join(lines) + "\n")

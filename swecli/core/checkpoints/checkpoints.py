@@ -19,6 +19,7 @@ from swecli.core.checkpoints.lazy_history import LazyHistory
 from swecli.core.checkpoints.report import Recent, Restored
 from swecli.core.checkpoints.targets import Target
 from swecli.core.permissions.types import Effects
+from swecli.core.workspace.to_the_end import to_the_end
 
 T = TypeVar("T")
 PATIENCE = 5.0
@@ -59,7 +60,7 @@ class Checkpoints:
         try:
             history = await self._history.get()
             async with self._trees:
-                await _finished(history.first_copy)
+                await to_the_end(history.first_copy)
         except _FAILURES as error:
             self._failed(error)
 
@@ -124,9 +125,9 @@ class Checkpoints:
         try:
             if running.watched:
                 async with self._trees:
-                    await _finished(lambda: history.end(running))
+                    await to_the_end(lambda: history.end(running))
             else:
-                await _finished(lambda: history.end(running))
+                await to_the_end(lambda: history.end(running))
         except _FAILURES as error:
             self._failed(error)
 
@@ -145,7 +146,7 @@ class Checkpoints:
         try:
             history = await self._history.get()
             async with self._trees:
-                return await _finished(lambda: work(history))
+                return await to_the_end(lambda: work(history))
         except _FAILURES as error:
             return Restored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
 
@@ -156,7 +157,7 @@ class Checkpoints:
         try:
             history = await self._history.get()
             await self._copied(told=False)
-            return await _finished(lambda: history.recent(LISTED))
+            return await to_the_end(lambda: history.recent(LISTED))
         except _FAILURES as error:
             return Recent(reason=f"The checkpoint store can't be read ({error}).")
 
@@ -166,7 +167,7 @@ class Checkpoints:
             return Difference(reason=self.failure)
         try:
             history = await self._history.get()
-            return await _finished(history.difference)
+            return await to_the_end(history.difference)
         except _FAILURES as error:
             return Difference(reason=f"The checkpoint store can't be read ({error}).")
 
@@ -191,17 +192,6 @@ class Checkpoints:
                 "Everything else goes on; free some space or check the state folder, then start swecli again."
             )
             self.tell(self.failure)
-
-
-async def _finished(work: Callable[[], T]) -> T:
-    """``work`` in a thread. Once begun it ends, even when the caller is cancelled meanwhile: then the cancellation
-    goes on after it."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait((task,))
-        raise
 
 
 async def _begun(history: FileHistory, work: Callable[[], Running]) -> Running:

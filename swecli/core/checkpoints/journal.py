@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from swecli.core.checkpoints.image import Image, decoded
+from swecli.core.workspace.running import is_running
 
 OperationKind = Literal["edit", "command", "undo", "redo"]
 State = Literal["open", "done", "unsure"]
@@ -164,7 +165,7 @@ def broken(connection: sqlite3.Connection, running: frozenset[int]) -> list[Brok
     rows = connection.execute("SELECT id, kind, pid FROM operations WHERE state = 'open' ORDER BY id").fetchall()
     left: list[Broken] = []
     for identifier, kind, pid in rows:
-        if identifier in running or (pid != os.getpid() and _runs(int(pid))):
+        if identifier in running or (pid != os.getpid() and is_running(int(pid))):
             continue
         recorded = connection.execute(
             "SELECT path, before, after FROM changes WHERE operation = ?", (identifier,)
@@ -204,13 +205,3 @@ def digest_of(image: Image) -> str | None:
 
 def _text(value: str) -> str:
     return value.encode("utf-8", "replace").decode("utf-8")
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True

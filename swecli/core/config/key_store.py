@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import stat
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from swecli.core.config.system_keyring import Keyring, KeyringError, bounded, system_keyring
+from swecli.core.whole_file import write_whole
 
 FILE_NAME = "keys.json"
 SERVICE = "swecli"
@@ -179,19 +179,8 @@ class KeyStore:
             {"provider": entry.provider, "origin": entry.origin, "place": entry.place, **({"key": key} if key else {})}
             for entry, key in entries.items()
         ]
-        temporary = self._path.with_name(f".{FILE_NAME}-{os.getpid()}-{secrets.token_hex(4)}")
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    json.dump({"version": _VERSION, "keys": items}, file, indent=1)
-                    file.write("\n")
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, self._path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+            write_whole(self._path, json.dumps({"version": _VERSION, "keys": items}, indent=1) + "\n")
         except OSError as error:
             raise KeyStoreError(f"{self._path} can't be written: {error.strerror}; nothing was changed") from error

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from swecli.core.whole_file import write_whole
+
 MAX_BYTES = 16_000_000
 
 T = TypeVar("T", dict[str, Any], list[Any])
@@ -52,17 +54,7 @@ def write_private(path: Path, content: dict[str, Any]) -> None:
     Raises:
         OSError: it can't be written; what was there is kept.
     """
-    temporary = path.with_name(f".{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-            json.dump(content, file, indent=1, sort_keys=True)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(path, json.dumps(content, indent=1, sort_keys=True))
     descriptor = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(descriptor)

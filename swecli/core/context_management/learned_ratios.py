@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
-import tempfile
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
 from swecli.core.context_management.calibration import HIGHEST_RATIO, LOWEST_RATIO, Learned, family_ratio
 from swecli.core.llm.json_values import JsonObject, as_object, as_text, parse_object
+from swecli.core.whole_file import put_aside, write_whole
 
 _MOST_MODELS = 300
 _MOST_BYTES = 1_000_000
@@ -90,26 +88,12 @@ class LearnedRatios:
         """Move a file away that is none of ours, so that nothing in it is lost; where it is now."""
         if not self._path.exists() or self._data() is not None:
             return None
-        places = (self._path.with_name(f"{self._path.name}.broken-{number}") for number in range(1, 1_000))
-        place = next((place for place in places if not place.exists()), None)
-        if place is not None:
-            self._path.rename(place)
-        return place
+        return put_aside(self._path)
 
     def _write(self, models: JsonObject) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         data = {"version": _VERSION, "unit": _UNIT, "models": models}
-        handle, name = tempfile.mkstemp(prefix=f".{self._path.name}-", dir=self._path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-                file.write(json.dumps(data, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self._path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
+        write_whole(self._path, json.dumps(data, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
 
 
 def _learned(entry: JsonObject) -> Learned | None:

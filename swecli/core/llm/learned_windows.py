@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from swecli.core.llm.json_values import JsonObject, as_int, as_object, as_text, parse_object
+from swecli.core.whole_file import put_aside, write_whole
 
 SMALLEST, LARGEST = 256, 100_000_000
 """Tokens. A number outside of this is no context window."""
@@ -82,27 +80,12 @@ class LearnedWindows:
         data = parse_object(self._text()) if size <= _MAX_BYTES else None
         if data is not None and data.get("version") == _VERSION:
             return None
-        numbers = (number for number in range(1, 1000))
-        places = (self._path.with_name(f"{self._path.name}.broken-{number}") for number in numbers)
-        place = next((place for place in places if not place.exists()), None)
-        if place is not None:
-            self._path.rename(place)
-        return place
+        return put_aside(self._path)
 
     def _write(self, windows: JsonObject) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"version": _VERSION, "windows": windows}, ensure_ascii=False, indent=1, sort_keys=True)
-        handle, name = tempfile.mkstemp(prefix=f".{self._path.name}-", dir=self._path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self._path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
+        write_whole(self._path, text + "\n")
 
 
 def host_key(base_url: str) -> str:

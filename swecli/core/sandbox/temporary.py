@@ -8,6 +8,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from swecli.core.workspace.running import is_running
+
 _NAME = re.compile(r"swecli-sandbox-(\d+)-.*")
 
 
@@ -36,18 +38,8 @@ class PrivateTemporary:
             self._path = None
         for path in Path(tempfile.gettempdir()).glob("swecli-sandbox-*"):
             found = _NAME.fullmatch(path.name)
-            if found and not _alive(int(found[1])) and _ours(path):
+            if found and not is_running(int(found[1])) and _ours(path):
                 shutil.rmtree(path, ignore_errors=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
 
 
 def _ours(path: Path) -> bool:

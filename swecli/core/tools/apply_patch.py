@@ -11,12 +11,13 @@ from swecli.core.tools.base import ChangedFile, Params, Preview, Tool, ToolConte
 from swecli.core.tools.chosen import chosen, preview_of
 from swecli.core.tools.file_change import FileChange, present
 from swecli.core.tools.file_freshness import last_seen
-from swecli.core.tools.files import explained, missing, plural, reading, writing
+from swecli.core.tools.files import explained, missing, plural, reading
 from swecli.core.workspace.atomic_write import StaleFileError
 from swecli.core.workspace.patch_apply import patched
 from swecli.core.workspace.patch_format import FilePatch, PatchError, parse_patch
 from swecli.core.workspace.regular_file import FileState
 from swecli.core.workspace.text_file import decode
+from swecli.core.workspace.to_the_end import to_the_end
 
 
 class ApplyPatchParams(Params):
@@ -46,7 +47,7 @@ class ApplyPatch(Tool[ApplyPatchParams]):
 
     async def run(self, params: ApplyPatchParams, ctx: ToolContext) -> ToolOutcome:
         changes = await reading(lambda _: _plan(params, ctx))
-        return await writing(lambda: _apply(changes, ctx))
+        return await to_the_end(lambda: _apply(changes, ctx))
 
 
 def _parsed(params: ApplyPatchParams) -> tuple[FilePatch, ...]:

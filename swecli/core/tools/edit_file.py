@@ -9,10 +9,11 @@ from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError
 from swecli.core.tools.chosen import chosen, preview_of
 from swecli.core.tools.file_change import FileChange, present
 from swecli.core.tools.file_freshness import last_seen, stale_edit
-from swecli.core.tools.files import explained, missing, plural, reading, writing
+from swecli.core.tools.files import explained, missing, plural, reading
 from swecli.core.workspace.atomic_write import StaleFileError
 from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
 from swecli.core.workspace.text_file import decode
+from swecli.core.workspace.to_the_end import to_the_end
 
 
 class OneEdit(Params):
@@ -72,7 +73,7 @@ class EditFile(Tool[EditFileParams]):
     async def run(self, params: EditFileParams, ctx: ToolContext) -> ToolOutcome:
         expected = last_seen(params.path, ctx)
         change, lines = await reading(lambda _: _plan(params, ctx, expected))
-        return await writing(lambda: _apply(change, lines, ctx))
+        return await to_the_end(lambda: _apply(change, lines, ctx))
 
 
 def _plan(params: EditFileParams, ctx: ToolContext, expected: str | None) -> tuple[FileChange, tuple[int, ...]]:

@@ -30,17 +30,6 @@ async def reading(work: Callable[[Callable[[], bool]], T]) -> T:
         cancelled.set()
 
 
-async def writing(work: Callable[[], T]) -> T:
-    """``work`` off the event loop. Once begun it ends, even when the caller is cancelled meanwhile: then the
-    cancellation goes on after it, so that nothing is written behind anybody's back."""
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait((task,))
-        raise
-
-
 def explained(error: OSError | StaleFileError, path: Path, ctx: ToolContext) -> ToolError:
     """The error as a sentence that names the path as the model knows it and says what to do."""
     name = ctx.display(path)

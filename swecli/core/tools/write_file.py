@@ -7,9 +7,10 @@ from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError
 from swecli.core.tools.chosen import chosen, preview_of
 from swecli.core.tools.file_change import FileChange, present
 from swecli.core.tools.file_freshness import last_seen
-from swecli.core.tools.files import explained, plural, readable_size, reading, writing
+from swecli.core.tools.files import explained, plural, readable_size, reading
 from swecli.core.workspace.atomic_write import StaleFileError
 from swecli.core.workspace.text_file import decode
+from swecli.core.workspace.to_the_end import to_the_end
 
 
 class WriteFileParams(Params):
@@ -37,7 +38,7 @@ class WriteFile(Tool[WriteFileParams]):
     async def run(self, params: WriteFileParams, ctx: ToolContext) -> ToolOutcome:
         expected = last_seen(params.path, ctx)
         change = await reading(lambda _: _plan(params, ctx, expected))
-        return await writing(lambda: _apply(change, ctx))
+        return await to_the_end(lambda: _apply(change, ctx))
 
 
 def _plan(params: WriteFileParams, ctx: ToolContext, expected: str | None) -> FileChange:

@@ -6,6 +6,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from swecli.core.workspace.running import is_running
+
 
 class Drafts:
     """Drafts of one workspace in ``folder``; None keeps nothing."""
@@ -40,7 +42,7 @@ class Drafts:
         with contextlib.suppress(OSError):
             for path in self._folder.glob("draft-*.txt"):
                 pid = path.stem.removeprefix("draft-")
-                if pid.isdecimal() and int(pid) != self._pid and not _alive(int(pid)):
+                if pid.isdecimal() and int(pid) != self._pid and not is_running(int(pid)):
                     found.append((path.stat().st_mtime, path))
         text = ""
         for _, path in sorted(found)[-1:]:
@@ -48,13 +50,3 @@ class Drafts:
                 text = path.read_bytes().decode("utf-8", "replace")
                 path.unlink()
         return text
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True

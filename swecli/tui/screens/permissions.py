@@ -9,6 +9,7 @@ from swecli.core.permissions.rules import ALIASES, RuleError, parse_rule
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.screens.entry import Entry, heading, narrowed
 from swecli.tui.screens.ports import PermissionsPort, ShownRule, Tried
+from swecli.tui.screens.reading import read_or_say
 from swecli.tui.screens.view import ScreenView
 
 WAYS = {
@@ -47,10 +48,8 @@ class PermissionsScreen(ScreenView):
         self.run_worker(self._read())
 
     async def _read(self) -> None:
-        try:
-            rules = await asyncio.to_thread(self._port.read)
-        except ValueError as error:
-            self.say((TextBlock(str(error), "error"),))
+        rules = await read_or_say(self, self._port.read)
+        if rules is None:
             return
         self._rules = {f"rule {number}": rule for number, rule in enumerate(rules)}
         self.show_all(entries(self._rules))

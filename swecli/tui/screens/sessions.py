@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.screens.entry import Entry, heading
 from swecli.tui.screens.ports import SessionsPort, StoredSession
+from swecli.tui.screens.reading import read_or_say
 from swecli.tui.screens.view import ScreenView
 
 Continue = Callable[[StoredSession], None]
@@ -45,10 +46,8 @@ class SessionsScreen(ScreenView):
         self.run_worker(self._read())
 
     async def _read(self) -> None:
-        try:
-            found = await asyncio.to_thread(self._port.read)
-        except ValueError as error:
-            self.say((TextBlock(str(error), "error"),))
+        found = await read_or_say(self, self._port.read)
+        if found is None:
             return
         self._sessions = {session.id: session for session in found}
         self.show_all(entries(found, self._present, self._clock()))

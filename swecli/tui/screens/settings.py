@@ -11,6 +11,7 @@ from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.dock.panel import keymap_of
 from swecli.tui.screens.entry import Entry, heading, narrowed
 from swecli.tui.screens.ports import FileName, Setting, SettingsPort, Written
+from swecli.tui.screens.reading import read_or_say
 from swecli.tui.screens.view import ScreenView
 
 PAUSE = 0.12
@@ -55,10 +56,8 @@ class SettingsScreen(ScreenView):
         self.run_worker(self._read())
 
     async def _read(self) -> None:
-        try:
-            found = await asyncio.to_thread(self._port.read)
-        except ValueError as error:
-            self.say((TextBlock(str(error), "error"),))
+        found = await read_or_say(self, self._port.read)
+        if found is None:
             return
         self._settings = {setting.name: setting for setting in found}
         self.show_all(entries(found))
