@@ -45,8 +45,14 @@ def decide(policy: Policy, call: Call) -> Decision:
     rule = None if policy.yolo else _matching_rule(policy, call, "ask", judgement)
     if rule is not None:
         return _by_rule(rule)
-    if policy.yolo:
+    found = _by_mode(policy, call, judgement)
+    if policy.yolo and not (policy.mode == "plan" and found.outcome == "deny"):
         return Decision("allow", "Everything runs without a question in this session (--yolo).")
+    return found
+
+
+def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decision:
+    """What the mode says, with protected places, allow rules, the proof and the sandbox."""
     mode = _effective_mode(policy)
     if _changes_nothing(call):
         return Decision("allow", "This only concerns the session itself.")

@@ -105,9 +105,15 @@ def test_rules_go_deny_ask_allow_whatever_their_order_and_detail() -> None:
 
 
 def test_yolo_lifts_questions_but_not_denials() -> None:
-    assert outcome(policy("plan", yolo=True), RUN) == "allow"
+    assert outcome(policy("auto", yolo=True), RUN) == "allow"
     assert outcome(policy("default", rule("ask", "run_command"), yolo=True), RUN) == "allow"
     assert outcome(policy("default", rule("deny", "Bash"), yolo=True), RUN) == "deny"
+
+
+def test_plan_mode_chosen_in_a_session_without_questions_still_changes_nothing() -> None:
+    assert outcome(policy("plan", yolo=True), RUN) == "deny"
+    assert outcome(policy("plan", yolo=True), WRITE) == "deny"
+    assert outcome(policy("plan", rule("ask", "read_file"), yolo=True), READ) == "allow"
 
 
 def test_allow_rules_lift_neither_plan_mode_nor_protected_places() -> None:
