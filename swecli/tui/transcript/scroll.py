@@ -138,11 +138,15 @@ class BlockScroll(PageView):
         super().watch_scroll_y(old_value, new_value)
         if self._moving or round(old_value) == round(new_value):
             return
+        # More room moves the position to the end as it is known, before what came into sight is measured.
+        at_end = self.scroll_line >= self._last_line()
         found = self._measure_from(self.scroll_line)
         self._set_size()
-        if found != self.scroll_line:
+        if at_end:
+            self._settle(None)
+        elif found != self.scroll_line:
             self._move_to(found)
-        self.following = self.scroll_line >= self._last_line()
+        self.following = at_end or self.scroll_line >= self._last_line()
         compat.extend_selection(self)
 
     def watch_following(self, following: bool) -> None:

@@ -153,6 +153,20 @@ async def test_any_size_keeps_the_end_or_the_place(size: tuple[int, int]) -> Non
         assert "question 5" in "".join(play.lines()[:2]) or play.at_end
 
 
+async def test_more_room_above_the_end_does_not_stop_following() -> None:
+    async with playing(width=40, height=5) as play:
+        play.fill(2)
+        words = " ".join(f"twenty-one-characters{number}" for number in range(10, 40))
+        last = answer("a", "one\n\ntwo\n\nthree")
+        play.apply(*answer("taller-than-estimated", words), *last, TurnEnded("done"))
+        for height in (33, 5, 14, 40, 6):
+            await play.pilot.resize_terminal(40, height)
+            await play.pilot.pause()
+            assert play.view.following
+            assert play.at_end
+            assert play.lines()[-1] == " ✓ done"
+
+
 async def test_a_storm_of_sizes_and_actions_keeps_everything_consistent() -> None:
     rng = random.Random(7)
     async with playing() as play:
