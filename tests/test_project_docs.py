@@ -65,3 +65,11 @@ def test_the_screenshots_are_of_this_program_and_fetch_nothing() -> None:
         text = image.read_text(encoding="utf-8")
         assert "scripted-demo" in text
         assert not re.search(r"url\(\s*['\"]?https?:|<image|xlink:href", text)
+
+
+def test_every_test_that_the_promises_name_exists() -> None:
+    text = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", text)
+    assert len(named) == text.count("::") > 50
+    for file, test in named:
+        assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{test}"
