@@ -35,11 +35,15 @@ class SeenFiles:
         return touch.sha256 if touch is not None else None
 
     def shortened(self, outcome: ToolOutcome) -> ToolOutcome:
-        """A re-read of lines that are the same on disk and that the model still has before it becomes one line."""
+        """A re-read of lines that are the same on disk and that the model still has before it becomes one line.
+
+        Not so a file that got an earlier form back: what the model saw last of it was another one."""
         ledger = self._recorder.ledger
         if outcome.is_error or len(outcome.seen) != 1:
             return outcome
         (seen,) = outcome.seen
+        if self.last_seen(seen.path) != seen.sha256:
+            return outcome
         live = live_items(ledger.view, ledger.entries)
         touch = ledger.files.same_reading(seen.path, seen.first, seen.last, seen.sha256, live)
         place = f"in the earlier result of this call (id {touch.item}{RESULT})" if touch else ""

@@ -118,6 +118,20 @@ async def test_a_changed_file_is_read_again_in_full_and_the_model_is_told(tmp_pa
         assert "Changed on disk" not in tail(b)
 
 
+async def test_a_file_that_got_its_earlier_form_back_is_read_in_full_and_can_be_edited(
+    tmp_path: Path, file: Path
+) -> None:
+    change = edit("value_50 = 50", "value_50 = 51")
+    async with open_bench(script(read(), change, read(), change, read()), tmp_path) as b:
+        await b.say("read")
+        await b.say("edit")
+        put(file, LINES)
+        await b.say("read")
+        assert texts(b)[-1].startswith("    1\tvalue_0 = 0")
+        await b.say("edit")
+        assert "value_50 = 51" in get(file)
+
+
 async def test_a_deleted_file_and_one_that_comes_back(tmp_path: Path, file: Path) -> None:
     async with open_bench(script(read(), step("list_files"), step("list_files")), tmp_path) as b:
         await b.say("read")
