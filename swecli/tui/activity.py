@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from swecli.tui.state import Running, UiState
@@ -12,17 +14,25 @@ SILENCE = 10.0
 """Seconds without anything from the model after which that is told."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
-_VERBS = {
-    "read_file": "Reading",
-    "write_file": "Writing",
-    "edit_file": "Editing",
-    "apply_patch": "Editing",
-    "list_files": "Listing",
-    "search": "Searching",
-    "run_command": "Running",
-    "update_todos": "Planning",
-    "ask_user": "Asking",
-}
+VERBS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "read_file": "Reading",
+        "write_file": "Writing",
+        "edit_file": "Editing",
+        "apply_patch": "Editing",
+        "list_files": "Listing",
+        "search": "Searching",
+        "run_command": "Running",
+        "update_todos": "Planning",
+        "ask_user": "Asking",
+        "web_fetch": "Fetching",
+        "job": "Looking at job",
+        "read_result": "Reading result",
+        "recall": "Recalling",
+        "compact_context": "Compacting",
+    }
+)
+"""What a tool is doing, by its name."""
 
 
 def describe(state: UiState, *, now: float) -> tuple[str, str]:
@@ -52,7 +62,7 @@ def _doing(running: dict[str, Running]) -> str:
     executing = [item for item in running.values() if item.executing and item.kind in ("tool", "subagent")]
     if executing:
         first = executing[0]
-        verb = _VERBS.get(first.name, first.name or "Working")
+        verb = VERBS.get(first.name, first.name or "Working")
         more = f" (+{len(executing) - 1} more)" if len(executing) > 1 else ""
         return f"{verb} {first.title}{more}".strip()
     for item in reversed(running.values()):

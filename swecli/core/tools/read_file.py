@@ -61,7 +61,8 @@ class ReadFile(Tool[ReadFileParams]):
         name = ctx.display(ctx.resolve(params.path))
         if params.offset == 1 and params.limit == MAX_LINES:
             return name
-        return f"{name}:{params.offset}-{params.offset + params.limit - 1}"
+        last = "" if params.limit == MAX_LINES else params.offset + params.limit - 1
+        return f"{name}:{params.offset}-{last}"
 
     async def run(self, params: ReadFileParams, ctx: ToolContext) -> ToolOutcome:
         path = ctx.resolve(params.path)

@@ -31,8 +31,10 @@ LIVE_LINES: Final = 8
 DIFF_LINES: Final = 12
 INDENT: Final[Gutter] = (segment(SafeText("  ")),)
 _GAP: Final = SafeText("   ")
-_LOOKING: Final = frozenset(("read_file", "list_files", "search"))
+_LOOKING: Final = frozenset(("read_file", "list_files", "search", "web_fetch"))
 """Tools whose result is told by the line itself."""
+_NOTHING: Final = "{}"
+"""Arguments of a call that takes none."""
 _SLOW: Final = 1.0
 """Seconds from which a call's duration is shown."""
 
@@ -40,7 +42,8 @@ _SLOW: Final = 1.0
 def tool_rows(block: ToolBlock, width: int, palette: Palette, *, expanded: bool, short: bool = False) -> list[Row]:
     """All rows of a tool call; ``short`` leaves only its line."""
     sign, verb = sign_and_verb(block.name)
-    target = block.title or target_of(block.arguments) or ("…" if block.status == "pending" else "")
+    unknown = block.status == "pending" and block.arguments != _NOTHING
+    target = block.title or target_of(block.arguments) or ("…" if unknown else "")
     state, style = _state(block, palette)
     out = head_rows(sign, verb, target, state, style, width, palette)
     if short:
@@ -164,7 +167,7 @@ def _command(block: ToolBlock, width: int, palette: Palette) -> list[Row]:
     """What the head can't show: a long target whole, or the arguments of a tool that is not known."""
     if block.title and ("\n" in block.title or cells(safe_line(block.title)) > width - 12):
         return plain_rows(sanitise(block.title), width, palette.strong)
-    if not block.title and block.arguments:
+    if not block.title and block.arguments not in ("", _NOTHING):
         return plain_rows(sanitise(block.arguments), width, palette.dim)
     return []
 

@@ -19,9 +19,14 @@ _VERBS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "run_command": ("$", "Run"),
         "update_todos": ("☑", "Todos"),
         "ask_user": ("?", "Ask"),
+        "web_fetch": ("⇣", "Fetch"),
+        "job": ("&", "Job"),
+        "read_result": ("◇", "Read result"),
+        "recall": ("↺", "Recall"),
+        "compact_context": ("⊟", "Compact"),
     }
 )
-_TARGETS: Final = ("command", "path", "pattern", "query", "url", "question", "name")
+_TARGETS: Final = ("command", "path", "pattern", "query", "url", "question", "ref_id", "id", "name")
 """Arguments that tell best what a call is about, in this order."""
 _PARTIAL: Final = re.compile(r'"(' + "|".join(_TARGETS) + r')"\s*:\s*("(?:[^"\\]|\\.)*"?)')
 MAX_PARSED: Final = 100_000

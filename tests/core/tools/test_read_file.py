@@ -140,6 +140,8 @@ async def test_effects_and_title_name_the_real_file(bench: ToolBench) -> None:
     tool, params = bench.parsed("read_file", path="link", offset=3, limit=2)
     assert tool.effects(params, bench.context).reads == (str(target),)
     assert tool.title(params, bench.context) == "target.txt:3-4"
+    tool, params = bench.parsed("read_file", path="link", offset=3)
+    assert tool.title(params, bench.context) == "target.txt:3-"  # how far nobody knows before it is read
 
 
 @given(

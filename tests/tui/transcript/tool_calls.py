@@ -1,0 +1,124 @@
+"""One call of every tool: its arguments, what stands ready for it, and what the tool itself makes of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+from unittest.mock import patch
+
+from swecli.core.ports import BlobStore, CompactionRequests, TranscriptHit, TranscriptSearch
+from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock
+from swecli.core.tools import web_fetch
+from swecli.core.tools.arguments import parse_arguments
+from swecli.core.web.fetch import Limits, Page
+from swecli.core.workspace.jobs import JobInfo, Jobs
+from tests.support.tool_context import FixedAnswers, ToolBench
+
+OLD = "def price(pens):\n    if pens > 10:\n        return 95\n    return 100\n"
+TESTS = "from pricing import price\n\n\ndef test_ten():\n    assert price(10) == 95\n"
+PAGE = "<html><title>Prices</title><h1>Prices</h1><p>Ten pens are cheaper.</p></html>"
+
+CALLS: Mapping[str, Mapping[str, object]] = {
+    "apply_patch": {
+        "input": "*** Begin Patch\n*** Update File: shop/pricing.py\n@@\n-    if pens > 10:\n+    if pens >= 10:\n"
+        "*** Add File: CHANGES.md\n+Ten pens are cheaper.\n*** End Patch"
+    },
+    "ask_user": {
+        "questions": [
+            {"question": "Which price is meant?", "options": [{"label": "95", "description": "as in the README"}]}
+        ]
+    },
+    "compact_context": {},
+    "edit_file": {"path": "shop/pricing.py", "old_string": "pens > 10", "new_string": "pens >= 10"},
+    "job": {"id": "j1", "wait": 5},
+    "list_files": {"path": "shop"},
+    "read_file": {"path": "shop/pricing.py", "offset": 2},
+    "read_result": {"ref_id": "r7"},
+    "recall": {"query": "price of pens"},
+    "run_command": {"command": "printf '\\033[32m1 passed\\033[0m\\n10%%\\r100%%\\n'; exit 3"},
+    "search": {"pattern": "price", "path": "shop"},
+    "update_todos": {
+        "todos": [
+            {"text": "find the price", "status": "completed"},
+            {"text": "correct it", "status": "in_progress"},
+            {"text": "run the tests"},
+        ]
+    },
+    "web_fetch": {"url": "https://example.org/prices?pens=10"},
+    "write_file": {"path": "notes/日本.md", "content": "# Notes\n\nTen pens.\n"},
+}
+"""Arguments by the tool's name."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """A call as the transcript gets to know it: ``preview`` before consent, ``blocks`` and ``detail`` afterwards."""
+
+    name: str
+    arguments: str
+    title: str
+    preview: tuple[DisplayBlock, ...]
+    blocks: tuple[DisplayBlock, ...]
+    detail: str
+    text: str
+
+
+class _Stored:
+    """What left the context: one result, one entry."""
+
+    def get(self, ref: str) -> bytes | None:
+        return b"a long result\n" * 5
+
+    def search(self, query: str, limit: int) -> tuple[TranscriptHit, ...]:
+        return (TranscriptHit("t12", "ten pens cost 95", 1.0, "the user"),)
+
+    def request_compaction(self) -> str:
+        return "Before the next step."
+
+
+class _Jobs:
+    """A server that has ended."""
+
+    def info(self, job: str) -> JobInfo:
+        return JobInfo(job, "make serve", "t1", 7, 1000.0, "exited", 1, 1012.5)
+
+    async def wait(self, job: str, seconds: float) -> None:
+        return None
+
+    async def news(self, job: str, head: int, tail: int) -> str:
+        return "listening on port 8000\nstopped\n"
+
+
+async def made(name: str, folder: Path) -> Made:
+    """Call the tool of this name in ``folder`` with its sample arguments."""
+    bench = ToolBench(folder)
+    bench.file("shop/pricing.py", OLD)
+    bench.file("shop/tests/test_pricing.py", TESTS)
+    bench.asker = FixedAnswers((("95",),))
+    stored: Any = _Stored()
+    context = replace(
+        bench.context,
+        asker=bench.asker,
+        blobs=cast(BlobStore, stored),
+        transcript=cast(TranscriptSearch, stored),
+        compaction=cast(CompactionRequests, stored),
+        jobs=cast(Jobs, _Jobs()) if name == "job" else None,
+    )
+    tool = bench.registry.get(name)
+    assert tool is not None
+    arguments = json.dumps(CALLS[name], ensure_ascii=False)
+    params = parse_arguments(arguments, tool)
+
+    async def page(url: str, limits: Limits, environment: Mapping[str, str]) -> Page:
+        return Page(url, 200, "text/html", PAGE.encode())
+
+    with patch.object(web_fetch, "fetch", page):
+        preview = await tool.preview(params, context)
+        outcome = await tool.run(params, context)
+    blocks = tuple(
+        replace(block, cwd="", duration=1.2) if isinstance(block, TerminalBlock) else block for block in outcome.blocks
+    )
+    return Made(name, arguments, tool.title(params, context), preview.blocks, blocks, outcome.detail, outcome.text)
