@@ -34,6 +34,7 @@ def main() -> int:
             "SWECLI_HISTORIES": "5000",
             "SWECLI_TIMEOUTS": "200",
             "SWECLI_COMMANDS": "10000",
+            "SWECLI_DOCUMENTS": "10000",
             "SWECLI_HISTORY": str(seed),
             **os.environ,
         }

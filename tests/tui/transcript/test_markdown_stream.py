@@ -12,8 +12,8 @@ from swecli.tui.transcript.markdown_stream import MarkdownStream
 from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.rows import Row
 
-DOCUMENTS = int(os.environ.get("SWECLI_DOCUMENTS", "300"))
-"""Random documents; a thorough run takes thousands."""
+DOCUMENTS = int(os.environ.get("SWECLI_DOCUMENTS", "1000"))
+"""Random documents; a thorough run takes many more."""
 
 LINES = st.sampled_from(
     [
