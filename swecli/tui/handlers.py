@@ -91,11 +91,11 @@ class Handlers(KeyActions, inherit_bindings=True):
     def _background_known(self, message: BackgroundReported) -> None:
         self.appearance.background_known(message.dark)
 
-    def on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         """A character that nobody took is meant for the prompt."""
         if self.furnished and self.place.current is not None:
             if self.slot.panel is None:
-                self.place.current.take_key(event)
+                await self.place.current.take_key(event)
         elif event.is_printable and event.character and self.slot.panel is None:
             self.prompt.editor.focus()
             self.prompt.editor.add(event.character)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from swecli.core.config.key_actions import ACTIONS, BY_NAME, Place, resolve
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
 
 _SHOWN = {
     "pageup": "PgUp",
@@ -49,6 +53,12 @@ class Keymap:
     def shown(self, action: str) -> str:
         """The keys of an action for people: "Ctrl+J, Shift+Enter"; "(no key)" where it has none."""
         return ", ".join(shown(key) for key in self._keys[action]) or "(no key)"
+
+
+def keymap_of(widget: Widget) -> Keymap:
+    """The application's keys; the defaults in an application that has none."""
+    found = getattr(widget.app, "keymap", None)
+    return found if isinstance(found, Keymap) else Keymap()
 
 
 def event_name(key: str) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from swecli.commands.registry import Invocation, parse
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock
-from swecli.core.workspace.jobs import JobInfo, JobsError
+from swecli.core.workspace.jobs import JobInfo
 from tests.support.fake_session import FakeSession
 
 SERVER = JobInfo("j1", "npm\nstart", "t1", 4711, 0.0, size=2_000)
@@ -14,26 +12,11 @@ BUILD = JobInfo("j2", "make", "t2", 4712, 0.0, "exited", 2, 65.0, 10)
 LEFT = JobInfo("j3", "sleep 9 & echo", "t3", 4713, 0.0, exit_status=0)
 
 
-class JobSession(FakeSession):
-    """Has jobs; what is stopped is kept in ``stopped``."""
-
-    def __init__(self, *jobs: JobInfo) -> None:
-        super().__init__()
-        self.view.jobs = jobs
-        self.stopped: list[str] = []
-
-    def _known(self, name: str) -> JobInfo:
-        for job in self.view.jobs:
-            if job.id == name:
-                return job
-        raise JobsError(f"There is no job {name!r}.")
-
-    async def job_output(self, job: str) -> str:
-        return f"output of {self._known(job).id}"
-
-    async def stop_job(self, job: str) -> JobInfo:
-        self.stopped.append(job)
-        return replace(self._known(job), status="killed")
+def session_with(*jobs: JobInfo) -> FakeSession:
+    session = FakeSession()
+    session.view.jobs = jobs
+    session.job_outputs = {job.id: f"output of {job.id}" for job in jobs}
+    return session
 
 
 async def blocks(session: FakeSession, line: str) -> tuple[DisplayBlock, ...]:
@@ -47,8 +30,8 @@ async def text(session: FakeSession, line: str) -> str:
 
 
 async def test_jobs_are_listed_with_status_age_size_and_command() -> None:
-    assert await text(JobSession(), "/jobs") == "Nothing runs in the background."
-    (table,) = await blocks(JobSession(SERVER, BUILD, LEFT), "/jobs")
+    assert await text(session_with(), "/jobs") == "Nothing runs in the background."
+    (table,) = await blocks(session_with(SERVER, BUILD, LEFT), "/jobs")
     assert isinstance(table, TableBlock)
     rows = [row[:2] + row[3:] for row in table.rows]
     assert rows == [
@@ -60,15 +43,15 @@ async def test_jobs_are_listed_with_status_age_size_and_command() -> None:
 
 
 async def test_output_is_shown_on_demand() -> None:
-    (block,) = await blocks(JobSession(BUILD), "/jobs j2")
+    (block,) = await blocks(session_with(BUILD), "/jobs j2")
     assert block == TerminalBlock("make", "output of j2", 2, duration=65.0)
-    assert await text(JobSession(BUILD), "/jobs j9") == "There is no job 'j9'."
+    assert await text(session_with(BUILD), "/jobs j9") == "There is no job 'j9'."
 
 
 async def test_one_or_all_are_stopped() -> None:
-    session = JobSession(SERVER, BUILD, LEFT)
+    session = session_with(SERVER, BUILD, LEFT)
     assert await text(session, "/jobs kill j1") == "j1 stopped: npm\nstart"
     await blocks(session, "/jobs stop all")
-    assert session.stopped == ["j1", "j1", "j3"]
-    assert await text(JobSession(BUILD), "/jobs stop all") == "Nothing runs in the background."
+    assert session.stopped == ["j1", "j3"]
+    assert await text(session_with(BUILD), "/jobs stop all") == "Nothing runs in the background."
     assert "lists what runs" in await text(session, "/jobs what is this")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
+from swecli.core.workspace.jobs import JobInfo, JobsError
 from tests.support.fake_files import FakeFiles
 
 
@@ -61,7 +62,7 @@ class FakeView:
     permission: Any = None
     question: Any = None
     sandbox: Any = None
-    jobs: tuple[Any, ...] = ()
+    jobs: tuple[JobInfo, ...] = ()
     messages: tuple[Any, ...] = ()
     instructions: tuple[str, ...] = ()
 
@@ -84,6 +85,8 @@ class FakeSession:
         self.commands: list[Command] = []
         self.offered: tuple[ModelOffer, ...] = ()
         self.files = FakeFiles()
+        self.job_outputs: dict[str, str] = {}
+        self.stopped: list[str] = []
         self.closed = False
         self.defects: list[BaseException] = []
         self._state = FakeView()
@@ -142,6 +145,22 @@ class FakeSession:
 
     async def models(self) -> Sequence[ModelOffer]:
         return self.offered
+
+    async def job_output(self, job: str) -> str:
+        self._job(job)
+        return self.job_outputs.get(job, "")
+
+    async def stop_job(self, job: str) -> JobInfo:
+        self.stopped.append(job)
+        stopped = replace(self._job(job), status="killed", ended=self._job(job).started + 60)
+        self._state.jobs = tuple(stopped if each.id == job else each for each in self._state.jobs)
+        return stopped
+
+    def _job(self, name: str) -> JobInfo:
+        for job in self._state.jobs:
+            if job.id == name:
+                return job
+        raise JobsError(f"There is no job {name!r}.")
 
     def report_defect(self, error: BaseException) -> None:
         self.defects.append(error)

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from swecli.commands.base import CommandResult, Screen, SlashCommand
@@ -105,6 +107,13 @@ class Running:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+
+    async def at_once(self, *keys: str) -> None:
+        """Keys that all come before the first of them is worked on."""
+        for key in keys:
+            name = _character_to_key(key) if len(key) == 1 else key
+            self.app.post_message(events.Key(name, key if len(key) == 1 else None))
+        await self.pilot.pause()
 
     async def type(self, text: str) -> None:
         self.editor.add(text)

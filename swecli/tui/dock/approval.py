@@ -19,7 +19,9 @@ from swecli.tui.dock.approval_text import SPANS, Hint, height
 from swecli.tui.dock.block_view import BlockView
 from swecli.tui.dock.command_editor import CommandEditor
 from swecli.tui.dock.hunk_list import HunkList
-from swecli.tui.dock.panel import NARROW, Clock, DockPanel, Grace, keymap_of
+from swecli.tui.dock.panel import NARROW, Clock, DockPanel, Grace
+from swecli.tui.keymap import keymap_of
+from swecli.tui.line_input import LineInput
 
 _Doing = Literal["asks", "word", "command", "hunks"]
 """What the panel is at: it asks, or takes a word to the model, a command, a choice of hunks."""
@@ -60,7 +62,7 @@ class ApprovalPanel(DockPanel):
         command = (request.arguments or {}).get("command")
         self._command = command if request.tool == "run_command" and isinstance(command, str) else None
         self._editor = CommandEditor(self._command or "")
-        self._word = Input(id="word", compact=True)
+        self._word = LineInput(id="word")
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", classes="dock--title")
@@ -100,7 +102,13 @@ class ApprovalPanel(DockPanel):
         else:
             self._be("asks")
 
-    def on_key(self, event: events.Key) -> None:
+    @property
+    def field(self) -> LineInput | None:
+        return self._word if self._doing == "word" else None
+
+    async def on_key(self, event: events.Key) -> None:
+        if self._doing == "command" and not self._editor.has_focus:
+            await self._editor.take_key(event)
         if self._doing in ("word", "command"):
             return
         keymap = keymap_of(self)

@@ -55,6 +55,10 @@ class CommandEditor(TextArea):
         }
 
     async def _on_key(self, event: events.Key) -> None:
+        await self.take_key(event)
+
+    async def take_key(self, event: events.Key) -> None:
+        """Do what a key means here; one that means nothing is left alone."""
         if event.key == "enter":
             event.stop()
             event.prevent_default()

@@ -7,7 +7,9 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from swecli.tui.dock.panel import DockPanel, keymap_of
+from swecli.tui.dock.panel import DockPanel
+from swecli.tui.keymap import keymap_of
+from swecli.tui.line_input import LineInput
 from swecli.tui.transcript.view import Transcript
 
 DELAY = 0.08
@@ -20,7 +22,7 @@ class FindPanel(DockPanel):
     def __init__(self, transcript: Transcript, words: str = "") -> None:
         super().__init__()
         self._transcript = transcript
-        self._query = Input(words, placeholder="Find in the transcript", compact=True)
+        self._query = LineInput(words, placeholder="Find in the transcript", intercept=self._intercept)
 
     def compose(self) -> ComposeResult:
         yield self._query
@@ -34,7 +36,11 @@ class FindPanel(DockPanel):
     def on_unmount(self) -> None:
         self._transcript.clear_find()
 
-    def on_key(self, event: events.Key) -> None:
+    @property
+    def field(self) -> LineInput:
+        return self._query
+
+    def _intercept(self, event: events.Key) -> bool:
         keymap = keymap_of(self)
         match keymap.action("list", event.key) or keymap.action("everywhere", event.key):
             case "previous":
@@ -46,9 +52,8 @@ class FindPanel(DockPanel):
             case "page_down":
                 self._transcript.action_page_down()
             case _:
-                return
-        event.stop()
-        event.prevent_default()
+                return False
+        return True
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:

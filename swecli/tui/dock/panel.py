@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.containers import Vertical
 from textual.message import Message
-from textual.widget import Widget
-
-from swecli.tui.keymap import Keymap
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Command
+    from swecli.tui.line_input import LineInput
 
 
 GRACE = 0.3
@@ -55,12 +53,6 @@ class Grace:
         self._until = max(self._until, self._clock() + TYPING)
 
 
-def keymap_of(widget: Widget) -> Keymap:
-    """The application's keys; the defaults in an application that has none."""
-    found = getattr(widget.app, "keymap", None)
-    return found if isinstance(found, Keymap) else Keymap()
-
-
 class DockPanel(Vertical, can_focus=True):
     """A panel in place of the prompt. It posts ``Finished`` and leaves closing to the app."""
 
@@ -95,11 +87,20 @@ class DockPanel(Vertical, can_focus=True):
         self.styles.max_height = self.available()
         self.set_class(self.screen.size.width < NARROW, "-tight")
 
-    def on_key(self, event: events.Key) -> None:
-        """Tab would take the keyboard away from the question."""
+    @property
+    def field(self) -> LineInput | None:
+        """The line that is typed in now, if there is one."""
+        return None
+
+    async def on_key(self, event: events.Key) -> None:
+        """Tab would take the keyboard away from the question; what is typed before the line has the keyboard is meant
+        for the line."""
+        field = self.field
         if event.key in ("tab", "shift+tab"):
             event.stop()
             event.prevent_default()
+        elif field is not None and not field.has_focus:
+            await field.take_key(event)
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Which of how many waiting requests this is: ``(2, 3)``. Panels that don't show it ignore it."""

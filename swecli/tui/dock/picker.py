@@ -10,7 +10,9 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from swecli.tui.dock.panel import DockPanel, keymap_of
+from swecli.tui.dock.panel import DockPanel
+from swecli.tui.keymap import keymap_of
+from swecli.tui.line_input import LineInput
 from swecli.tui.prompt.fuzzy import score
 from swecli.tui.rows import Row, Rows
 
@@ -50,7 +52,8 @@ class Picker(DockPanel):
         self._choices = list(choices)
         self._shown = list(choices)
         self._free = free
-        self._filter = Input(placeholder="type to narrow" if choices else "type it here", compact=True)
+        self._filter = LineInput(placeholder="type to narrow" if choices else "type it here", intercept=self._intercept)
+        self._narrowed_by = ""
         self._rows = Rows(limit=10)
 
     def compose(self) -> ComposeResult:
@@ -63,25 +66,36 @@ class Picker(DockPanel):
         self._show(next((n for n, choice in enumerate(self._choices) if choice.current), 0))
         self._filter.focus()
 
-    def on_key(self, event: events.Key) -> None:
+    @property
+    def field(self) -> LineInput:
+        return self._filter
+
+    def _intercept(self, event: events.Key) -> bool:
+        self._narrow()
         step = {"previous": -1, "next": 1}.get(keymap_of(self).action("list", event.key) or "")
         if step is not None:
-            event.stop()
-            event.prevent_default()
             self._rows.move(step)
             self._point()
         elif self._end is not None and not self._filter.value and self._ends(event.key):
-            event.stop()
-            event.prevent_default()
             self._end()
+        else:
+            return False
+        return True
 
     def _ends(self, key: str) -> bool:
         return keymap_of(self).action("prompt", key) == "leave"
 
     @on(Input.Changed)
-    def _narrow(self, event: Input.Changed) -> None:
+    def _typed(self, event: Input.Changed) -> None:
         event.stop()
-        query = "".join(event.value.split())  # names have no blanks: several words are parts of one
+        self._narrow()
+
+    def _narrow(self) -> None:
+        """List what the typed words leave, unless that is done: a key may come before the message that says so."""
+        if self._filter.value == self._narrowed_by:
+            return
+        self._narrowed_by = self._filter.value
+        query = "".join(self._narrowed_by.split())  # names have no blanks: several words are parts of one
         ranked = [(rank, choice) for choice in self._choices if (rank := score(query, choice.label)) is not None]
         self._shown = [choice for _, choice in sorted(ranked, key=lambda entry: entry[0])] if query else self._choices
         self._show(0)

@@ -13,6 +13,7 @@ from swecli.core.protocol.commands import Answer
 from swecli.core.protocol.events import Question, QuestionAsked
 from swecli.safe_text import safe_line, sanitise
 from swecli.tui.dock.panel import Clock, DockPanel, Grace
+from swecli.tui.line_input import LineInput
 from swecli.tui.rows import Row, Rows
 
 OTHER = "Something else…"
@@ -30,7 +31,7 @@ class QuestionPanel(DockPanel):
         self._checked: set[int] = set()
         self._done = False
         self._rows = Rows(limit=10)
-        self._text = Input(placeholder="Your answer", compact=True)
+        self._text = LineInput(placeholder="Your answer")
 
     def compose(self) -> ComposeResult:
         yield Static("", classes="dock--title", id="title", markup=False)
@@ -88,8 +89,12 @@ class QuestionPanel(DockPanel):
             keys = "↑↓ or number · enter answers · esc dismisses"
         self.query_one("#keys", Static).update(Content(keys))
 
-    def on_key(self, event: events.Key) -> None:
-        if self._text.has_focus:
+    @property
+    def field(self) -> LineInput | None:
+        return self._text if self._text.display else None
+
+    async def on_key(self, event: events.Key) -> None:
+        if self._text.display:
             return
         key = event.key
         if key in ("up", "down", "k", "j"):

@@ -12,6 +12,7 @@ from swecli.tui.transcript.diff import render_diff
 from swecli.tui.transcript.display import render_display
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import NO_STYLE, Row, plain_rows, segment
+from swecli.tui.transcript.terminal import output_rows
 
 
 def render(blocks: Sequence[DisplayBlock], width: int, palette: Palette) -> list[Strip]:
@@ -26,7 +27,7 @@ def _rows(block: DisplayBlock, width: int, palette: Palette, *, named: bool) -> 
         case DiffBlock():
             return render_diff(block, width, palette, header=named)
         case TerminalBlock():
-            return _command(block, width, palette)
+            return [*_command(block, width, palette), *output_rows(block.output, width, palette)]
         case _:
             return render_display(block, width, palette)
 

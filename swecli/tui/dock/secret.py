@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from swecli.tui.dock.panel import DockPanel
+from swecli.tui.line_input import LineInput
 
 
 class SecretPanel(DockPanel):
@@ -20,12 +21,16 @@ class SecretPanel(DockPanel):
         self._title = title
         self._note = note
         self._done = done
-        self._line = Input(placeholder="paste it here; it is not shown", password=True, compact=True)
+        self._line = LineInput(placeholder="paste it here; it is not shown", password=True)
 
     def compose(self) -> ComposeResult:
         yield Static(Content(self._title), classes="dock--title")
         yield self._line
         yield Static(Content(self._note), classes="dock--note")
+
+    @property
+    def field(self) -> LineInput:
+        return self._line
 
     def on_mount(self) -> None:
         self._line.focus()

@@ -69,8 +69,7 @@ class ChoicePanel(DockPanel):
         for place in self.query("#lines").results(Static):
             place.update(Content(text))
 
-    def on_key(self, event: events.Key) -> None:
-        super().on_key(event)
+    async def on_key(self, event: events.Key) -> None:
         key = event.key.lower()
         if key in {name for name, _ in self._keys if name != "esc"}:
             event.stop()

@@ -10,7 +10,7 @@ from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.help import PLACES
 from swecli.tui.keymap import Keymap
 from swecli.tui.screens.entry import Entry, heading
-from swecli.tui.screens.view import ScreenView
+from swecli.tui.screens.sheet import Sheet
 
 BASICS = (
     ("/", "commands, with what they take; Tab completes, Enter runs"),
@@ -46,18 +46,19 @@ def _keys(place: Place, keymap: Keymap) -> list[Entry]:
     ]
 
 
-class HelpScreen(ScreenView):
+class HelpSheet(Sheet):
     """Enter on a command puts it into the prompt, by ``take``; on a key it tells how to change it."""
 
-    def __init__(self, commands: Sequence[SlashCommand], keymap: Keymap, take: Taken, words: str = "") -> None:
+    def __init__(self, commands: Sequence[SlashCommand], keymap: Keymap, take: Taken) -> None:
         super().__init__("Help", "type to search keys and commands")
         self._commands = {f"/{command.name}": command for command in commands}
         self._keymap = keymap
         self._take = take
-        self.line.value = words
-        self._all = entries(commands, keymap)
+        self.entries = entries(commands, keymap)
 
-    def about(self, entry: Entry) -> Sequence[DisplayBlock]:
+    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        if entry is None:
+            return ()
         if entry.name in self._commands:
             command = self._commands[entry.name]
             lines = [f"{entry.cells[0]}: {command.summary}"]

@@ -38,36 +38,36 @@ class Screens:
 
     def help(self, words: str = "") -> None:
         """Keys and commands."""
-        from swecli.tui.screens.help import HelpScreen
+        from swecli.tui.screens.help import HelpSheet
 
         def take(text: str) -> None:
             self._app.place.close()
             self._app.prompt.editor.put(text)
 
         commands = self._app.talk.commands
-        self._app.place.open(HelpScreen(commands, self._app.keymap, take, words))
+        self._app.place.open(HelpSheet(commands, self._app.keymap, take), words)
 
     def settings(self, words: str = "") -> None:
         """Every setting."""
-        from swecli.tui.screens.settings import SettingsScreen
+        from swecli.tui.screens.settings import SettingsSheet
 
         if self.ports.settings is None:
             self.tell("There are no settings to change here; `swecli config` shows them")
         else:
-            self._app.place.open(SettingsScreen(self.ports.settings(), self._changed, self.tell, words=words))
+            self._app.place.open(SettingsSheet(self.ports.settings(), self._changed, self.tell), words)
 
     def permissions(self, words: str = "") -> None:
         """The permission rules."""
-        from swecli.tui.screens.permissions import PermissionsScreen
+        from swecli.tui.screens.permissions import PermissionsSheet
 
         if self.ports.permissions is None:
             self.tell("There are no stored rules here; `swecli permissions` shows those of a folder")
         else:
-            self._app.place.open(PermissionsScreen(self.ports.permissions(), self.tell, self._rule_added, words=words))
+            self._app.place.open(PermissionsSheet(self.ports.permissions(), self.tell, self._rule_added), words)
 
     def sessions(self, words: str = "") -> None:
         """The stored sessions."""
-        from swecli.tui.screens.sessions import SessionsScreen
+        from swecli.tui.screens.sessions import SessionsSheet
 
         port = self.ports.sessions
         if port is None:
@@ -75,8 +75,8 @@ class Screens:
             return
         view = self._app.stage.link.view
         present = view.session_id if view is not None else ""
-        screen = SessionsScreen(port(), self._go_on, self.tell, present=present, words=words, clock=self._app.wall)
-        self._app.place.open(screen)
+        sheet = SessionsSheet(port(), self._go_on, self.tell, present=present, clock=self._app.wall)
+        self._app.place.open(sheet, words)
 
     def palette(self) -> None:
         """Everything that can be done, in one list."""

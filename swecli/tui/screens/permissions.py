@@ -10,7 +10,7 @@ from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.screens.entry import Entry, heading, narrowed
 from swecli.tui.screens.ports import PermissionsPort, ShownRule, Tried
 from swecli.tui.screens.reading import read_or_say
-from swecli.tui.screens.view import ScreenView
+from swecli.tui.screens.sheet import Sheet
 
 WAYS = {
     "week": ("allow", "allow in this folder for 7 days"),
@@ -24,7 +24,7 @@ ADD = "add "
 """Begins the names of entries that add something."""
 
 
-class PermissionsScreen(ScreenView):
+class PermissionsSheet(Sheet):
     """``tell`` gets a sentence for the user, ``changed`` is called when a rule of the settings was added."""
 
     def __init__(
@@ -32,8 +32,6 @@ class PermissionsScreen(ScreenView):
         port: PermissionsPort,
         tell: Callable[[str], None],
         changed: Callable[[str], None] = lambda name: None,
-        *,
-        words: str = "",
     ) -> None:
         super().__init__("Permissions", "type to search, or a rule to add it: Bash(npm test *)")
         self._port = port
@@ -41,25 +39,24 @@ class PermissionsScreen(ScreenView):
         self._changed = changed
         self._rules: dict[str, ShownRule] = {}
         self._tried: dict[str, Sequence[DisplayBlock]] = {}
-        self.line.value = words
 
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.run_worker(self._read())
+    def begin(self) -> None:
+        self.board.start(self._read())
 
     async def _read(self) -> None:
         rules = await read_or_say(self, self._port.read)
         if rules is None:
             return
         self._rules = {f"rule {number}": rule for number, rule in enumerate(rules)}
-        self.show_all(entries(self._rules))
+        self.entries = entries(self._rules)
+        self.board.show()
 
     def found(self, query: str) -> Sequence[Entry]:
         offers = _offers(query)
-        return [*([heading("Add this rule"), *offers] if offers else []), *narrowed(self._all, query)]
+        return [*([heading("Add this rule"), *offers] if offers else []), *narrowed(self.entries, query)]
 
-    def about_nothing(self) -> Sequence[DisplayBlock]:
-        text = self.line.value.strip()
+    def _about_typed(self) -> Sequence[DisplayBlock]:
+        text = self.board.text.strip()
         if _looks_like_rule(text):
             try:
                 parse_rule(text)
@@ -67,7 +64,9 @@ class PermissionsScreen(ScreenView):
                 return (TextBlock(f"Not a rule yet: {error}.", "warning"),)
         return ()
 
-    def about(self, entry: Entry) -> Sequence[DisplayBlock]:
+    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        if entry is None:
+            return self._about_typed()
         if entry.name.startswith(ADD):
             return self._trial(entry.name)
         rule = self._rules[entry.name]
@@ -79,7 +78,7 @@ class PermissionsScreen(ScreenView):
     def _trial(self, name: str) -> Sequence[DisplayBlock]:
         known = self._tried.get(name)
         if known is None:
-            self.run_worker(self._try(name), group="try", exclusive=True)
+            self.board.start(self._try(name), "try")
             return (TextBlock("…", "dim"),)
         return known
 
@@ -92,8 +91,8 @@ class PermissionsScreen(ScreenView):
             self._tried[name] = (TextBlock(str(error), "error"),)
         else:
             self._tried[name] = told(rule, tried)
-        if self.lines.chosen is not None and self.lines.chosen.name == name:
-            self.say(self._tried[name])
+        if self.board.chosen is not None and self.board.chosen.name == name:
+            self.board.say(self._tried[name])
 
     def note(self, entry: Entry | None) -> str:
         if entry is None:
@@ -101,40 +100,40 @@ class PermissionsScreen(ScreenView):
         if entry.name.startswith(ADD):
             return "enter adds it · esc clears"
         rule = self._rules[entry.name]
-        remove = self.app.keymap.shown("remove") if rule.grant else ""  # pyright: ignore[reportAttributeAccessIssue]
+        remove = self.board.keymap.shown("remove") if rule.grant else ""
         return (f"{remove} revokes · " if remove else "") + "type a rule to add it · esc closes"
 
     def choose(self, entry: Entry) -> None:
         if entry.name.startswith(ADD):
             how, _, rule = entry.name.removeprefix(ADD).partition(" ")
-            self.run_worker(self._add(how, rule))
+            self.board.start(self._add(how, rule))
 
     async def _add(self, how: str, rule: str) -> None:
         try:
             said = await asyncio.to_thread(self._port.add, how, rule)
         except ValueError as error:
-            self.say((TextBlock(str(error), "error"),))
+            self.board.say((TextBlock(str(error), "error"),))
             return
         self._tell(said)
         if how in ("ask", "deny"):
             self._changed(f"approval.{how}")
-        self.line.value = ""
+        self.board.put("")
         await self._read()
 
-    def remove_entry(self, entry: Entry) -> None:
-        rule = self._rules.get(entry.name)
+    def remove(self, entry: Entry | None) -> None:
+        rule = self._rules.get(entry.name) if entry is not None else None
         if rule is None:
             return
         if not rule.grant:
             self._tell(f"This rule is no grant: it stands in {rule.origin}; change it there or with /config")
         else:
-            self.run_worker(self._revoke(rule.grant))
+            self.board.start(self._revoke(rule.grant))
 
     async def _revoke(self, grant: str) -> None:
         try:
             self._tell(await asyncio.to_thread(self._port.revoke, grant))
         except ValueError as error:
-            self.say((TextBlock(str(error), "error"),))
+            self.board.say((TextBlock(str(error), "error"),))
             return
         await self._read()
 

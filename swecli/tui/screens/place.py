@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from swecli.tui.screens.sheet import Sheet
 from swecli.tui.screens.view import ScreenView
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ class Place:
         self._app = app
         self.current: ScreenView | None = None
 
-    def open(self, view: ScreenView) -> None:
-        """Show a screen, in place of the one that is open."""
+    def open(self, sheet: Sheet, words: str = "") -> None:
+        """Show a screen, with something typed already, in place of the one that is open."""
+        view = ScreenView(sheet, words)
         if self.current is not None:
             self.current.remove()
         self.current = view

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from swecli.core.protocol.blocks import TextBlock
-from swecli.tui.screens.view import ScreenView
+from swecli.tui.screens.sheet import Sheet
 
 T = TypeVar("T")
 
 
-async def read_or_say(screen: ScreenView, read: Callable[[], T]) -> T | None:
-    """What ``read`` finds, in a thread; None after the user was told why it can't be read (its ValueError)."""
+async def read_or_say(sheet: Sheet, read: Callable[[], T]) -> T | None:
+    """What ``read`` finds, in a thread; None after the user was told why it can't be read (its ValueError), and where
+    the sheet has gone meanwhile."""
     try:
-        return await asyncio.to_thread(read)
+        found = await asyncio.to_thread(read)
     except ValueError as error:
-        screen.say((TextBlock(str(error), "error"),))
+        if sheet.board.shows(sheet):
+            sheet.board.say((TextBlock(str(error), "error"),))
         return None
+    return found if sheet.board.shows(sheet) else None

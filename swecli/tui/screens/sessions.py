@@ -10,16 +10,14 @@ from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.screens.entry import Entry, heading
 from swecli.tui.screens.ports import SessionsPort, StoredSession
 from swecli.tui.screens.reading import read_or_say
-from swecli.tui.screens.view import ScreenView
+from swecli.tui.screens.sheet import Sheet
 
 Continue = Callable[[StoredSession], None]
 
 
-class SessionsScreen(ScreenView):
+class SessionsSheet(Sheet):
     """``go_on`` gets the session that was picked, ``tell`` a sentence for the user. ``present`` is the id of the open
     session, ``clock`` Unix seconds."""
-
-    DEFAULT_CSS = "SessionsScreen BlockView { height: 8; }"
 
     def __init__(
         self,
@@ -28,7 +26,6 @@ class SessionsScreen(ScreenView):
         tell: Callable[[str], None],
         *,
         present: str = "",
-        words: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__("Sessions", "type to search titles, models, folders and ids")
@@ -39,26 +36,27 @@ class SessionsScreen(ScreenView):
         self._clock = clock
         self._sessions: dict[str, StoredSession] = {}
         self._seen: dict[str, Sequence[DisplayBlock]] = {}
-        self.line.value = words
 
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.run_worker(self._read())
+    def begin(self) -> None:
+        self.board.start(self._read())
 
     async def _read(self) -> None:
         found = await read_or_say(self, self._port.read)
         if found is None:
             return
         self._sessions = {session.id: session for session in found}
-        self.show_all(entries(found, self._present, self._clock()))
+        self.entries = entries(found, self._present, self._clock())
+        self.board.show()
         if not found:
-            self.say((TextBlock("No sessions are stored yet. Everything you write here is kept from now on."),))
+            self.board.say((TextBlock("No sessions are stored yet. Everything you write here is kept from now on."),))
 
-    def about(self, entry: Entry) -> Sequence[DisplayBlock]:
+    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        if entry is None:
+            return ()
         seen = self._seen.get(entry.name)
         if seen is not None:
             return seen
-        self.run_worker(self._preview(entry.name), group="preview", exclusive=True)
+        self.board.start(self._preview(entry.name), "preview")
         return (TextBlock("…", "dim"),)
 
     async def _preview(self, name: str) -> None:
@@ -69,8 +67,8 @@ class SessionsScreen(ScreenView):
             blocks = (TextBlock(str(error), "error"),)
         head = TextBlock(f"{session.id} · {session.model or 'no model'} · {session.folder}", "dim")
         self._seen[name] = (head, *blocks)
-        if self.lines.chosen is not None and self.lines.chosen.name == name:
-            self.say(self._seen[name])
+        if self.board.chosen is not None and self.board.chosen.name == name:
+            self.board.say(self._seen[name])
 
     def note(self, entry: Entry | None) -> str:
         return "enter continues it here · ↑↓ choose · esc closes" if entry is not None else "esc closes"

@@ -1,8 +1,10 @@
-"""What all screens share: a title, a line to type in, the list, a word on the chosen entry, and the keys."""
+"""A screen as a widget: a title, a line to type in, the list, a word on the chosen entry, and the keys of one sheet."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -14,65 +16,46 @@ from swecli.core.config.key_actions import Place
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.safe_text import safe_line
 from swecli.tui.dock.block_view import BlockView
-from swecli.tui.dock.panel import keymap_of
-from swecli.tui.screens.entry import Entry, narrowed
+from swecli.tui.keymap import Keymap, keymap_of
+from swecli.tui.line_input import LineInput
+from swecli.tui.screens.entry import Entry
 from swecli.tui.screens.lines import Lines
+from swecli.tui.screens.sheet import Sheet
 from swecli.tui.screens.told import ScreenClosed, ScreenReady
 
 ROOMY = 14
 """Lines from which on there is room for a word on the chosen entry."""
 
+_PLACES: tuple[Place, ...] = ("screen", "list", "everywhere")
+_IN_LIST: Mapping[str, Callable[[Lines], None]] = {
+    "previous": lambda lines: lines.move(-1),
+    "next": lambda lines: lines.move(1),
+    "page_up": lambda lines: lines.move_page(-1),
+    "page_down": lambda lines: lines.move_page(1),
+    "scroll_home": lambda lines: lines.move_to_end(last=False),
+    "scroll_end": lambda lines: lines.move_to_end(last=True),
+}
+_IN_TEXT: Mapping[str, Callable[[BlockView], None]] = {
+    "previous": lambda text: text.scroll_up(animate=False),
+    "next": lambda text: text.scroll_down(animate=False),
+    "page_up": lambda text: text.scroll_page_up(animate=False),
+    "page_down": lambda text: text.scroll_page_down(animate=False),
+    "scroll_home": lambda text: text.scroll_home(animate=False),
+    "scroll_end": lambda text: text.scroll_end(animate=False),
+}
 
-class Line(Input):
-    """The line to type in. ``intercept`` gets every key first, and says whether it took it."""
 
-    DEFAULT_CSS = """
-    Line { height: 1; width: 1fr; border: none; padding: 0; background: $background; }
-    Line:focus { border: none; background-tint: transparent; }
-    Line > .input--placeholder { color: $foreground-muted; text-style: $muted-style; }
-    Line > .input--selection { text-style: $selection-style; }
-    """
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A sheet as it was left for the next one."""
 
-    def __init__(self, placeholder: str, intercept: Callable[[events.Key], bool]) -> None:
-        super().__init__(placeholder=placeholder, compact=True, select_on_focus=False)
-        self.cursor_blink = False
-        self._intercept = intercept
-        # At once: as a binding each would come after the letters that were typed behind it.
-        self._edits: dict[str, Callable[[], None]] = {
-            "backspace": self.action_delete_left,
-            "delete": self.action_delete_right,
-            "left": self.action_cursor_left,
-            "right": self.action_cursor_right,
-            "home": self.action_home,
-            "end": self.action_end,
-            "line_start": self.action_home,
-            "line_end": self.action_end,
-            "word_left": self.action_cursor_left_word,
-            "word_right": self.action_cursor_right_word,
-            "kill_left": self.action_delete_left_all,
-            "kill_right": self.action_delete_right_all,
-            "kill_blank_left": self.action_delete_left_word,
-            "kill_word_left": self.action_delete_left_word,
-            "kill_word_right": self.action_delete_right_word,
-        }
-
-    async def _on_key(self, event: events.Key) -> None:
-        edit = None if (taken := self._intercept(event)) else self._edits.get(self._edit_of(event.key))
-        if edit is not None:
-            edit()
-        if taken or edit is not None:
-            event.stop()
-            event.prevent_default()
-            return
-        await super()._on_key(event)
-
-    def _edit_of(self, key: str) -> str:
-        """Keys of the prompt mean the same here."""
-        return {"ctrl+h": "backspace"}.get(key) or keymap_of(self).action("prompt", key) or key
+    sheet: Sheet
+    text: str
+    chosen: str | None
 
 
 class ScreenView(Vertical):
-    """A screen in place of the transcript. Subclasses say what is listed and what the keys do with it."""
+    """Shows a sheet in place of the transcript, and is its board."""
 
     DEFAULT_CSS = """
     ScreenView { height: 1fr; padding: 0 1; }
@@ -81,193 +64,180 @@ class ScreenView(Vertical):
     ScreenView .screen--mark { width: auto; height: 1; color: $accent; text-style: bold; }
     ScreenView BlockView { height: 6; max-height: 100%; border-top: solid $border-blurred; }
     ScreenView .screen--note { height: 1; color: $foreground-muted; text-style: $muted-style; }
+    ScreenView LineInput { height: 1; width: 1fr; border: none; padding: 0; background: $background; }
+    ScreenView LineInput:focus { border: none; background-tint: transparent; }
+    ScreenView LineInput > .input--placeholder { color: $foreground-muted; text-style: $muted-style; }
+    ScreenView LineInput > .input--selection { text-style: $selection-style; }
     """
 
-    def __init__(self, title: str, placeholder: str = "type to narrow") -> None:
+    def __init__(self, sheet: Sheet, words: str = "") -> None:
         super().__init__()
-        self._title = title
-        self._all: Sequence[Entry] = ()
+        self._sheet = sheet
+        self._before: list[_Step] = []
+        self._listed: str | None = None
+        """What was typed when the list was made."""
         self._pointed: str | None = None
-        self.line = Line(placeholder, self._intercept)
-        self.lines = Lines()
+        self._line = LineInput(words, intercept=self._intercept)
+        self._lines = Lines()
         self._heading = Static("", classes="screen--title", markup=False)
         self._mark = Static("", classes="screen--mark", markup=False)
         self._about = BlockView(())
         self._note = Static("", classes="screen--note", markup=False)
 
-    # --- for subclasses ---
-
-    def about(self, entry: Entry) -> Sequence[DisplayBlock]:
-        """A word on an entry; empty for none."""
-        return ()
-
-    def about_nothing(self) -> Sequence[DisplayBlock]:
-        """What is said while no entry is chosen."""
-        return ()
-
-    def headline(self, count: int, total: int) -> str:
-        """The title, with how many of all entries are left."""
-        return f"{self._title} · {count} of {total}" if count < total else f"{self._title} · {total}"
-
-    def note(self, entry: Entry | None) -> str:
-        """Which keys do what."""
-        return "↑↓ choose · esc closes"
-
-    def choose(self, entry: Entry) -> None:
-        """Enter."""
-
-    def remove_entry(self, entry: Entry) -> None:
-        """The key that takes an entry away."""
-
-    def switch(self) -> None:
-        """The key that changes to the other of two."""
-
-    def found(self, query: str) -> Sequence[Entry]:
-        """What is left by what was typed."""
-        return narrowed(self._all, query)
-
-    def back(self) -> bool:
-        """Esc: one step back. False where there is none, and the screen is to be closed."""
-        if self.line.value:
-            self.line.value = ""
-            return True
-        return False
-
-    # --- the screen ---
-
     def compose(self) -> ComposeResult:
         yield self._heading
         with Horizontal(classes="screen--line"):
             yield self._mark
-            yield self.line
-        yield self.lines
+            yield self._line
+        yield self._lines
         yield self._about
         yield self._note
 
     def on_mount(self) -> None:
-        self.mark("/ ")
-        self.line.cursor_position = len(self.line.value)
-        self.refill()
+        self._lay(self._sheet, self.text)
         self.post_message(ScreenReady())
+
+    def on_resize(self) -> None:
+        height = self.size.height
+        reads = self._sheet.reads
+        self._lines.display = not reads
+        self._about.display = reads or height >= ROOMY
+        self._about.styles.height = "1fr" if reads else max(5, height // 3)
+
+    # --- the keyboard ---
 
     def take_focus(self) -> None:
         """Give the keyboard to the screen."""
-        if self.line.is_mounted:
-            self.line.focus()
+        if self._line.is_mounted:
+            self._line.focus()
 
-    def take_key(self, event: events.Key) -> None:
+    async def take_key(self, event: events.Key) -> None:
         """Do what a key does that came before the screen had the keyboard."""
-        if not self._intercept(event) and event.is_printable and event.character:
-            self.line.value += event.character
-            self.line.cursor_position = len(self.line.value)
+        await self._line.take_key(event)
         self.take_focus()
 
     def escape(self) -> None:
         """Esc was pressed: one step back, or out."""
-        if not self.back():
+        if self._before:
+            self.back()
+        elif self.text:
+            self.put("")
+        else:
             self.post_message(ScreenClosed())
 
-    def mark(self, text: str) -> None:
-        """What stands before the line to type in."""
-        self._mark.update(Content(safe_line(text)))
-
-    def show_all(self, entries: Sequence[Entry], name: str | None = None) -> None:
-        """List these; the one of this name is chosen."""
-        self._all = entries
-        self.refill(name)
-
-    def refill(self, name: str | None = None) -> None:
-        """List what the typed words leave."""
-        entries = self.found(self.line.value)
-        typed = self.line.value.strip()
-        if name is None and any(entry.name == typed for entry in entries):
-            name = typed
-        self.lines.show(entries, name)
-        count = sum(not entry.heading for entry in entries)
-        total = sum(not entry.heading for entry in self._all)
-        self._heading.update(Content(safe_line(self.headline(count, total))))
-        self.point(again=True)
-
-    def point(self, *, again: bool = False) -> None:
-        """Bring what is said of the chosen entry up to date."""
-        entry = self.lines.chosen
-        name = entry.name if entry is not None else ""
-        if again or name != self._pointed:
-            self._pointed = name
-            self.say(self.about(entry) if entry is not None else self.about_nothing())
-            self._note.update(Content(safe_line(self.note(entry))))
-
-    def say(self, blocks: Sequence[DisplayBlock]) -> None:
-        """Show something below the list."""
-        self._about.show(blocks)
-
-    def on_resize(self) -> None:
-        height = self.size.height
-        self._about.display = height >= ROOMY
-        self._about.styles.height = max(5, height // 3)
+    def _intercept(self, event: events.Key) -> bool:
+        self._catch_up()
+        action = next((found for place in _PLACES if (found := self.keymap.action(place, event.key))), "")
+        at = self._line.cursor_position
+        if (action == "scroll_home" and at > 0) or (action == "scroll_end" and at < len(self.text)):
+            return False
+        if action in _IN_LIST:
+            if self._sheet.reads:
+                _IN_TEXT[action](self._about)
+            else:
+                _IN_LIST[action](self._lines)
+        elif action == "remove":
+            self._sheet.remove(self.chosen)
+        elif action == "switch":
+            self._sheet.switch()
+        else:
+            return False
+        self._point()
+        return True
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
-        self.typed()
+        self._catch_up()
 
-    def typed(self) -> None:
-        """What is in the line has changed."""
-        self.refill()
+    def _catch_up(self) -> None:
+        """List what the typed words leave, unless that is done: a key may come before the message that says so."""
+        if self.text != self._listed:
+            self.show()
+            self._sheet.typed(self.text)
 
     @on(Input.Submitted)
     def _sent(self, event: Input.Submitted) -> None:
         event.stop()
-        self.sent()
-
-    def sent(self) -> None:
-        """Enter."""
-        entry = self.lines.chosen
-        if entry is not None:
-            self.choose(entry)
+        self._sheet.sent(self.chosen, self.text)
 
     @on(Lines.Clicked)
     def _clicked(self, event: Lines.Clicked) -> None:
         event.stop()
         self.take_focus()
-        self.point()
+        self._point()
         if event.again:
-            self.sent()
+            self._sheet.sent(self.chosen, self.text)
 
-    def _intercept(self, event: events.Key) -> bool:
-        keymap = keymap_of(self)
-        entry = self.lines.chosen
-        places: tuple[Place, ...] = ("screen", "list", "everywhere")
-        action = next((found for place in places if (found := keymap.action(place, event.key))), None)
-        match action:
-            case "previous":
-                self.lines.move(-1)
-            case "next":
-                self.lines.move(1)
-            case "page_up":
-                self.lines.move_page(-1)
-            case "page_down":
-                self.lines.move_page(1)
-            case "scroll_home" if self.at_start:
-                self.lines.move_to_end(last=False)
-            case "scroll_end" if self.at_end:
-                self.lines.move_to_end(last=True)
-            case "remove":
-                if entry is not None:
-                    self.remove_entry(entry)
-            case "switch":
-                self.switch()
-            case _:
-                return False
-        self.point()
-        return True
+    # --- the board of its sheet ---
 
     @property
-    def at_start(self) -> bool:
-        """Whether the cursor is at the start of what is typed."""
-        return self.line.cursor_position == 0
+    def text(self) -> str:
+        return self._line.value
 
     @property
-    def at_end(self) -> bool:
-        """Whether the cursor is at the end of what is typed."""
-        return self.line.cursor_position >= len(self.line.value)
+    def chosen(self) -> Entry | None:
+        return self._lines.chosen
+
+    @property
+    def keymap(self) -> Keymap:
+        return keymap_of(self)
+
+    def show(self, name: str | None = None) -> None:
+        self._listed = self.text
+        entries = self._sheet.found(self.text)
+        typed = self.text.strip()
+        if name is None and any(entry.name == typed for entry in entries):
+            name = typed
+        self._lines.show(entries, name)
+        count = sum(not entry.heading for entry in entries)
+        total = sum(not entry.heading for entry in self._sheet.entries)
+        self._heading.update(Content(safe_line(self._sheet.headline(count, total))))
+        self._point(again=True)
+
+    def say(self, blocks: Sequence[DisplayBlock]) -> None:
+        self._about.show(blocks, tail=self._sheet.reads)
+
+    def put(self, text: str) -> None:
+        self._line.put(text)
+
+    def enter(self, sheet: Sheet, text: str = "") -> None:
+        chosen = self.chosen
+        self._before.append(_Step(self._sheet, self.text, chosen.name if chosen is not None else None))
+        self._lay(sheet, text)
+
+    def back(self) -> None:
+        if self._before:
+            step = self._before.pop()
+            self._lay(step.sheet, step.text, step.chosen)
+
+    def shows(self, sheet: Sheet) -> bool:
+        return self.is_attached and self._sheet is sheet
+
+    def start(self, work: Coroutine[Any, Any, None], group: str = "") -> None:
+        self.run_worker(work, group=group or "default", exclusive=bool(group))
+
+    def after(self, seconds: float, do: Callable[[], None]) -> None:
+        sheet = self._sheet
+        self.set_timer(seconds, lambda: do() if self.shows(sheet) else None)
+
+    # --- drawing ---
+
+    def _lay(self, sheet: Sheet, text: str, chosen: str | None = None) -> None:
+        self._sheet = sheet
+        sheet.board = self
+        self._line.placeholder = sheet.placeholder
+        self._mark.update(Content(safe_line(sheet.mark)))
+        self.put(text)
+        self.on_resize()
+        self.show(chosen)
+        sheet.begin()
+
+    def _point(self, *, again: bool = False) -> None:
+        """Bring what is said of the chosen entry up to date."""
+        entry = self.chosen
+        name = entry.name if entry is not None else ""
+        if again or name != self._pointed:
+            self._pointed = name
+            self.say(self._sheet.about(entry))
+            self._note.update(Content(safe_line(self._sheet.note(entry))))

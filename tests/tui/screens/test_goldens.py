@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -74,8 +75,8 @@ SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {
 }
 
 
-def fakes() -> dict[str, object]:
-    return {"screens": ports(Settings(), Permissions(), Sessions(lambda name: lambda: None))}  # type: ignore[arg-type,return-value]
+def fakes() -> dict[str, Any]:
+    return {"screens": ports(Settings(), Permissions(), Sessions(lambda name: lambda: None))}
 
 
 @pytest.mark.parametrize("look", ["dark", "light", "no-colour"])

@@ -193,3 +193,12 @@ async def test_the_palette_leaves_out_what_has_to_wait() -> None:
         await it.hides("What clear does")
         await it.press("ctrl+u", *"/context", "enter")
         await it.shows("context got")
+
+
+async def test_keys_that_come_at_once_act_in_order() -> None:
+    async with running() as it:
+        it.app.screens.help()
+        await it.shows("Help ·")
+        await it.at_once(*"nothing", "ctrl+u", *"/mode", "down", "enter")
+        await it.until(lambda: it.app.place.current is None)
+        assert it.text == "/model "

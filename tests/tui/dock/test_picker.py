@@ -1,0 +1,55 @@
+"""Lists to pick from: typing in order, whatever comes at once."""
+
+from __future__ import annotations
+
+from swecli.core.protocol.commands import ReplyPermission, SetModel
+from tests.tui.support import Running, running
+from tests.tui.test_screens import RUN, WORK
+
+MODELS = ("a/one", "a/two", "b/two", "b/twenty")
+
+
+async def models(it: Running) -> None:
+    it.app.desk.pick_model()
+    await it.shows("Model:", "b/twenty")
+    await it.until(lambda: it.app.focused is it.app.slot.panel.field)
+
+
+async def picked(it: Running) -> str:
+    await it.until(lambda: it.session.sent(SetModel))
+    return it.session.sent(SetModel)[0].model
+
+
+async def test_letters_right_behind_an_editing_key_stay_in_order() -> None:
+    async with running(models=lambda: MODELS) as it:
+        await models(it)
+        await it.at_once(
+            *"wrong", "ctrl+u", *"b/twx", "backspace", *"en", "left", "left", "left", "delete", "w", "enter"
+        )
+        assert await picked(it) == "b/twenty"
+
+
+async def test_an_arrow_right_behind_letters_moves_in_what_they_leave() -> None:
+    async with running(models=lambda: MODELS) as it:
+        await models(it)
+        await it.at_once(*"two", "down", "enter")
+        assert await picked(it) == "b/two"
+
+
+async def test_what_is_typed_before_the_line_has_the_keyboard_is_not_lost() -> None:
+    async with running(models=lambda: MODELS) as it:
+        it.app.desk.pick_model()
+        await it.until(lambda: it.app.slot.panel is not None)
+        await it.at_once(*"one", "enter")
+        assert await picked(it) == "a/one"
+
+
+async def test_a_word_with_a_no_can_be_typed_at_once() -> None:
+    async with running((*WORK, RUN)) as it:
+        await it.say("go")
+        await it.until(lambda: it.app.slot.panel)
+        await it.shows("make test")
+        it.clock.now += 5
+        await it.at_once("n", *"try make", "ctrl+w", *"ninja", "enter")
+        await it.until(lambda: it.session.sent(ReplyPermission))
+        assert it.session.sent(ReplyPermission) == [ReplyPermission("p2", "reject", "try ninja", span="session")]
