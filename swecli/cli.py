@@ -1,4 +1,7 @@
-"""Command line: arguments only; a front-end is imported after it has been chosen."""
+"""Command line: arguments only; a front-end is imported after it has been chosen.
+
+Where the arguments surely lead to the interface, its first paint comes before all else, even before their parser.
+"""
 
 import sys
 
@@ -15,9 +18,26 @@ def main(argv: list[str] | None = None) -> int:
 
         sys.stdout.write(f"swecli {__version__}\n")
         return 0
-    from swecli.command_line.dispatch import dispatch
+    from swecli.command_line.certain import surely_interactive
 
-    return dispatch(arguments)
+    if not surely_interactive(arguments):
+        from swecli.command_line.dispatch import dispatch
+
+        return dispatch(arguments)
+    import gc
+    import os
+
+    from swecli.tui.boot import Terminal
+
+    terminal = Terminal.take_if_usable(os.environ)
+    try:
+        gc.disable()  # a collection costs a tenth of the start; the interface turns them on again
+        from swecli.command_line.dispatch import dispatch
+
+        return dispatch(arguments, terminal)
+    finally:
+        if terminal is not None:
+            terminal.abandon()
 
 
 if __name__ == "__main__":

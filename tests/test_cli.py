@@ -189,7 +189,8 @@ class _Stream(io.TextIOWrapper):
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[LaunchOptions]:
     seen: list[LaunchOptions] = []
 
-    def launch(options: LaunchOptions) -> int:
+    def launch(options: LaunchOptions, terminal: object) -> int:
+        assert terminal is None
         seen.append(options)
         return 0
 
@@ -297,7 +298,7 @@ def test_an_internal_failure_is_one_line_unless_debug() -> None:
     code = """
 import sys
 from swecli.command_line import dispatch
-def broken(options):
+def broken(options, terminal):
     raise RuntimeError("boom\\nbang")
 dispatch.launch = broken
 sys.exit(dispatch.dispatch(sys.argv[1:]))

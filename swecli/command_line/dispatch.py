@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from swecli.command_line.arguments import UsageError, launch_options, main_parser
 from swecli.command_line.standard_input import is_terminal, joined, read_piped
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.tui.boot import Terminal
 
 SUBCOMMANDS = {
     **dict.fromkeys(("demo", "sessions", "debug"), "subcommands"),
@@ -25,11 +29,12 @@ SUBCOMMANDS = {
 """Words that are no message when they come first; each is a function of the module."""
 
 
-def dispatch(arguments: Sequence[str]) -> int:
-    """Run what the arguments ask for. Returns the exit status."""
+def dispatch(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
+    """Run what the arguments ask for. Returns the exit status. ``terminal`` is given where the interface's first
+    paint has been made already; what is written until the interface goes on is not seen before it is given back."""
     _one_line_for_defects("--debug" in arguments)
     try:
-        return int(_run(arguments))
+        return int(_run(arguments, terminal))
     except StartError as error:
         sys.stderr.write(f"swecli: {error}\n")
         return int(error.exit_code)
@@ -42,12 +47,14 @@ def dispatch(arguments: Sequence[str]) -> int:
         return int(ExitCode.FAILURE)
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str], terminal: Terminal | None) -> int:
     if arguments and arguments[0] in SUBCOMMANDS:
         module = import_module(f"swecli.command_line.{SUBCOMMANDS[arguments[0]]}")
+        if terminal is not None:  # only the demonstration has a screen
+            return module.demo(arguments[1:], terminal)
         return getattr(module, arguments[0])(arguments[1:])
     options = launch_options(main_parser().parse_args(arguments), os.environ, is_root=is_root())
-    return launch(with_standard_input(options))
+    return launch(options if terminal is not None else with_standard_input(options), terminal)
 
 
 def is_root() -> bool:
@@ -86,8 +93,8 @@ def with_standard_input(options: LaunchOptions) -> LaunchOptions:
     return options
 
 
-def launch(options: LaunchOptions) -> int:
-    """Open the session and run the front-end that the options ask for."""
+def launch(options: LaunchOptions, terminal: Terminal | None = None) -> int:
+    """Open the session and run the front-end that the options ask for, in the ``terminal`` if it is taken already."""
     if options.compact_dry_run:
         from swecli.command_line.looking import print_plan
 
@@ -102,7 +109,7 @@ def launch(options: LaunchOptions) -> int:
         return run_headless(options)
     if options.plain:
         return run_plain(options)
-    return run_interactive(options)
+    return run_interactive(options, terminal)
 
 
 def _one_line_for_defects(debug: bool) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # nothing that takes long is loaded before the first paint
     from swecli.assembly.workspace_trust import WorkspaceTrust
     from swecli.commands.base import SlashCommand
     from swecli.core.engine.view import SessionPort
+    from swecli.tui.boot import Terminal
     from swecli.tui.link import OpenSession
     from swecli.tui.preferences import Preferences
     from swecli.tui.screens.ports import PermissionsPort, ScreenPorts, SessionsPort, SettingsPort
@@ -68,8 +69,8 @@ def run_plain(options: LaunchOptions) -> int:
     return code
 
 
-def run_interactive(options: LaunchOptions) -> int:
-    """The interface in the terminal."""
+def run_interactive(options: LaunchOptions, terminal: Terminal | None = None) -> int:
+    """The interface in the terminal, which may be taken already."""
     from swecli.assembly.workspace_trust import WorkspaceTrust
     from swecli.tui.launch import run
     from swecli.tui.options import Options
@@ -96,7 +97,7 @@ def run_interactive(options: LaunchOptions) -> int:
         state=state_folder(options),
         resume_hint=resume_hint(options),
     )
-    return run(screen)
+    return run(screen, terminal)
 
 
 def _preferences(options: LaunchOptions) -> Preferences:

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
@@ -18,9 +19,13 @@ from swecli.exit_codes import ExitCode
 from swecli.headless.output import Output, OutputClosed, detach_stdout
 from swecli.launch import LaunchOptions, StartError
 
+if TYPE_CHECKING:
+    from swecli.tui.boot import Terminal
 
-def demo(arguments: Sequence[str]) -> int:
-    """``swecli demo``: the real program on the sample project, with the scripted model."""
+
+def demo(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
+    """``swecli demo``: the real program on the sample project, with the scripted model. ``terminal`` is given where
+    it is taken already."""
     parser = Parser(
         prog="swecli demo", description="The program on a sample project with a scripted model: no key, no network."
     )
@@ -32,9 +37,9 @@ def demo(arguments: Sequence[str]) -> int:
     options = demo_options()
     if chosen.plain or os.environ.get("TERM", "").lower() == "dumb":
         options = replace(options, plain=True)
-    elif chosen.print or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+    elif terminal is None and (chosen.print or not (is_terminal(sys.stdin) and is_terminal(sys.stdout))):
         options = replace(options, headless=True, output_format="transcript", approve_all=True)
-    return launch(options)
+    return launch(options, terminal)
 
 
 def demo_options() -> LaunchOptions:

@@ -1,21 +1,19 @@
 """The terminal before and after the interface: splash, kept type-ahead, guarded output, certain restore.
 
-Nothing here imports Textual, so the first paint and the refusal of an unusable terminal cost nothing.
+The first paint is made from here before anything else is loaded, so nothing is imported that the interpreter has not
+loaded for itself; what takes longer is imported once the splash is on the screen.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import select
 import sys
-import tempfile
 import termios
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import IO, Any
 
-from swecli.tui.themes.depth import colour_system, depth
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the typing module alone takes a third of the time until the first paint
+    from collections.abc import Mapping
+    from typing import IO, Any
 
 RESET = (
     "\x1b[?2026l"  # end a synchronised frame that was cut
@@ -67,114 +65,164 @@ def splash(columns: int, rows: int) -> str:
     return f"\x1b[?1049h\x1b[?25l\x1b[2J{name}{place}"
 
 
-@dataclass(slots=True)
 class Terminal:
     """The terminal while the interface owns it. ``restore`` may be called any number of times, from a
     signal handler too; only the first call acts."""
 
-    attributes: list[Any]
-    """Line settings as they were found."""
-    display: IO[str]
-    """Where the interface draws."""
-    stray: IO[bytes]
-    """Takes what anybody else writes to standard output and error meanwhile."""
-    saved: dict[int, int] = field(default_factory=lambda: {})
-    streams: tuple[Any, Any] = (None, None)
-    restored: bool = False
-    typed: bytes = b""
-    """What was typed before the terminal was taken."""
+    __slots__ = ("_early", "_saved", "_streams", "attributes", "display", "restored", "stray")
+
+    def __init__(self, attributes: list[Any], display: IO[str], early: int) -> None:
+        self.attributes = attributes
+        """Line settings as they were found."""
+        self.display = display
+        """Where the interface draws."""
+        self.stray: IO[bytes] | None = None
+        """Takes what anybody else writes to standard output and error meanwhile."""
+        self.restored = False
+        self._early = early
+        self._saved: dict[int, int] = {}
+        self._streams: tuple[Any, Any] | None = None
 
     @classmethod
     def take(cls) -> Terminal:
-        """Take the terminal over: keys are kept unseen for the editor, the splash is drawn, and file
-        descriptors 1 and 2 no longer reach the screen."""
+        """Take the terminal over: the splash is drawn, keys are kept unseen for the editor, and file descriptors 1
+        and 2 no longer reach the screen. A signal that ends the program gives the terminal back first."""
         attributes = termios.tcgetattr(0)
         quiet = termios.tcgetattr(0)
         quiet[0] &= ~termios.ICRNL
         quiet[3] &= ~(termios.ECHO | termios.ICANON)
-        termios.tcsetattr(0, termios.TCSANOW, quiet)
-        # Until now the terminal made a newline of Enter, which is another key in the editor.
-        typed = os.read(0, 1 << 16).replace(b"\n", b"\r") if select.select([0], [], [], 0)[0] else b""
+        # Nobody would give the screen back when the program is stopped now; the key is for the interface.
+        quiet[6][termios.VSUSP] = bytes([os.fpathconf(0, "PC_VDISABLE") & 0xFF])
+        termios.tcsetattr(0, termios.TCSANOW, quiet)  # not FLUSH: what was typed stays
+        early = _waiting()
         fd = os.dup(1)
         os.set_inheritable(fd, False)
         display = open(fd, "w", encoding="utf-8", errors="replace", newline="")  # noqa: SIM115 - lives to the end
-        terminal = cls(attributes, display, tempfile.TemporaryFile(prefix="swecli-"), typed=typed)  # noqa: SIM115 - the same
+        terminal = cls(attributes, display, early)
         try:
             columns, rows = os.get_terminal_size(fd)
         except OSError:
             columns, rows = 80, 24
-        asks = os.environ.get("TERM", "") not in ("", "linux")
-        terminal.write(splash(columns, rows) + (BACKGROUND_QUERY if asks else ""))
-        terminal._guard()
+        try:
+            terminal.write(splash(columns, rows))
+            terminal._watch_signals()
+            terminal._guard()
+        except BaseException:
+            terminal.abandon()
+            raise
         return terminal
 
+    @classmethod
+    def take_if_usable(cls, environ: Mapping[str, str]) -> Terminal | None:
+        """Take the terminal over where there is one to draw on."""
+        try:
+            require_terminal(environ)
+        except TerminalUnusable:
+            return None
+        return cls.take()
+
+    def typed(self) -> bytes:
+        """What was typed before the terminal was taken, as keys. To be asked for once, when the program is sure to
+        go on: until then it belongs to the shell."""
+        import select
+
+        early, self._early = self._early, 0
+        if not early or not select.select([0], [], [], 0)[0]:
+            return b""
+        # The terminal made a newline of Enter, which is another key in the editor.
+        return os.read(0, early).replace(b"\n", b"\r")
+
+    def ask_background(self) -> None:
+        """Ask which colour the background has, where the answer comes as input."""
+        if os.environ.get("TERM", "") not in ("", "linux"):
+            self.write(BACKGROUND_QUERY)
+
+    def _watch_signals(self) -> None:
+        import signal
+
+        def end(number: int, frame: object) -> None:
+            self.restore()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            if signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, end)
+
     def _guard(self) -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        import tempfile
+
+        self.stray = tempfile.TemporaryFile(prefix="swecli-")  # noqa: SIM115 - lives to the end
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
         for fd in (1, 2):
             if _is_tty(fd):
-                self.saved[fd] = os.dup(fd)
+                self._saved[fd] = os.dup(fd)
                 os.dup2(self.stray.fileno(), fd)
-        self.streams = (sys.__stdout__, sys.__stderr__)
+        self._streams = (sys.__stdout__, sys.__stderr__)
         # The interface draws on sys.__stderr__ and asks sys.__stdout__ for the size.
         sys.__stdout__ = sys.__stderr__ = self.display  # pyright: ignore[reportAttributeAccessIssue]
 
     def write(self, text: str) -> None:
         """Write straight to the terminal; a terminal that is gone is no error."""
-        with contextlib.suppress(OSError, ValueError):
+        try:
             os.write(self.display.fileno(), text.encode())
+        except (OSError, ValueError):
+            return
 
     def restore(self, more: str = "") -> None:
         """Give the terminal back as it was found; ``more`` is what it takes besides the usual sequences."""
         if self.restored:
             return
+        self._give_back(more, flush=True)
+
+    def abandon(self) -> None:
+        """Give the terminal back before the interface has begun: what was typed stays for the shell, and what was
+        written meanwhile, as why the program can't start, is written now. Does nothing after ``restore``."""
+        if self.restored:
+            return
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        self._give_back("", flush=False)
+        if self.stray is not None:
+            self.stray.seek(0)
+            self.write(self.stray.read().decode("utf-8", "replace"))
+
+    def _give_back(self, more: str, *, flush: bool) -> None:
         self.restored = True
         self.write(RESET + more)
-        with contextlib.suppress(OSError, termios.error):
-            termios.tcflush(0, termios.TCIFLUSH)  # answers that came too late are not for the shell
+        try:
+            if flush:
+                termios.tcflush(0, termios.TCIFLUSH)  # answers that came too late are not for the shell
             termios.tcsetattr(0, termios.TCSANOW, self.attributes)
-        for fd, saved in self.saved.items():
-            with contextlib.suppress(OSError):
+        except (OSError, termios.error):
+            pass
+        for fd, saved in self._saved.items():
+            try:
                 os.dup2(saved, fd)
                 os.close(saved)
-        if self.saved or self.streams != (None, None):
-            sys.__stdout__, sys.__stderr__ = self.streams  # pyright: ignore[reportAttributeAccessIssue]
+            except OSError:
+                continue
+        if self._streams is not None:
+            sys.__stdout__, sys.__stderr__ = self._streams  # pyright: ignore[reportAttributeAccessIssue]
 
     def stray_output(self) -> str:
         """What was written to standard output and error behind the interface's back, cut to its end."""
-        with contextlib.suppress(OSError, ValueError):
+        if self.stray is None:
+            return ""
+        try:
             size = self.stray.seek(0, os.SEEK_END)
             self.stray.seek(max(0, size - MAX_STRAY))
             return self.stray.read().decode("utf-8", "replace").strip()
-        return ""
+        except (OSError, ValueError):
+            return ""
 
 
-@contextlib.contextmanager
-def textual_settings(environ: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Settings that Textual reads from the environment while it is imported. They are taken back afterwards,
-    so that no child process inherits them; NO_COLOR, which Textual removes, is put back as well."""
-    environ = os.environ if environ is None else environ
-    wanted = {
-        "TEXTUAL_ANIMATIONS": "none",
-        "TEXTUAL_SMOOTH_SCROLL": "0",
-        "TEXTUAL_COLOR_SYSTEM": colour_system(depth(environ)),
-        "TEXTUAL_THEME": None,
-        "TEXTUAL_PRESS": None,
-        "TEXTUAL_SCREENSHOT": None,
-        "TEXTUAL_ALLOW_SIGNALS": None,
-        "ESCDELAY": environ.get("ESCDELAY", "50"),
-    }
-    kept = {name: os.environ.get(name) for name in (*wanted, "NO_COLOR")}
-    _set(wanted)
+def _waiting() -> int:
+    """Bytes that can be read from standard input."""
+    import fcntl
+
     try:
-        yield
-    finally:
-        _set(kept)
-
-
-def _set(values: Mapping[str, str | None]) -> None:
-    for name, value in values.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+        return int.from_bytes(fcntl.ioctl(0, termios.FIONREAD, b"\0\0\0\0"), sys.byteorder)
+    except OSError:
+        return 0

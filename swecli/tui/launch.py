@@ -22,24 +22,29 @@ UNUSABLE = 2
 """Exit code where there is no terminal to draw on."""
 
 
-def run(options: Options) -> int:
-    """Run the interface until the user leaves or a signal ends it. Returns the exit code.
+def run(options: Options, terminal: boot.Terminal | None = None) -> int:
+    """Run the interface until the user leaves or a signal ends it. Returns the exit code. ``terminal`` is given where
+    the first paint has been made already.
 
     The terminal is restored on every way out. Afterwards the end of the last answer and the command that
     continues the session are on the normal screen.
     """
-    try:
-        boot.require_terminal(os.environ)
-    except boot.TerminalUnusable as error:
-        sys.stderr.write(f"swecli: {error}\n")
-        return UNUSABLE
-    terminal = boot.Terminal.take()
+    if terminal is None:
+        try:
+            boot.require_terminal(os.environ)
+        except boot.TerminalUnusable as error:
+            sys.stderr.write(f"swecli: {error}\n")
+            return UNUSABLE
+        terminal = boot.Terminal.take()
     gc.disable()  # a collection costs a tenth of the start
     try:
-        with boot.textual_settings():
+        terminal.ask_background()
+        from swecli.tui.textual_settings import textual_settings
+
+        with textual_settings():
             from swecli.tui.app import SwecliApp
             from swecli.tui.driver import prepare
-        prepare(terminal.attributes, terminal.typed)
+        prepare(terminal.attributes, terminal.typed())
         app = SwecliApp(options, opened=settle)
 
         def restore() -> None:

@@ -14,7 +14,7 @@ import swecli.tui.launch as launch
 from swecli.command_line.front_ends import run_interactive
 from swecli.launch import LaunchOptions
 from pathlib import Path
-launch.run = lambda options: print(json.dumps(sorted(sys.modules))) or 0
+launch.run = lambda options, terminal: print(json.dumps(sorted(sys.modules))) or 0
 run_interactive(LaunchOptions(cwd=Path.cwd()))
 """
 HEAVY = ("pydantic", "textual", "rich", "httpx", "tomlkit", "tomllib", "sqlite3", "pygments", "tiktoken", "mcp")

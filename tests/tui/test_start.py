@@ -11,6 +11,7 @@ import pytest
 
 from swecli.tui import boot
 from swecli.tui.launch import defect_report, farewell
+from swecli.tui.textual_settings import textual_settings
 
 FORBIDDEN = ("httpx", "pydantic", "tiktoken", "sqlite3", "mcp", "swecli.core.engine.session", "swecli.core.tools.base")
 
@@ -64,7 +65,7 @@ def test_settings_for_textual_are_taken_back(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv("ESCDELAY", raising=False)
     before = dict(os.environ)
-    with boot.textual_settings():
+    with textual_settings():
         assert "TEXTUAL_THEME" not in os.environ
         assert os.environ["TEXTUAL_ANIMATIONS"] == "none"
         del os.environ["NO_COLOR"]

@@ -6,8 +6,6 @@ import contextlib
 import os
 from pathlib import Path
 
-from swecli.core.workspace.running import is_running
-
 
 class Drafts:
     """Drafts of one workspace in ``folder``; None keeps nothing."""
@@ -38,6 +36,8 @@ class Drafts:
         """The newest draft of a process that no longer runs, which is then removed; empty if there is none."""
         if self._folder is None:
             return ""
+        from swecli.core.workspace.running import is_running
+
         found: list[tuple[float, Path]] = []
         with contextlib.suppress(OSError):
             for path in self._folder.glob("draft-*.txt"):
