@@ -32,6 +32,7 @@ def preferences(options: LaunchOptions) -> Preferences:
         density=ui.density,
         diff=ui.diff,
         notify=ui.notify,
+        mouse=ui.mouse,
         title=ui.title,
         progress=ui.progress,
         status_line=ui.status_line,

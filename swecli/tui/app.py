@@ -118,7 +118,7 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.desk = Desk(self, self._options)
         self.talk = Talk(self.stage.link, self.desk, self.stage.is_busy)
         self.prompt.editor.blind = self.talk.blind
-        self.copier = Copier(self, self.prompt.editor, self._write, self.activity.flash)
+        self.copier = Copier(self, self.prompt.editor, self._write, self.activity.flash, self._options.state)
         self.watch(self.transcript, "unseen", self.activity.show_unseen, init=False)
         self.furnished = True
         self._use_palette()
@@ -157,6 +157,8 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.activity.keep_still(preferences.reduced_motion)
         if preferences.density != self._preferences.density:
             self.transcript.density = preferences.density
+        if preferences.mouse != self._preferences.mouse:
+            self.use_mouse(preferences.mouse)
         self._preferences = preferences
         self._use_palette()
         custom, notices = read_folders(preferences.theme_folders)

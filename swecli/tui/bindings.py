@@ -16,6 +16,7 @@ _EVERYWHERE = {
     "find": "find",
     "external_editor": "external_editor",
     "redraw": "redraw",
+    "mouse": "mouse",
     "suspend": "suspend_process",
     "page_up": "scroll('page_up')",
     "page_down": "scroll('page_down')",

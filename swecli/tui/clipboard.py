@@ -6,7 +6,9 @@ import base64
 import shutil
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 
+from swecli.core.whole_file import write_whole
 from swecli.tui.passthrough import through
 
 _HELPERS = (
@@ -35,10 +37,26 @@ def terminal_sequence(text: str, environ: Mapping[str, str]) -> str | None:
     return sequence
 
 
+def is_remote(environ: Mapping[str, str]) -> bool:
+    """Whether the user sits at another machine, so that this one's clipboard is not theirs."""
+    return bool(environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"))
+
+
+def keep_in_file(text: str, folder: Path) -> Path | None:
+    """Write what was copied where it can be had if the terminal didn't take it; None where that can't be done."""
+    path = folder / "copied.txt"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text)
+    except OSError:
+        return None
+    return path
+
+
 def copy_with_helper(text: str, environ: Mapping[str, str]) -> bool:
     """Copy with a desktop helper; whether one took it. Blocks for at most ``TIMEOUT`` seconds, and is
     skipped in a remote session, whose desktop is elsewhere."""
-    if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"):
+    if is_remote(environ):
         return False
     for variable, command in _HELPERS:
         if (variable and not environ.get(variable)) or shutil.which(command[0]) is None:

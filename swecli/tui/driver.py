@@ -58,6 +58,13 @@ class Driver(LinuxDriver):
         self._away = False
         super().resume_application_mode()
 
+    def use_mouse(self, on: bool) -> None:
+        """Whether the program hears of the mouse. While it doesn't, the terminal selects text by itself."""
+        if on != self._mouse:
+            self._disable_mouse_support()
+            self._mouse = on
+            self._enable_mouse_support()
+
     def write(self, data: str) -> None:
         if not self._away:
             super().write(data)

@@ -9,6 +9,7 @@ from textual.app import App
 
 from swecli.safe_text import safe_line
 from swecli.tui import ladder
+from swecli.tui.driver import Driver
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Submit
@@ -59,6 +60,8 @@ class KeyActions(App[int], inherit_bindings=False):
     outside: Outside
     furnished = False
     """Whether the parts are there that are loaded after the first frame."""
+    mouse = True
+    """Whether the mouse is the program's, not the terminal's."""
     armed: float | None = None
     """When Ctrl+C was pressed on an empty prompt, by ``clock``."""
 
@@ -136,6 +139,19 @@ class KeyActions(App[int], inherit_bindings=False):
         self.screen.refresh(layout=True)
         for widget in self.screen.walk_children():
             widget.refresh()
+
+    def action_mouse(self) -> None:
+        self.use_mouse(not self.mouse)
+        self.activity.flash(
+            f"The mouse is {'the program' if self.mouse else 'the terminal'}'s; {self.keymap.shown('mouse')} changes it"
+        )
+
+    def use_mouse(self, on: bool) -> None:
+        """Take the mouse, or leave it to the terminal."""
+        self.mouse = on
+        driver = getattr(self, "_driver", None)
+        if isinstance(driver, Driver):
+            driver.use_mouse(on)
 
     def action_todos(self) -> None:
         if self.stage.state.todos or self.todos.display:

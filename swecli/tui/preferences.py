@@ -28,6 +28,7 @@ class Preferences:
     density: Density = "usual"
     diff: DiffForm = "auto"
     notify: Notify = "auto"
+    mouse: bool = True
     title: bool = True
     progress: Progress = "auto"
     status_line: str | None = None

@@ -37,6 +37,7 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("find", "ctrl+f", "search the transcript"),
         ("external_editor", "ctrl+g", "write the message in $VISUAL or $EDITOR"),
         ("redraw", "ctrl+l", "draw the screen anew"),
+        ("mouse", "alt+m", "give the mouse to the terminal, which selects text by itself; take it back"),
         ("suspend", "ctrl+z", "suspend the program"),
         ("page_up", "pageup", "scroll up by a page"),
         ("page_down", "pagedown", "scroll down by a page"),
@@ -64,6 +65,7 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("yank", "ctrl+y", "put back what was cut"),
         ("yank_older", "alt+y", "right after that: what was cut before it"),
         ("undo", "ctrl+underscore", "take back a change"),
+        ("paste", "ctrl+v", "put in the clipboard's image or text"),
         ("leave", "ctrl+d", "quit, on an empty prompt"),
     ),
     *_actions(

@@ -28,6 +28,9 @@ class UiSettings(Section):
     notify: Notify = "auto"
     """How the terminal is told, while it has not the focus, that a turn has ended or a question waits; auto takes what
     the terminal is known to show, or else its bell."""
+    mouse: bool = True
+    """Whether the program has the mouse (wheel, selection); without it the terminal selects text by itself. Alt+M
+    changes it meanwhile."""
     title: bool = True
     """Whether the terminal's title shows the folder and what is going on."""
     progress: Progress = "auto"

@@ -35,13 +35,30 @@ class Attachments:
         found = image_paths(pasted)
         loaded: list[str] = []
         for path in found:
-            image, refusal = load(path)
-            if image is None:
+            label, refusal = self.add(*_read(path))
+            if refusal:
                 return "", refusal
-            number = max(self._images, default=0) + 1
-            self._images[number] = image
-            loaded.append(f"[Image #{number}: {_label(image.name)}, {_size(path)}]")
+            loaded.append(label)
         return (" ".join(loaded), "")
+
+    def add(self, name: str, data: bytes, failure: str = "") -> tuple[str, str]:
+        """What stands in the editor for an image of these bytes, and a sentence that says why it can't be taken; one
+        of them is empty."""
+        import base64
+
+        from swecli.core.protocol.messages import ImagePart
+        from swecli.core.tools.file_types import image_type
+
+        media = image_type(data)
+        if failure:
+            return "", failure
+        if media is None:
+            return "", f"{name} is no PNG, JPEG, GIF or WebP image"
+        if len(data) > MAX_BYTES:
+            return "", f"{name} is larger than {MAX_BYTES // 1_000_000} MB and was not attached"
+        number = max(self._images, default=0) + 1
+        self._images[number] = ImagePart(media, base64.b64encode(data).decode("ascii"), name)
+        return f"[Image #{number}: {_label(name)}, {_size(len(data))}]", ""
 
     def used(self, text: str) -> tuple[ImagePart, ...]:
         """The images whose placeholders are in the text, in its order."""
@@ -97,33 +114,18 @@ def _path(word: str) -> Path | None:
     return None
 
 
-def load(path: Path) -> tuple[ImagePart | None, str]:
-    """An image file as it is sent, or None and a sentence that says why not."""
-    import base64
-
-    from swecli.core.protocol.messages import ImagePart
-    from swecli.core.tools.file_types import image_type
-
+def _read(path: Path) -> tuple[str, bytes, str]:
+    """Name and content of a file, and why it can't be read."""
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            return path.name, file.read(MAX_BYTES + 1), ""
     except OSError as error:
-        return None, f"{path.name} can't be read: {error.strerror or error}"
-    media = image_type(data)
-    if media is None:
-        return None, f"{path.name} is no PNG, JPEG, GIF or WebP image"
-    if len(data) > MAX_BYTES:
-        return None, f"{path.name} is larger than {MAX_BYTES // 1_000_000} MB; the path was pasted as text"
-    return ImagePart(media, base64.b64encode(data).decode("ascii"), path.name), ""
+        return path.name, b"", f"{path.name} can't be read: {error.strerror or error}"
 
 
 def _label(name: str) -> str:
     return re.sub(r"[\[\]\n]", "_", safe_line(name))[:60]
 
 
-def _size(path: Path) -> str:
-    try:
-        size = path.stat().st_size
-    except OSError:
-        return "?"
+def _size(size: int) -> str:
     return f"{size} B" if size < 1000 else f"{size / 1000:.0f} KB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"

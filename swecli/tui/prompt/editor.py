@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -65,6 +67,7 @@ class PromptEditor(TextArea):
             "yank": self._ring.yank,
             "yank_older": self._ring.yank_older,
             "undo": self.action_undo,
+            "paste": self._paste_clipboard,
             "line_start": self.action_cursor_line_start,
             "line_end": self.action_cursor_line_end,
             "word_left": lambda: self._move(line_edit.word_left),
@@ -131,11 +134,29 @@ class PromptEditor(TextArea):
 
     def _take_images(self, pasted: str) -> bool:
         """Take pasted paths of images as attachments; whether it was such a paste and could be done."""
-        if not image_paths(pasted):
-            return False
+        return bool(image_paths(pasted)) and self._put_images(lambda: self.attachments.take(pasted))
+
+    def _paste_clipboard(self) -> None:
+        self.run_worker(self._from_clipboard(), group="clipboard", exclusive=True)
+
+    async def _from_clipboard(self) -> None:
+        """Put in what is on the desktop's clipboard, or else what was copied in this program."""
+        from swecli.tui.clipboard_content import read_clipboard
+
+        found = await asyncio.to_thread(read_clipboard, os.environ)
+        text = found.text or self.app.clipboard
+        if found.image:
+            self._put_images(lambda: self.attachments.add("clipboard.png", found.image))
+        elif text:
+            self.add(text)
+        else:
+            self.complain("Nothing to paste was found; the terminal's own key for pasting may know more")
+
+    def _put_images(self, take: Callable[[], tuple[str, str]]) -> bool:
+        """Attach images, unless the model can't see any; whether it was done."""
         label, refusal = "", self.blind()
         if not refusal:
-            label, refusal = self.attachments.take(pasted)
+            label, refusal = take()
         if refusal:
             self.complain(refusal)
         elif label:
