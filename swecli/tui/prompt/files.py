@@ -31,7 +31,7 @@ def walk(root: Path) -> list[str]:
 
 
 def with_folders(paths: Sequence[str]) -> tuple[str, ...]:
-    """The paths and the directories they are in (with a trailing slash)."""
+    """The paths and the directories they are in (with a trailing slash), each once: paths may name directories too."""
     folders: dict[str, None] = {}
     for path in paths:
         place = path.rfind("/")
@@ -41,7 +41,7 @@ def with_folders(paths: Sequence[str]) -> tuple[str, ...]:
                 break
             folders[folder] = None
             place = path.rfind("/", 0, place)
-    return (*paths, *folders)
+    return tuple(dict.fromkeys((*paths, *folders)))
 
 
 class FileIndex:

@@ -198,6 +198,7 @@ def test_the_walk_leaves_out_what_nobody_mentions(tmp_path: Path) -> None:
         (tmp_path / name).write_text("")
     assert walk(tmp_path) == ["a.py", "src/deep/b.py"]
     assert with_folders(walk(tmp_path)) == ("a.py", "src/deep/b.py", "src/deep/", "src/")
+    assert with_folders(["a.py", "src/", "src/b.py", "src/empty/"]) == ("a.py", "src/", "src/b.py", "src/empty/")
 
 
 # --- line editing ---
