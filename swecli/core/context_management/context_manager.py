@@ -12,7 +12,7 @@ from swecli.core.context_management.cache_watch import CacheMiss, CacheWatch, Wa
 from swecli.core.context_management.gate import BLOCK_ADVICE, decide
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.message_size import texts_of
-from swecli.core.context_management.monitor import TokenMonitor
+from swecli.core.context_management.monitor import TokenMonitor, is_vague
 from swecli.core.context_management.opening import Opening, PromptTexts
 from swecli.core.context_management.prompts import read_prompt
 from swecli.core.context_management.requests import build_request, fit_output
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from swecli.core.context_management.history import CompactedHistory
 
 EXACT_FROM = 0.5
-"""Share of the effective window from which on exact counts are worth the memory of the vocabulary. Below it the
-estimate, anchored on what the provider reports, is as good as needed: nothing is decided there."""
+"""Share of the effective window from which on exact counts may be worth the memory of the vocabulary: below it nothing
+is decided. Above it they are where much rests on no report: what a provider reports of each request needs no other
+measure, so that most sessions never load it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,9 @@ class ContextManager:
         new = islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled))
         texts = [text for entry in new for part in entry.parts for text in texts_of(part)]
         self._settled = len(ledger.entries)
-        near = self._newest is not None and self._newest.share >= EXACT_FROM
-        await self.monitor.count_ahead(texts, exact=near)
+        newest = self._newest
+        matters = newest is not None and newest.share >= EXACT_FROM and is_vague(newest)
+        await self.monitor.count_ahead(texts, exact=matters)
         await self.monitor.keep_ratios()
 
     def prepare(

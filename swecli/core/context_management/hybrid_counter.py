@@ -23,7 +23,8 @@ goes out first and a short run does not load at all."""
 
 _REMEMBERED_FROM = 200
 """Characters. Shorter texts are counted again rather than remembered."""
-_MOST_REMEMBERED = 16_384
+_MOST_REMEMBERED = 4_096
+"""Counts that are remembered: sizes of what was said are kept with it, this is for what is counted twice at once."""
 
 
 class HybridCounter:

@@ -178,8 +178,17 @@ class TokenMonitor:
         return counts
 
 
+def is_vague(budget: Budget) -> bool:
+    """Whether so much of a measure rests on no report that its band is wider than that of a reported request."""
+    return budget.upper - budget.used > round(_anchored_guard(budget.window))
+
+
+def _anchored_guard(window: int) -> float:
+    return min(float(GUARD_TOKENS), GUARD_WINDOW_SHARE * window)
+
+
 def _guard(prediction: Prediction, window: int) -> float:
-    anchored = min(float(GUARD_TOKENS), GUARD_WINDOW_SHARE * window) if prediction.anchored else 0.0
+    anchored = _anchored_guard(window) if prediction.anchored else 0.0
     return max(anchored, max(GUARD_ESTIMATE_SHARE, prediction.missed) * prediction.estimated)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from swecli.core.context_management.o200k import o200k
 from swecli.core.context_management.ranks import RanksError
 from swecli.core.context_management.token_counter import TokenCounter, TransformersCounter
 from swecli.core.context_management.tokens import PieceEstimator
+from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted
-from swecli.core.protocol.messages import TextPart
+from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.protocol.usage import Usage
 from tests.core.engine.support import bench, call
 
 LINE = "The quick brown fox jumps over 13 lazy dogs; return {'status': 200}\n"
@@ -114,6 +117,36 @@ async def test_the_context_manager_settles_only_what_is_new() -> None:
             ledger.apply(event)
         await context.settle(ledger)
     assert [length for length, _ in letters.seen] == [INLINE_CHARS + 1 + number for number in range(3)]
+
+
+class Asked(Letters):
+    """Knows each time whether exact counts were worth the memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.exact: list[bool] = []
+
+    async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
+        self.exact.append(exact)
+
+
+async def test_the_vocabulary_is_loaded_only_where_estimates_leave_much_open() -> None:
+    asked, ledger = Asked(), Ledger()
+    context = ContextManager((), monitor=TokenMonitor(asked))
+    info = ModelInfo("openai", "gpt-x", 100_000, 10_000)
+
+    async def worth(*lengths: int, reported: bool) -> bool:
+        messages = [Message("user", (TextPart("x" * length),), f"m{n}") for n, length in enumerate(lengths)]
+        prepared = context.prepare(messages, info=info)
+        await context.settle(ledger)
+        if reported:
+            context.update_usage(prepared.request, Usage(input_total=prepared.budget.used), info)
+        return asked.exact[-1]
+
+    assert not await worth(30_000, reported=False)  # nothing is decided below half of the window
+    assert await worth(60_000, reported=True)  # the model has reported nothing of it yet
+    assert not await worth(60_000, 1_000, reported=True)  # little is new
+    assert await worth(60_000, 1_000, 20_000, reported=False)  # much is new
 
 
 async def test_a_session_counts_a_large_result_before_it_matters(tmp_path: Path) -> None:
