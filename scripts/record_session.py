@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
-import tempfile
 import time
 from pathlib import Path
 
+from scripts import shown_project
 from tests.support.terminal import Terminal
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,16 +68,10 @@ class Recorder(Terminal):
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory() as home:
-        environment = {
-            "SWECLI_HOME": f"{home}/own",
-            "PYTHONPATH": str(ROOT),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "TMPDIR": f"{home}/work",
-        }
-        Path(home, "work").mkdir()
-        command = [sys.executable, "-m", "swecli.cli", "demo"]
-        terminal = Recorder(command, cwd=Path(home), environment=environment, columns=COLUMNS, rows=ROWS)
+    with shown_project.prepared() as folder:
+        environment = {**shown_project.environment(), "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", "scripts.shown_project"]
+        terminal = Recorder(command, cwd=folder, environment=environment, columns=COLUMNS, rows=ROWS)
         try:
             terminal.shows("Make this change?", "once")
             terminal.rest(2.0)
@@ -98,20 +91,19 @@ def main() -> int:
             terminal.wait()
         finally:
             terminal.close()
-        write(terminal.pieces, home)
+        write(terminal.pieces)
     return 0
 
 
-def write(pieces: list[tuple[float, str]], home: str) -> None:
-    """The recording with long pauses shortened and temporary folders named like any other."""
+def write(pieces: list[tuple[float, str]]) -> None:
+    """The recording with long pauses shortened."""
     header = {"version": 2, "width": COLUMNS, "height": ROWS, "title": "swecli demo", "env": {"TERM": "xterm-256color"}}
     lines = [json.dumps(header)]
     now, last = 0.0, pieces[0][0]
     for at, text in pieces:
         now += min(at - last, STILL)
         last = at
-        shown = re.sub(rf"{re.escape(home)}/work/swecli-demo-[a-z0-9_]+", "/tmp/swecli-demo", text)
-        lines.append(json.dumps([round(now, 3), "o", shown]))
+        lines.append(json.dumps([round(now, 3), "o", text]))
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(TARGET.relative_to(ROOT))
 

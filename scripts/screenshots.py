@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import shutil
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from scripts import shown_project
 from swecli import demo
-from swecli.command_line.front_ends import branch, mentions, open_for_screen
+from swecli.assembly.workspace_trust import WorkspaceTrust
+from swecli.command_line.front_ends import branch, mentions, open_for_screen, screen_ports
 from swecli.commands.registry import COMMANDS
 from swecli.launch import LaunchOptions
 from swecli.tui.app import SwecliApp
@@ -21,26 +20,32 @@ from swecli.tui.options import Options
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 SIZE = (112, 36)
+WIDE = (168, 36)
+"""Enough for old and new text side by side."""
 DEADLINE = 60.0
 
 
-async def main() -> None:
-    folder = demo.prepare()
-    shown = Path(tempfile.gettempdir()) / "stationery"
-    shutil.rmtree(shown, ignore_errors=True)
-    shutil.move(folder, shown)
-    options = LaunchOptions(cwd=shown, prompt=demo.PROMPT, script=demo.SCRIPT, store=False, mode="default")
+async def main(folder: Path) -> None:
+    options = LaunchOptions(
+        cwd=folder, prompt=demo.PROMPT, script=demo.SCRIPT, store=False, mode="default", trust="session"
+    )
     app = SwecliApp(
         Options(
             open_session=lambda: open_for_screen(options),
             first_prompt=options.prompt,
             commands=lambda: COMMANDS,
-            files=lambda: mentions(shown),
-            branch=lambda: branch(shown),
+            files=lambda: mentions(folder),
+            branch=lambda: branch(folder),
+            screens=screen_ports(options, WorkspaceTrust(options)),
         )
     )
     IMAGES.mkdir(parents=True, exist_ok=True)
     async with app.run_test(size=SIZE) as pilot:
+
+        async def seen(*texts: str) -> None:
+            """Wait for texts on the screen, and until nothing moves any more."""
+            await until(lambda: all(text in screen(app) for text in texts))
+            await pilot.pause(0.5)
 
         async def until(condition: Callable[[], object]) -> None:
             end = time.monotonic() + DEADLINE
@@ -49,21 +54,30 @@ async def main() -> None:
                     raise SystemExit(f"never seen; the screen is:\n{screen(app)}")
                 await pilot.pause(0.05)
 
-        await until(lambda: ">= pieces" in screen(app) and "once" in screen(app))
-        await pilot.pause(0.5)
+        async def in_size(size: tuple[int, int]) -> None:
+            await pilot.resize_terminal(*size)
+            await pilot.pause(0.5)
+
+        await seen(">= pieces", "once")
         save(app, "approval.svg")
+        await in_size(WIDE)
+        save(app, "diff.svg")
+        await in_size(SIZE)
         await pilot.press("y")
-        await until(lambda: "test_basket.py" in screen(app) and "once" in screen(app))
-        await pilot.pause(0.5)
+        await seen("test_basket.py", "once")
         await pilot.press("y")
-        await until(lambda: "Fixed" in screen(app) and "README describes" in screen(app))
+        await seen("Fixed", "README describes")
         await until(lambda: not app.stage.is_busy())
-        await pilot.pause(0.5)
         await pilot.press(*"/context", "enter")
-        await until(lambda: "kept for the answer" in screen(app))
-        await pilot.pause(0.5)
+        await seen("kept for the answer")
         save(app, "context.svg")
-    shutil.rmtree(shown, ignore_errors=True)
+        app.appearance.preview("gruvbox-light")
+        await seen("kept for the answer")
+        save(app, "light.svg")
+        app.appearance.apply()
+        app.screens.settings()
+        await seen("Settings \N{MIDDLE DOT}")
+        save(app, "settings.svg")
 
 
 def screen(app: SwecliApp) -> str:
@@ -76,6 +90,8 @@ def save(app: SwecliApp, name: str) -> None:
     """Write the screen as an image. The fonts are the reader's own: nothing is fetched."""
     svg = app.export_screenshot(title="swecli")
     svg = re.sub(r"\s*@font-face \{.*?\}\n", "\n", svg, flags=re.DOTALL)
+    # Not every viewer takes blanks at the ends of a text as such.
+    svg = svg.replace("<svg ", '<svg xml:space="preserve" ', 1)
     # The names of classes are random; fixed ones keep an unchanged image unchanged.
     svg = re.sub(r"terminal-\d+", "terminal", svg)
     (IMAGES / name).write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n", encoding="utf-8")
@@ -83,10 +99,7 @@ def save(app: SwecliApp, name: str) -> None:
 
 
 if __name__ == "__main__":
-    # The demonstration then runs plain `python3`, not the path of this interpreter.
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     os.environ.pop("NO_COLOR", None)
-    os.environ.setdefault("COLORTERM", "truecolor")
-    with tempfile.TemporaryDirectory() as home:
-        os.environ["SWECLI_HOME"] = home
-        asyncio.run(main())
+    os.environ.update(shown_project.environment())
+    with shown_project.prepared() as folder:
+        asyncio.run(main(folder))

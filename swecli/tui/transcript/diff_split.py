@@ -83,6 +83,8 @@ def pair_rows(pair: Pair, lines: Lines, room: int, digits: int, palette: Palette
     """The rows of two lines beside each other, each wrapped in its own column of ``room`` cells."""
     left, right = pair
     parts = [wrap(lines.text(side.place), room, words=False) if side else [] for side in pair]
+    # Blanks at the end are no text of the row: the colour of the right side goes on without them.
+    fill = lines.style(right.line) if right and right.line.sign != " " else None
     out: list[Row] = []
     for number in range(max(1, *map(len, parts))):
         halves = tuple(
@@ -90,7 +92,7 @@ def pair_rows(pair: Pair, lines: Lines, room: int, digits: int, palette: Palette
             for side, pieces in zip((left, right), parts, strict=True)
         )
         source = _Beside(halves, palette)
-        out.append(Row(source, 0, len(source.text)))
+        out.append(Row(source, 0, len(source.text), fill=fill))
     return out
 
 

@@ -118,6 +118,12 @@ def test_old_and_new_text_stand_side_by_side() -> None:
     ]
 
 
+def test_the_colour_of_a_change_goes_on_to_the_end_of_its_column() -> None:
+    rows = render_diff(DiffBlock("a.py", "a\nb\n", "a\nB\n"), 60, with_diffs(DARK, "split"), header=False)
+    assert [row.fill for row in rows] == [None, DARK.added]
+    assert any(part.text.isspace() and part.style == DARK.removed for part in rows[1].segments())
+
+
 def test_long_lines_wrap_in_their_column() -> None:
     rows = beside("x = " + "1" * 60 + "\n", "x = 2\n", 60)
     assert [row.partition("│")[0].rstrip() for row in rows] == [
