@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, overload
 
+from swecli.core.shelf import Shelf, Ticket
 from swecli.tui.transcript.blocks import AnswerBlock, Block, NoticeBlock, ShownBlock, ToolBlock, UserBlock, is_live
-from swecli.tui.transcript.shelf import Shelf, Ticket
 
 LONG: Final = 2_000
 """Characters from which a block is put away at all."""
@@ -61,7 +61,7 @@ class BlockList(Sequence[Block]):
     """A sequence of blocks with different ids. None is ever lost. ``resident`` is how many characters of
     long ones stay in memory."""
 
-    def __init__(self, resident: int = RESIDENT, shelf: Shelf | None = None) -> None:
+    def __init__(self, resident: int = RESIDENT, shelf: Shelf[Block] | None = None) -> None:
         self._limit = resident
         self._slots: list[Block | _Away] = []
         self._places: dict[str, int] = {}
@@ -69,7 +69,7 @@ class BlockList(Sequence[Block]):
         """Long blocks in memory with their weights, the one used last at the end."""
         self.resident = 0
         """Characters of them."""
-        self.shelf = shelf or Shelf()
+        self.shelf: Shelf[Block] = shelf or Shelf()
 
     def place(self, block_id: str) -> int | None:
         """Where a block stands; None when there is none with this id."""

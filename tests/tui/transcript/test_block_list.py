@@ -11,6 +11,7 @@ import pytest
 from swecli.core.protocol.blocks import DiffBlock, FileEntry, FileListBlock, TerminalBlock
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ItemStarted, Rewound
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.core.shelf import Shelf
 from swecli.tui.transcript.block_list import LONG, BlockList, shape_of, weight_of
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
@@ -26,7 +27,6 @@ from swecli.tui.transcript.blocks import (
 from swecli.tui.transcript.finder import Search, matching_blocks
 from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.reducer import Reducer
-from swecli.tui.transcript.shelf import Shelf
 
 RESIDENT = 100_000
 
@@ -50,13 +50,13 @@ def _long(number: int) -> Block:
 
 
 @pytest.fixture(params=[0, 10_000_000], ids=["file", "memory"])
-def shelf(request: pytest.FixtureRequest) -> Iterator[Shelf]:
-    shelf = Shelf(request.param)
+def shelf(request: pytest.FixtureRequest) -> Iterator[Shelf[Block]]:
+    shelf = Shelf[Block](request.param)
     yield shelf
     shelf.close()
 
 
-def test_every_kind_comes_back_equal(shelf: Shelf) -> None:
+def test_every_kind_comes_back_equal(shelf: Shelf[Block]) -> None:
     blocks = BlockList(10_000, shelf)
     whole = [_long(number) for number in range(40)]
     assert all(weight_of(block) >= LONG for block in whole)
@@ -70,7 +70,7 @@ def test_every_kind_comes_back_equal(shelf: Shelf) -> None:
     assert blocks[5:9] == whole[5:9]
 
 
-def test_random_changes_leave_what_a_plain_list_would(shelf: Shelf) -> None:
+def test_random_changes_leave_what_a_plain_list_would(shelf: Shelf[Block]) -> None:
     chance = random.Random(7)
     blocks, plain = BlockList(10_000, shelf), list[Block]()
     for number in range(400):
@@ -94,7 +94,7 @@ def test_random_changes_leave_what_a_plain_list_would(shelf: Shelf) -> None:
 
 
 def test_memory_is_bounded_however_much_was_said() -> None:
-    shelf = Shelf(200_000)
+    shelf = Shelf[Block](200_000)
     page = Page()
     page.blocks = BlockList(RESIDENT, shelf)
     for number in range(300):
@@ -136,7 +136,7 @@ def test_a_full_disk_keeps_them_in_memory(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_can_not_be_read_back_is_said() -> None:
-    shelf = Shelf(0)
+    shelf = Shelf[Block](0)
     blocks = BlockList(10_000, shelf)
     for number in range(10):
         blocks.put(_long(number))

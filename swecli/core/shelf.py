@@ -1,0 +1,102 @@
+"""Where long things of a session are while nobody looks at them: compressed, and on disk when they are many."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import IO, Final, Generic, TypeVar, cast
+
+IN_MEMORY: Final = 4_000_000
+"""Compressed bytes that are kept in memory before the disk is used."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes of the file: where they begin and how many they are."""
+
+    start: int
+    size: int
+
+
+Ticket = bytes | Span
+"""What gives a thing back: its compressed bytes, or where in the file they are."""
+
+
+class Shelf(Generic[T]):
+    """Values put away, ``in_memory`` compressed bytes of them without the disk. The file has no name, is readable by
+    nobody else and ends with the process; where it can't be written, values stay in memory, compressed.
+
+    What is put away is exactly what comes back, unlike in the store of the session, where keys are masked. Values come
+    back in any thread.
+    """
+
+    def __init__(self, in_memory: int = IN_MEMORY) -> None:
+        self._limit = in_memory
+        self._file: IO[bytes] | None = None
+        self._end = 0
+        self._lock = threading.Lock()
+        self.in_memory = 0
+        """Compressed bytes in memory."""
+
+    def put(self, thing: T) -> Ticket:
+        """Put a value away; it has to be one that can be pickled."""
+        import pickle  # when first needed: the first frame does not wait for it
+        import zlib
+
+        packed = zlib.compress(pickle.dumps(thing, pickle.HIGHEST_PROTOCOL), 1)
+        if self.in_memory + len(packed) > self._limit:
+            try:
+                return self._write(packed)
+            except OSError:
+                pass  # no room on the disk: the session goes on in memory, and its store tells the user
+        self.in_memory += len(packed)
+        return packed
+
+    def get(self, ticket: Ticket) -> T:
+        """What was put away, equal to what it was.
+
+        Raises:
+            OSError: the file can't be read.
+        """
+        import pickle
+        import zlib
+
+        packed = ticket if isinstance(ticket, bytes) else self._read(ticket)
+        return cast("T", pickle.loads(zlib.decompress(packed)))  # only what ``put`` has written
+
+    def forget(self, ticket: Ticket) -> None:
+        """The ticket is used no longer."""
+        if isinstance(ticket, bytes):
+            self.in_memory -= len(ticket)
+
+    def close(self) -> None:
+        """Nothing is given back any more."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, packed: bytes) -> Span:
+        with self._lock:
+            if self._file is None:
+                import tempfile
+
+                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # lives as long as the shelf
+            self._file.seek(self._end)
+            written = self._file.write(packed)
+            if written != len(packed):
+                raise OSError("the disk took a part only")
+            span = Span(self._end, written)
+            self._end += written
+            return span
+
+    def _read(self, span: Span) -> bytes:
+        with self._lock:
+            if self._file is None:
+                raise OSError("the file is gone")
+            self._file.seek(span.start)
+            packed = self._file.read(span.size)
+        if len(packed) != span.size:
+            raise OSError("the file is shorter than it was")
+        return packed
