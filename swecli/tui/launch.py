@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
 LAST_LINES = 12
 """Lines of the last answer that stay on the normal screen."""
+
+LAST_FILES = 12
+"""Changed files that are named there."""
+
+SWITCH, SWITCH_EARLY = 0.005, 0.0005
+"""Seconds that a thread may hold back the others; less while modules are loaded, so that keys don't wait for them."""
 
 UNUSABLE = 2
 """Exit code where there is no terminal to draw on."""
@@ -37,6 +44,7 @@ def run(options: Options, terminal: boot.Terminal | None = None) -> int:
             return UNUSABLE
         terminal = boot.Terminal.take()
     gc.disable()  # a collection costs a tenth of the start
+    sys.setswitchinterval(SWITCH_EARLY)
     try:
         terminal.ask_background()
         from swecli.tui.textual_settings import textual_settings
@@ -64,7 +72,8 @@ def run(options: Options, terminal: boot.Terminal | None = None) -> int:
     elif app.failure is not None:
         sys.stderr.write(f"swecli: {app.failure}\n")
     elif app.furnished and app.stage.spoke:
-        sys.stdout.write(farewell(app.stage.state.last_answer, options.resume_hint))
+        state = app.stage.state
+        sys.stdout.write(farewell(state.last_answer, options.resume_hint, tuple(state.changed)))
     if stray := terminal.stray_output():
         sys.stderr.write(f"Written to the terminal meanwhile:\n{_safe(stray)}\n")
     return code
@@ -72,6 +81,7 @@ def run(options: Options, terminal: boot.Terminal | None = None) -> int:
 
 def settle() -> None:
     """The start is over: what lives now lives to the end, and collections begin."""
+    sys.setswitchinterval(SWITCH)
     gc.freeze()
     gc.enable()
 
@@ -86,15 +96,26 @@ def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
     return f"{text} Details: {log}" if log is not None else text
 
 
-def farewell(answer: str, resume: str) -> str:
-    """What stays on the normal screen: the last lines of the answer, and how to continue."""
+def farewell(answer: str, resume: str, changed: Sequence[str] = ()) -> str:
+    """What stays on the normal screen: the last lines of the answer, the files that were changed (absolute paths, the
+    newest last), and how to continue."""
     columns = shutil.get_terminal_size().columns
     lines = [part for line in _safe(answer).strip().splitlines() for part in _wrapped(line, columns)]
     kept = lines[-LAST_LINES:]
     if len(lines) > len(kept):
         kept.insert(0, "…")
     body = "\n".join(kept)
-    return f"{body}\n\nContinue with: {resume}\n" if body else f"Continue with: {resume}\n"
+    below = [*_wrapped(_changed(changed), columns)] if changed else []
+    return "\n".join([*([body, ""] if body else []), *below, f"Continue with: {resume}"]) + "\n"
+
+
+def _changed(paths: Sequence[str]) -> str:
+    from swecli.safe_text import safe_line
+
+    here = Path.cwd()
+    names = [str(path.relative_to(here)) if path.is_relative_to(here) else str(path) for path in map(Path, paths)]
+    more = f"{len(names) - LAST_FILES} more, " if len(names) > LAST_FILES else ""
+    return f"Changed: {more}{', '.join(safe_line(name) for name in names[-LAST_FILES:])}"
 
 
 def _wrapped(line: str, columns: int) -> list[str]:

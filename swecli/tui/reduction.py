@@ -9,6 +9,7 @@ from swecli.core.protocol.events import (
     CompactionFailed,
     CompactionStarted,
     Event,
+    FileChanged,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -58,6 +59,9 @@ def _take(state: UiState, event: Event) -> None:
             state.retry, state.retry_at = body, event.ts + body.delay
         case TodosChanged():
             state.todos = body.todos
+        case FileChanged():
+            state.changed.pop(body.path, None)
+            state.changed[body.path] = None
         case QueueChanged():
             state.queue = body.queue
         case CompactionStarted():

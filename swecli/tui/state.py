@@ -53,5 +53,7 @@ class UiState:
     queue: tuple[Queued, ...] = ()
     ended: TurnEnded | None = None
     sandbox: SandboxChanged | None = None
+    changed: dict[str, None] = field(default_factory=lambda: {})
+    """Files that tools changed in this session, in the order of their newest change."""
     last_answer: str = ""
     """Text of the newest finished answer of the main agent."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,6 +84,16 @@ def test_the_farewell_is_the_end_of_the_answer_and_the_way_back(monkeypatch: pyt
     assert all(len(line) < 40 for line in text.splitlines())
     assert text.endswith("Continue with: swecli -c\n")
     assert farewell("", "swecli -c") == "Continue with: swecli -c\n"
+
+
+def test_the_farewell_names_changed_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    paths = [str(Path.cwd() / f"src/f{n}.py") for n in range(14)]
+    assert farewell("Done.", "swecli -c", ["/etc/a\x1bb", paths[0]]) == (
+        "Done.\n\nChanged: /etc/a\N{SYMBOL FOR ESCAPE}b, src/f0.py\nContinue with: swecli -c\n"
+    )
+    assert "Changed: 2 more, src/f2.py, src/f3.py" in farewell("", "swecli -c", paths)
 
 
 def test_a_defect_is_one_sentence_and_a_file(tmp_path: Any) -> None:
