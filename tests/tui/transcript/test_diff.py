@@ -154,7 +154,7 @@ def test_a_limit_counts_rows_and_names_what_is_hidden() -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(LINES, LINES, st.integers(52, 90))
+@given(LINES, LINES, st.integers(53, 90))
 def test_both_columns_together_are_the_change(old: list[str], new: list[str], width: int) -> None:
     block = DiffBlock("a.py", "".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new))
     diff = text_diff(block.old or "", block.new or "")
