@@ -143,8 +143,11 @@ def screen_ports(options: LaunchOptions, trust: WorkspaceTrust) -> ScreenPorts:
 
 async def open_for_screen(options: LaunchOptions) -> SessionPort:
     """A session for the interface, which tells of a failed start in its own way."""
-    from swecli.app import open_session
     from swecli.tui.link import SessionNotOpened
+    from swecli.tui.loading import load
+
+    await asyncio.to_thread(load, ("swecli.app",))  # keys are answered meanwhile
+    from swecli.app import open_session
 
     try:
         session = await open_session(options)

@@ -20,6 +20,7 @@ from swecli.tui.driver import Driver
 from swecli.tui.endings import Endings
 from swecli.tui.keymap import Keymap
 from swecli.tui.link import OpenSession, SessionNotOpened
+from swecli.tui.loading import load
 from swecli.tui.options import Options
 from swecli.tui.outside import Outside
 from swecli.tui.preferences import Preferences
@@ -32,6 +33,16 @@ from swecli.tui.todos import TodoPanel
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Submit
+
+LATER = (
+    "swecli.tui.desk",
+    "swecli.tui.screens.opening",
+    "swecli.tui.screens.place",
+    "swecli.tui.stage",
+    "swecli.tui.transcript.view",
+    "swecli.tui.view",
+)
+"""Loaded after the first frame, while keys are answered."""
 
 RESIZE_PAUSE = 0.08
 """Seconds after the last change of the window's size until everything is drawn once more."""
@@ -67,6 +78,7 @@ class SwecliApp(Endings, inherit_bindings=True):
         self._opened = opened
         self._preferences = Preferences()
         self._redraw: Timer | None = None
+        self.can_talk = asyncio.Event()
         self.clock = clock
         self.wall = wall
         self.keymap = Keymap()
@@ -95,10 +107,11 @@ class SwecliApp(Endings, inherit_bindings=True):
 
     def on_mount(self) -> None:
         self.event_loop = asyncio.get_running_loop()
-        self.call_after_refresh(self._furnish)
+        self.call_after_refresh(lambda: self.run_worker(self._furnish(), group="session"))
 
-    def _furnish(self) -> None:
+    async def _furnish(self) -> None:
         """The first frame is on the screen: load and build the rest, and open the session."""
+        await asyncio.to_thread(load, LATER)
         from swecli.core.protocol.commands import Submit
         from swecli.tui.copying import Copier
         from swecli.tui.desk import Desk
@@ -137,6 +150,7 @@ class SwecliApp(Endings, inherit_bindings=True):
     async def _play(self, open_session: OpenSession, first: Submit | None) -> None:
         commands = await asyncio.to_thread(self._options.commands)
         self.talk.commands = self.prompt.suggestions.commands = commands
+        self.can_talk.set()
         await self._ask_trust()
         self.adopt(await asyncio.to_thread(self._options.preferences))
         self.prompt.adopt_draft()

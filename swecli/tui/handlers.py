@@ -14,6 +14,7 @@ from swecli.tui.prompt.editor import PromptEditor
 from swecli.tui.screens.told import ScreenClosed, ScreenReady
 
 if TYPE_CHECKING:
+    from swecli.core.protocol.messages import ImagePart
     from swecli.tui.transcript.view import Transcript
 
 
@@ -22,13 +23,15 @@ class Handlers(KeyActions, inherit_bindings=True):
 
     @on(PromptEditor.Submitted)
     def _submitted(self, message: PromptEditor.Submitted) -> None:
-        if not self.furnished:
-            self.call_after_refresh(self.prompt.editor.post_message, message)
-        elif self.prompt.editor.text.strip():
+        if self.prompt.editor.text.strip():
             # A slash command may ask for consent and wait: never inside of a message handler.
             text = self.prompt.take()
             images = self.prompt.editor.attachments.sent(text)
-            self.run_worker(self.talk.submit(text, queue=message.queue, images=images), group="talk")
+            self.run_worker(self._submit(text, message.queue, images), group="talk")
+
+    async def _submit(self, text: str, queue: bool, images: tuple[ImagePart, ...]) -> None:
+        await self.can_talk.wait()
+        await self.talk.submit(text, queue=queue, images=images)
 
     @on(Prompt.Recall)
     def _recalled(self, message: Prompt.Recall) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,8 @@ class KeyActions(App[int], inherit_bindings=False):
     outside: Outside
     furnished = False
     """Whether the parts are there that are loaded after the first frame."""
+    can_talk: asyncio.Event
+    """Set once what the user sends can be understood; until then it waits."""
     mouse = True
     """Whether the mouse is the program's, not the terminal's."""
     armed: float | None = None
