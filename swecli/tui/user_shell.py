@@ -48,16 +48,20 @@ async def run_in_terminal(app: App[Any], command: str, cwd: Path, environment: M
     """Run a shell command in the terminal while the screen is away.
 
     Raises:
-        NoTerminal: the screen can't be left here.
+        NoTerminal: the screen can't be left here, or the command could not be started: it has not run.
     """
     screen = sys.__stdout__
+    ran: Ran | None = None
     try:
-        with app.suspend():
-            if screen is None or not os.isatty(0):
-                raise NoTerminal
-            return await asyncio.to_thread(_run, command, cwd, dict(environment), screen.fileno())
-    except (SuspendNotSupported, OSError):
-        raise NoTerminal from None
+        # No exception may reach the end of the suspension: the screen would not come back.
+        with app.suspend(), contextlib.suppress(OSError, ValueError, termios.error):
+            if screen is not None and os.isatty(0):
+                ran = await asyncio.to_thread(_run, command, cwd, dict(environment), screen.fileno())
+    except SuspendNotSupported:
+        pass
+    if ran is None:
+        raise NoTerminal
+    return ran
 
 
 def _run(command: str, cwd: Path, environment: dict[str, str], screen: int) -> Ran:
@@ -70,7 +74,11 @@ def _run(command: str, cwd: Path, environment: dict[str, str], screen: int) -> R
         os.write(screen, f"$ {_shown(command)}\r\n".encode())
         _fit(slave, screen)
         process = _start(command, cwd, environment, slave)
-        output = _relay(process, master, slave, screen)
+        try:
+            output = _relay(process, master, slave, screen)
+        except OSError:  # the terminal is gone, and the command with it; it has run, so it is not to be run again
+            process.kill()
+            output = b""
         status = process.wait()
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)

@@ -1,0 +1,103 @@
+"""A command of the user in a real (pseudo) terminal, and what happens when it can't be given one."""
+
+from __future__ import annotations
+
+import os
+import pty
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from swecli.tui import user_shell
+from swecli.tui.user_shell import NoTerminal, run_in_terminal
+
+ENVIRONMENT = {"PATH": os.environ["PATH"]}
+
+
+class Screen:
+    """Stands for the application. As Textual's own, it comes back only if nothing is raised while it is away."""
+
+    def __init__(self) -> None:
+        self.away = False
+
+    @contextmanager
+    def suspend(self) -> Iterator[None]:
+        self.away = True
+        yield
+        self.away = False
+
+
+@contextmanager
+def standard_input(descriptor: int) -> Iterator[None]:
+    before = os.dup(0)
+    os.dup2(descriptor, 0)
+    try:
+        yield
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+
+
+@pytest.fixture
+def terminal() -> Iterator[int]:
+    """Standard input is a terminal; the descriptor of its other end."""
+    master, slave = pty.openpty()
+    with standard_input(slave):
+        yield master
+    for descriptor in (master, slave):
+        os.close(descriptor)
+
+
+def app(screen: Screen) -> Any:
+    return cast("Any", screen)
+
+
+async def test_a_command_has_the_terminal_and_its_output_is_taken_down(terminal: int, tmp_path: Path) -> None:
+    screen = Screen()
+    ran = await run_in_terminal(app(screen), "tty >/dev/null && echo yes; pwd; exit 3", tmp_path, ENVIRONMENT)
+    assert ran.output == f"yes\n{tmp_path}\n"
+    assert ran.exit_status == 3
+    assert not screen.away
+
+
+async def test_the_screen_comes_back_when_the_folder_is_gone(terminal: int, tmp_path: Path) -> None:
+    screen = Screen()
+    before = termios.tcgetattr(0)
+    with pytest.raises(NoTerminal):
+        await run_in_terminal(app(screen), "ls", tmp_path / "gone", ENVIRONMENT)
+    assert not screen.away
+    assert termios.tcgetattr(0) == before
+
+
+async def test_the_screen_comes_back_when_the_command_can_not_be_passed_on(terminal: int, tmp_path: Path) -> None:
+    screen = Screen()
+    with pytest.raises(NoTerminal):
+        await run_in_terminal(app(screen), "echo \0", tmp_path, ENVIRONMENT)
+    assert not screen.away
+
+
+async def test_without_a_terminal_nothing_is_run(tmp_path: Path) -> None:
+    screen = Screen()
+    with Path(os.devnull).open() as nothing, standard_input(nothing.fileno()), pytest.raises(NoTerminal):
+        await run_in_terminal(app(screen), f"touch {tmp_path}/ran", tmp_path, ENVIRONMENT)
+    assert not screen.away
+    assert not (tmp_path / "ran").exists()
+
+
+async def test_a_command_that_ran_is_not_said_to_have_not_run(
+    terminal: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(process: Any, *descriptors: int) -> bytes:
+        process.wait()
+        raise OSError("the terminal is gone")
+
+    monkeypatch.setattr(user_shell, "_relay", lost)
+    screen = Screen()
+    ran = await run_in_terminal(app(screen), "echo once >> ran", tmp_path, ENVIRONMENT)
+    assert not screen.away
+    assert (ran.output, ran.exit_status) == ("", 0)
+    assert (tmp_path / "ran").read_text() == "once\n"
