@@ -52,6 +52,12 @@ def terminal() -> Iterator[int]:
         os.close(descriptor)
 
 
+@pytest.fixture
+def no_terminal() -> Iterator[None]:
+    with Path(os.devnull).open() as nothing, standard_input(nothing.fileno()):
+        yield
+
+
 def app(screen: Screen) -> Any:
     return cast("Any", screen)
 
@@ -80,9 +86,9 @@ async def test_the_screen_comes_back_when_the_command_can_not_be_passed_on(termi
     assert not screen.away
 
 
-async def test_without_a_terminal_nothing_is_run(tmp_path: Path) -> None:
+async def test_without_a_terminal_nothing_is_run(no_terminal: None, tmp_path: Path) -> None:
     screen = Screen()
-    with Path(os.devnull).open() as nothing, standard_input(nothing.fileno()), pytest.raises(NoTerminal):
+    with pytest.raises(NoTerminal):
         await run_in_terminal(app(screen), f"touch {tmp_path}/ran", tmp_path, ENVIRONMENT)
     assert not screen.away
     assert not (tmp_path / "ran").exists()
