@@ -108,6 +108,8 @@ def _short(name: str, table: Table, argument: str, rest: list[str], parsed: _Par
         if letter in table.optional:
             _keep(False, f"-{letter}", attached, parsed)
         elif letter in table.values or letter in table.files:
+            if table.apart and attached and not re.fullmatch(r"[0-9]+", attached):
+                raise UnprovenError(f"{name} reads {argument} in a way of its own")
             _keep(letter in table.files, f"-{letter}", attached or _next(name, f"-{letter}", rest), parsed)
         elif table.digits and letters[index:].isascii() and letters[index:].isdigit():
             return
@@ -167,6 +169,9 @@ def _check_operands(name: str, table: Table, parsed: _Parsed, situation: Situati
         start = 1 if table.operands.startswith("pattern") and not table.pattern_by & parsed.options else 0
         for operand in operands[start:] or ["."]:
             check_tree(operand, situation)
+    if table.opens_links:
+        for operand in operands:
+            check_tree(operand, situation)
     if table.max is not None and len(operands) > table.max:
         raise UnprovenError(f"{name} may write to its operand number {table.max + 1}")
     if operands and operands[0] in table.refuse:
@@ -185,6 +190,7 @@ def _check_operands(name: str, table: Table, parsed: _Parsed, situation: Situati
                 raise UnprovenError(f"{name} with a name may create it")
         case "names":
             for operand in operands:
+                _not_a_list(name, operand)
                 check_name(operand, situation)
         case "entries":
             for operand in operands:
@@ -202,7 +208,7 @@ def _check_operands(name: str, table: Table, parsed: _Parsed, situation: Situati
 
 
 def _not_a_list(name: str, operand: str) -> None:
-    if operand.startswith(("@", "+")) and name in ("strings", "less", "more"):
+    if operand.startswith(("@", "+")) and name in ("strings", "less", "more", "lsof"):
         raise UnprovenError(f"{name} treats {operand} as something else than a file")
 
 

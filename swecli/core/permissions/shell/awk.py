@@ -11,6 +11,15 @@ from swecli.core.permissions.shell.syntax import UnprovenError
 _EFFECT = re.compile(
     r"system|getline|close|fflush|ENVIRON|ARG[VC]|ARGIND|PROCINFO|SYMTAB|FUNCTAB|extension|load|include|eval|exec|@|\\\n|&\||\|&"
 )
+_REGULAR = re.compile(r"/(?:[^/\\\n\[]|\\[^\n]|\[\^?[^\]\[/\\\n]+\])*/")
+_BEFORE_REGULAR = re.compile(r"(?:^|[(,{};!~&|\n])[ \t]*$")
+_NO_OPERANDS = frozenset(
+    (
+        *("print", "printf", "return", "in", "else", "do", "while", "if", "for", "case", "default", "delete", "next"),
+        *("exit", "length", "switch", "function", "func"),
+    )
+)
+"""Words behind which a slash is not known to divide."""
 _STRING = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"')
 
 
@@ -56,12 +65,26 @@ def program_is_harmless(program: str) -> bool:
 
 
 def _without_strings(program: str) -> str:
-    """The program with its strings empty, where they can be told without knowing what is a regular expression or a
-    comment; else as it is."""
-    if "/" in program or "#" in program:
-        return program
-    code = _STRING.sub('""', program)
-    return program if '"' in code.replace('""', "") or "\\" in code else code
+    """The program with its strings and regular expressions empty, where they can be told; else as it is."""
+    code, at = "", 0
+    while at < len(program):
+        char = program[at]
+        if char == "#":
+            return program
+        if char == '"' or (char == "/" and not _divides(code)):
+            literal = (_STRING if char == '"' else _REGULAR).match(program, at)
+            if literal is None or (char == "/" and not _BEFORE_REGULAR.search(code)):
+                return program
+            code, at = code + '""', literal.end()
+        else:
+            code, at = code + ("÷" if char == "/" else char), at + 1
+    return program if "\\" in code else code
+
+
+def _divides(code: str) -> bool:
+    """Whether a slash behind this code divides: it does behind a name, a number or an index."""
+    operand = re.search(r"(?:(?<![\w.])[\w.]+|\])[ \t]*$", code)
+    return operand is not None and operand.group().strip() not in _NO_OPERANDS
 
 
 def _only_compares(code: str) -> bool:

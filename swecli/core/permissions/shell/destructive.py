@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import takewhile
 
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.paths import inside, is_own, protected_reason
@@ -19,6 +20,9 @@ from swecli.core.permissions.shell.unpack import Started
 
 _DEVICES = re.compile(r"/dev/(null|stdout|stderr|stdin|tty|fd/\d+)")
 _GIT_GLOBAL_WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
+
+
+_FIND_ACTIONS = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,7 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
     recursive = any(_is_option(option, "[rR]", "--recursive") for option in options)
     for target in targets:
         # What a variable adds in front is not known, so such a word asks and is not refused.
-        for path in _paths(target, place) if target.known else ():
+        for path in _meant(target, place):
             special = _special(path, place)
             if special is not None:
                 yield Danger(f"{item.name} would remove {path}: {special}.", refuse=True, evidence=(path,))
@@ -191,14 +195,25 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
         yield Danger(f"{_shown(item)} {reason}.", evidence=_extent(targets, place))
 
 
+def _meant(target: ScanWord, place: Place) -> list[str]:
+    """The paths that a known word means, wildcards as written and as what they stand for now."""
+    if not target.known:
+        return []
+    paths = _paths(target, place)
+    if target.glob:
+        paths += [each for path in paths for each in matching(path, place.facts)]
+    return list(dict.fromkeys(paths))
+
+
 def _find(item: Started, place: Place) -> Iterable[Danger]:
     words = [word.text for word in item.words[1:]]
     removing = "-delete" in words or any(word.rpartition("/")[2] in _lists().names["removers"] for word in words)
     if not removing:
         return
+    # What comes behind the action does not hold it back.
     filters = [
         word
-        for word in words
+        for word in takewhile(lambda word: word not in _FIND_ACTIONS, words)
         if re.fullmatch(r"-(i?name|i?path|i?regex|size|[acm](time|min)|newer.*|empty|user)", word)
     ]
     starts: list[ScanWord] = []

@@ -273,7 +273,12 @@ class _Scanner:
                 pending += [match.group(1) + choice + match.group(3) for choice in match.group(2).split(",")]
         if pending or any("{" in item for item in done):
             return [ScanWord(text, known=False, glob=True)]
-        return [ScanWord(item, known, glob) for item in done if item] or [ScanWord("", known)]
+        return [ScanWord(self._home(item), known, glob) for item in done if item] or [ScanWord("", known)]
+
+    def _home(self, word: str) -> str:
+        """A word that braces made, with its tilde expanded."""
+        home = self._variables.get("HOME")
+        return home + word[1:] if home is not None and re.match(r"~(?:/|$)", word) else word
 
     def _double_quoted(self) -> tuple[str, bool]:
         text, known = "", True

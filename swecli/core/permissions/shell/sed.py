@@ -8,11 +8,11 @@ from swecli.core.permissions.shell.expand import Situation
 from swecli.core.permissions.shell.places import check_content
 from swecli.core.permissions.shell.syntax import UnprovenError
 
-_ADDRESS = r"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|\[\^?[^\]/\\\n]+\])*/I?)"
+_ADDRESS = r"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|\[\^?(?:[^\]/\\\n]|\\[a-z])+\])*/I?)"
 _PREFIX = re.compile(rf"\s*(?:{_ADDRESS}\s*(?:,\s*(?:[+~]?\d+|{_ADDRESS})\s*)?)?!?\s*")
 _COMMAND = re.compile(r"[pPdDnNgGhHxlz=qQ]\s*\d*")
 _TEXT_COMMAND = re.compile(r"[aic][ \t]*[^\s\\\n][^\\\n]*")
-_PART = r"(?:(?!{d})[^\\\n\[]|\\[^\n]|\[\^?(?:(?!{d})[^\]\\\n])+\])*"
+_PART = r"(?:(?!{d})[^\\\n\[]|\\[^\n]|\[\^?(?:(?!{d})[^\]\\\n]|\\[a-z])+\])*"
 _TEXT = r"(?:(?!{d})[^\\\n]|\\[^\n])*"
 
 

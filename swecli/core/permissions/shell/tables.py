@@ -37,6 +37,8 @@ class Table:
     subcommands: frozenset[str]
     digits: bool
     cluster: bool
+    apart: bool
+    opens_links: bool
     builtin: bool
     max: int | None
 
@@ -75,6 +77,8 @@ def _table(entry: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]]) ->
         subcommands=frozenset(entry.get("subcommands", "").split()),
         digits=any(source.get("digits", False) for source in sources),
         cluster=entry.get("cluster", True),
+        apart=entry.get("apart", False),
+        opens_links=entry.get("opens_links", False),
         builtin=entry.get("builtin", False),
         max=entry.get("max"),
         **letters,

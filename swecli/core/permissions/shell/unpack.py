@@ -51,6 +51,7 @@ _GIT_KEYS = re.compile(
     re.IGNORECASE,
 )
 _SED_RUNS = re.compile(r"(?:^|[;{}\s\d$/!|,])e(?:\s|$)|[^\w\s\\][gpiImM0-9]*e[gpiImM0-9]*(?:[\s;}]|$)")
+_SED_OPTION = re.compile(r"-[nErsuz]*e?|--expression")
 _GIT_RUNS = frozenset(("-x", "--exec", "--extcmd", "--tree-filter", "--index-filter", "--msg-filter", "--env-filter"))
 _EXEC = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
 
@@ -99,7 +100,7 @@ def _unpacked(found: Found) -> Iterator[tuple[Started, list[str]]]:
         elif name in _PROGRAM_OPTION_TAKERS:
             scripts = _started_by_options(words)
         elif name in ("sed", "gsed"):
-            item = replace(item, computed=any(_SED_RUNS.search(word.text) for word in words[1:]))
+            item = replace(item, computed=any(_sed_may_run(word.text) for word in words[1:]))
         yield item, scripts
     if not found.words and (found.writes or found.reads):
         yield Started(":", (ScanWord(":"),), found), []
@@ -115,6 +116,9 @@ def _suffixes(words: tuple[ScanWord, ...]) -> Iterator[tuple[ScanWord, ...]]:
         for index in range(1, min(len(words), 40)):
             word = words[index]
             if word.text.startswith("-") or re.match(r"[A-Za-z_]\w*=", word.text):
+                continue
+            if word.known and re.search(r"\s", word.text):
+                # No program is named like this; texts that a shell would run are read elsewhere.
                 continue
             if word.known or not runner:
                 yield words[index:]
@@ -134,6 +138,11 @@ def _started_by_options(words: tuple[ScanWord, ...]) -> list[str]:
             following = words[index + 1].text if index + 1 < len(words) else ""
             scripts.append(word.text[match.end() :] or following)
     return scripts
+
+
+def _sed_may_run(word: str) -> bool:
+    """Whether a word of sed may be a script that starts programs; ``-e`` alone only announces one."""
+    return _SED_OPTION.fullmatch(word) is None and _SED_RUNS.search(word) is not None
 
 
 def _is_git_program(text: str) -> bool:

@@ -16,6 +16,9 @@ _BRACES = re.compile(r"([^{}]*)\{([^{}]*(?:,|\.\.)[^{}]*)\}([^{}]*)")
 _RANGE = re.compile(r"(0|[1-9]\d{0,2})\.\.(0|[1-9]\d{0,2})")
 _NUMBERS = re.compile(r"(?:[A-Za-z_$][A-Za-z0-9_]*|[0-9 \t+*/%<>=!&|?:-])")
 """One piece of an arithmetic expression, besides its parentheses."""
+_RECALLS = re.compile(r"(?<!\[)![A-Za-z0-9_./!$*^#?:-]")
+"""An unquoted ``!`` by which a shell with a history may put in an earlier command."""
+_RECALLS_IN_QUOTES = re.compile(r"!(?:[!$]|-?[0-9]|\*[\"\s])")
 _CHANGES = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|[<>]{2}=")
 
 
@@ -134,6 +137,8 @@ class WordReader(ABC):
                 flush()
                 segments.append(self._backticks(quoted=False))
             else:
+                if char == "!" and _RECALLS.match(self.text, self.at):
+                    raise UnprovenError("! may stand for an earlier command")
                 plain += char
                 self.at += 1
         flush()
@@ -179,6 +184,8 @@ class WordReader(ABC):
                     segments += [Segment("text", text, quoted=True), found]
                     text = ""
             else:
+                if char == "!" and _RECALLS_IN_QUOTES.match(self.text, self.at):
+                    raise UnprovenError("! may stand for an earlier command")
                 text += char
                 self.at += 1
 

@@ -232,3 +232,11 @@ def test_paths_of_rules_hold_where_the_command_goes(tmp_path: Path) -> None:
     for command in ("echo x > docs/a", "cd docs && echo x > a", "cp a docs/b", "sed -i s/a/b/ docs/guide.md"):
         assert workspace.decide(command, deny).outcome == "deny", command
     assert workspace.decide("cat docs/guide.md", deny).outcome == "allow"
+
+
+def test_words_that_are_no_scripts_are_not_taken_for_some(tmp_path: Path) -> None:
+    workspace = ShellWorkspace(tmp_path)
+    policy = workspace.policy(mode="auto", sandbox="full", trust="trusted")
+    for command in ("sed -e s/a/b/M -n docs/guide.md", 'find . -name x | xargs grep -n "import os" nothing.txt'):
+        assert workspace.decide(command, policy).contained, command
+    assert workspace.decide("sed -e 's/a/touch x/e' docs/guide.md", policy).outcome == "ask"
