@@ -14,6 +14,7 @@ from pathlib import Path
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.answer import Call
 from swecli.core.engine.consent import Consent, Consents, Rejected
+from swecli.core.engine.live_output import LiveOutput
 from swecli.core.engine.locks import EffectLocks
 from swecli.core.engine.prepared_call import PreparedCall
 from swecli.core.engine.recorder import Recorder
@@ -24,6 +25,7 @@ from swecli.core.engine.seen_files import SeenFiles
 from swecli.core.engine.services import Services
 from swecli.core.engine.todo_board import SessionTodos
 from swecli.core.ports import CompactionRequests
+from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
     FileChanged,
     ItemCheckpointed,
@@ -65,6 +67,7 @@ class ToolCalls:
         self._recall = Recall(recorder.ledger, services.blobs)
         self._files = SeenFiles(recorder, services.workspace.cwd)
         self._locks = EffectLocks()
+        self._live = LiveOutput()
 
     def prepare(self, call: Call) -> PreparedCall | None:
         """Validate the arguments. None when the call already ended with an error result."""
@@ -102,6 +105,7 @@ class ToolCalls:
 
     def _output(self, item: str, text: str) -> None:
         if text and item in self._recorder.ledger.open:
+            self._live.add(item, text)
             self._recorder.emit(ItemDelta(item, text, "output"))
 
     async def run(self, call: PreparedCall, earlier_writers: Sequence[asyncio.Task[None]]) -> None:
@@ -143,17 +147,26 @@ class ToolCalls:
             if outcome is not None:  # it is done; only storing its result was interrupted
                 self._end(call.item, call.part, _status(outcome), self._results.bounded("output", outcome))
                 raise
-            text = INTERRUPTED if running else NOT_RUN
-            self._end(call.item, call.part, "interrupted", ToolOutcome(text, is_error=True, detail="interrupted"))
+            self._end(call.item, call.part, "interrupted", self._cut_off(call) if running else _not_run("interrupted"))
             raise
         finally:
+            self._live.forget(call.item)
             self.close(call)
 
     def close(self, call: PreparedCall) -> None:
         """Give a call that never came to its end a terminal item; a call that has one stays as it is."""
         if call.item in self._recorder.ledger.open:
-            outcome = ToolOutcome(NOT_RUN, is_error=True, detail="not executed")
-            self._end(call.item, call.part, "interrupted", outcome)
+            self._end(call.item, call.part, "interrupted", _not_run("not executed"))
+
+    def _cut_off(self, call: PreparedCall) -> ToolOutcome:
+        """What is left of a call that was interrupted while it ran: the end of what it wrote until then."""
+        written, cut = self._live.of(call.item)
+        if not written:
+            return ToolOutcome(INTERRUPTED, is_error=True, detail="interrupted")
+        begin = f"… (only the last {len(written):,} characters are kept)\n" if cut else ""
+        text = f"{INTERRUPTED} What it wrote until then:\n{begin}{written}"
+        block = TerminalBlock(call.effects.command or call.title, written, None, str(call.ctx.cwd), truncated=cut)
+        return ToolOutcome(text, (block,), "interrupted", is_error=True)
 
     async def _execute(self, call: PreparedCall, ctx: ToolContext) -> ToolOutcome:
         async with self._recorded(call):
@@ -191,6 +204,10 @@ def _strangers(call: PreparedCall, ctx: ToolContext, outcome: ToolOutcome) -> tu
     host = (outcome.untrusted,) if outcome.untrusted else ()
     outside = [path for path in call.effects.reads if not any(Path(path).is_relative_to(root) for root in ctx.roots)]
     return (*host, *outside)
+
+
+def _not_run(detail: str) -> ToolOutcome:
+    return ToolOutcome(NOT_RUN, is_error=True, detail=detail)
 
 
 def _status(outcome: ToolOutcome) -> ItemStatus:

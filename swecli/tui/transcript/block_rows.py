@@ -160,7 +160,7 @@ def _turn_end(block: TurnEndBlock, width: int, palette: Palette) -> list[Row]:
     words = [_OUTCOMES[block.outcome]]
     if block.duration:
         words[0] += f" in {block.duration:.1f}s"
-    if block.reason:
+    if block.reason and block.reason != block.outcome:
         words.append(block.reason)
     style = {"done": palette.dim, "error": palette.error}.get(block.outcome, palette.warning)
     return plain_rows(sanitise(": ".join(words)), width, style)

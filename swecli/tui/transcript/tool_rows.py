@@ -131,7 +131,7 @@ def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
     if exited and block.detail != "exit 0" and block.status == "ok":
         style = palette.error
     word = "" if exited and block.status == "error" else _word(block.status)
-    words = [word, block.detail, block.note, duration]
+    words = dict.fromkeys((word, block.detail, block.note, duration))  # a detail may be the same word
     return (" · ".join(word for word in words if word), style)
 
 

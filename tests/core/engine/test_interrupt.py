@@ -11,16 +11,20 @@ from swecli.core.context_management.projection import repair
 from swecli.core.engine.recovery import recover
 from swecli.core.engine.state import SessionState
 from swecli.core.permissions.types import Policy
+from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.commands import Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
     Event,
     ItemCompleted,
+    ItemDelta,
     ItemStarted,
     PermissionRequested,
     PermissionResolved,
     TurnEnded,
     is_fact,
 )
+from swecli.core.protocol.messages import ToolResultPart
+from swecli.core.tools.builtin import builtin_tools
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import DEADLINE, Bench, bench, call, until
 
@@ -148,6 +152,31 @@ async def test_interrupting_a_question_settles_it(tmp_path: Path) -> None:
         assert b.bodies(PermissionResolved)[0].choice == "cancelled"
         assert b.session.view.permission is None
         assert b.gates.started == []
+
+
+@pytest.mark.parametrize(("command", "begin"), [("echo one; echo two", "one\n"), ("seq 10000; echo two", "… (only")])
+async def test_what_an_interrupted_command_wrote_is_kept(tmp_path: Path, command: str, begin: str) -> None:
+    run = f'{{ tool = "run_command", arguments = {{ command = "{command}; sleep 60" }} }}'
+    script = f'[[step]]\ncall = [{run}]\n[[step]]\ntext = "going on"'
+    async with bench(script, tmp_path, tools=builtin_tools(), policy=Policy(yolo=True)) as b:
+        b.send(Submit("go"))
+        await until(lambda: any(body.text.endswith("two\n") for body in b.bodies(ItemDelta)), "output")
+        b.send(Interrupt())
+        await until(lambda: bool(b.bodies(TurnEnded)) and not b.session.view.busy, "end")
+        ended = next(body for body in b.bodies(ItemCompleted) if body.status == "interrupted")
+        (result,), (block,) = ended.parts, ended.blocks
+        assert isinstance(result, ToolResultPart)
+        assert isinstance(block, TerminalBlock)
+        told, _, written = result.text.partition(" What it wrote until then:\n")
+        assert told.startswith("Interrupted by the user while this ran")
+        assert written.startswith(begin)
+        assert written.endswith("two\n")
+        assert written.endswith(block.output)
+        assert block.exit_status is None
+        assert block.truncated == begin.startswith("…")
+        assert len(written) < 4_100
+        check_ended(b)
+        await b.say("and now?")
 
 
 async def test_interrupting_a_retry_wait_ends_at_once(tmp_path: Path) -> None:
