@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from pydantic import Field
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import FileEntry, FileListBlock
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.files import missing
+from swecli.core.tools.files import explained
 from swecli.core.workspace.listing import ListingError, list_tree
 
 MAX_ENTRIES = 300
@@ -62,8 +63,9 @@ class ListFiles(Tool[ListFilesParams]):
 
 
 def _require_directory(start: Path, ctx: ToolContext) -> None:
-    if start.is_dir():
-        return
-    if start.exists():
+    try:
+        is_directory = stat.S_ISDIR(start.stat().st_mode)
+    except OSError as error:
+        raise explained(error, start, ctx) from error
+    if not is_directory:
         raise ToolError(f"{ctx.display(start)} is a file; use read_file.")
-    raise ToolError(missing(start, ctx))

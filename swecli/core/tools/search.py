@@ -7,7 +7,7 @@ from pydantic import Field
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import FileEntry, FileListBlock
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.files import missing, plural
+from swecli.core.tools.files import explained, plural
 from swecli.core.workspace.search import Line, SearchError, SearchRequest, SearchResult, search
 
 MAX_RESULTS = 100
@@ -42,8 +42,10 @@ class Search(Tool[SearchParams]):
 
     async def run(self, params: SearchParams, ctx: ToolContext) -> ToolOutcome:
         start = ctx.resolve(params.path)
-        if not start.exists():
-            raise ToolError(missing(start, ctx))
+        try:
+            start.stat()
+        except OSError as error:
+            raise explained(error, start, ctx) from error
         if "\n" in params.pattern or "\0" in params.pattern:
             raise ToolError("The pattern is matched with single lines: it can't have a line break or NUL in it.")
         request = SearchRequest(

@@ -175,6 +175,19 @@ def test_what_is_no_usable_path_is_an_error_even_when_approved(place: Place) -> 
     assert place.state() == before
 
 
+def test_names_that_no_file_can_have_are_an_error_of_every_tool(place: Place) -> None:
+    before = place.state()
+    extra: dict[str, dict[str, Any]] = {"list_files": {}, "search": {"pattern": "x"}, "write_file": {"content": "x"}}
+    names = ("x" * 300, "a/" * 3_000 + "x", "ok.txt/x", "loop-a", "loop-a/x", "a\0b", "\ud800")
+    calls = [(tool, name) for name in names for tool in extra]
+    patch = "*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch"
+    lines = [line(tool, {"path": name, **extra[tool]}, "accept-edits", approve=True) for tool, name in calls]
+    lines += [line("apply_patch", {"input": patch.format(name)}, "accept-edits", approve=True) for name in names]
+    answers = place.run(lines)
+    assert [answer for answer in answers if not told(answer) or answer.get("defect")] == []
+    assert place.state() == before
+
+
 def test_a_hard_link_to_the_outside_is_not_written_through_unasked(place: Place) -> None:
     (answer,) = place.run([line("write_file", {"path": "hard.txt", "content": "x"}, "default")])
     assert answer["status"] != "ok"
