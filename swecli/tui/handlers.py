@@ -31,6 +31,7 @@ class Handlers(KeyActions, inherit_bindings=True):
 
     async def _submit(self, text: str, queue: bool, images: tuple[ImagePart, ...]) -> None:
         await self.can_talk.wait()
+        self.transcript.follow()  # what is sent, and what comes of it, is in sight wherever the user was reading
         await self.talk.submit(text, queue=queue, images=images)
 
     @on(Prompt.Recall)

@@ -205,6 +205,21 @@ async def test_page_keys_scroll_the_transcript_and_end_follows_again() -> None:
         assert it.app.transcript.following
 
 
+async def test_what_is_sent_from_further_up_is_in_sight() -> None:
+    async with running(answer("\n\n".join(f"paragraph {n}" for n in range(80))), answer("the second answer")) as it:
+        await it.say("go")
+        await it.shows("paragraph 79")
+        await it.press("home")
+        await it.shows("paragraph 0")
+        await it.say("/nothing")
+        await it.shows("There is no command /nothing")
+        await it.press("home")
+        await it.shows("paragraph 0")
+        await it.say("and now?")
+        await it.shows("the second answer")
+        assert it.app.transcript.following
+
+
 async def test_home_and_end_move_in_the_line_first() -> None:
     async with running(answer("\n\n".join(f"paragraph {n}" for n in range(80)))) as it:
         await it.say("go")
