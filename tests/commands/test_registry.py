@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from swecli.commands.help import command_table
@@ -54,3 +57,9 @@ def test_the_nearest_command_is_suggested(name: str, expected: str) -> None:
 def test_the_table_lists_every_command() -> None:
     table = command_table(COMMANDS)
     assert [row[0].split()[0] for row in table.rows] == [f"/{command.name}" for command in COMMANDS]
+
+
+def test_the_readme_names_every_command() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    sentence = readme.split("Slash commands: ")[1].split(".\n")[0]
+    assert re.split(r",\s+", sentence) == [f"/{command.name}" for command in COMMANDS]
