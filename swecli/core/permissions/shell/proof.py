@@ -31,6 +31,8 @@ from swecli.core.permissions.shell.variables import is_plain_variable
 
 MAX_COMMANDS = 20
 MAX_ROUNDS = 60
+SHELL = "bash"
+"""What reads every command: it has to be a program of the system as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def prove(script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], ho
         raise UnprovenError(f"it has more than {MAX_COMMANDS} commands")
     walker = _Walker()
     walker.script(script, Situation(facts, roots, home, cwd, (cwd,)), certain=True)
-    problem = facts.shell_problem(cwd, moving=False)
+    problem = facts.shell_problem(cwd, moving=False) or facts.program_problem(SHELL, cwd, roots)
     if problem is not None and all(part.reason is None for part in walker.parts):
         walker.parts.append(Part((), problem, fixed=True))
     return tuple(dict.fromkeys(walker.parts))

@@ -41,6 +41,18 @@ def test_a_program_of_the_workspace_is_never_trusted(workspace: ShellWorkspace) 
     assert outcome(workspace, "ls") == "allow"
 
 
+def test_a_shell_of_the_workspace_proves_nothing(tmp_path: Path) -> None:
+    workspace = ShellWorkspace(tmp_path)
+    (workspace.root / "bin").mkdir()
+    shell = workspace.root / "bin" / "bash"
+    shell.write_text("#!/bin/sh\ntouch effect\n")
+    shell.chmod(0o755)
+    assert workspace.decide("ls").outcome == "allow"
+    for front in (f"{workspace.root}/bin", "bin", "./bin"):
+        workspace.environment["PATH"] = f"{front}:/usr/bin:/bin"
+        assert [workspace.decide(command).outcome for command in ("ls", "echo hi", "pwd")] == ["ask"] * 3
+
+
 @pytest.mark.parametrize(
     ("name", "value", "command"),
     [
