@@ -23,7 +23,7 @@ from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.learned_windows import LearnedWindow
 from swecli.core.llm.local_servers import find_local_servers
 from swecli.core.llm.offers import ModelOffer, offers
-from swecli.core.llm.providers import Overrides, ProviderSetupError, default_model, resolve
+from swecli.core.llm.providers import Overrides, ProviderSetupError, configured_providers, default_model, resolve
 from swecli.core.llm.script_format import ScriptError, load_script
 from swecli.core.llm.scripted import ScriptedModel, without_waiting
 from swecli.core.llm.types import ModelClient
@@ -36,7 +36,7 @@ SCRIPTED = "scripted"
 NO_MODEL = (
     "No model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY (OPENAI_BASE_URL for any compatible server), or "
     "store a key with `swecli login PROVIDER`, and choose one with -m, for example: "
-    "swecli -m openai/gpt-5. Or try: swecli demo"
+    "swecli -m openai/NAME. Or try: swecli demo"
 )
 
 
@@ -44,6 +44,18 @@ def main_model(settings: Settings, environment: Mapping[str, str], accounts: Acc
     """``provider/name`` of the settings (flags are among them), or of the first provider with a key."""
     name = settings.model.name or default_model(environment) or accounts.default_model()
     return expand(name, settings) if name else None
+
+
+def no_model(environment: Mapping[str, str]) -> str:
+    """Why none can be chosen without being named, and what to do. At an address that the environment changes, the
+    provider's usual model may not exist."""
+    for provider in configured_providers(environment):
+        if not provider.default_model:
+            return (
+                f"No model was named. {provider.key_variable} is set, but that does not tell which model of "
+                f"{provider.name} is meant: swecli -m {provider.name}/NAME chooses one."
+            )
+    return NO_MODEL
 
 
 class ModelSupply:
@@ -88,7 +100,7 @@ class ModelSupply:
             return f"{SCRIPTED}/{self._options.script.stem}"
         trouble = self._go_on_with(before) if before and self._options.model is None else ""
         if self._main is None and self._options.headless:
-            raise StartError(trouble or NO_MODEL, ExitCode.CONFIG)
+            raise StartError(trouble or no_model(self._environment), ExitCode.CONFIG)
         if trouble:
             self.notices = (*self.notices, f"{trouble} {self._main or 'No model'} answers instead.")
         return self._main

@@ -27,7 +27,7 @@ async def _run(port: SessionPort, arguments: str) -> CommandResult:
             "A model is one word: provider/name, an alias, or a name at the present provider.", "error"
         )
     if "/" in arguments and not all(arguments.split("/", 1)):
-        return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5.", "error")
+        return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5-5.", "error")
     port.send(SetModel(arguments))
     return CommandResult.text(f"Asked for {arguments}.", "dim")
 

@@ -105,6 +105,18 @@ def test_without_any_model_a_run_without_a_screen_says_what_to_do() -> None:
         supply(settings(), LaunchOptions(Path("/work"), headless=True), {}).chosen()
 
 
+@pytest.mark.parametrize("key", [{}, {"OPENAI_API_KEY": "k"}])
+def test_at_an_address_of_ones_own_a_model_has_to_be_named(key: Mapping[str, str]) -> None:
+    environment = {**key, "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    headless = LaunchOptions(Path("/work"), headless=True)
+    with pytest.raises(StartError) as raised:
+        supply(settings(), headless, environment).chosen()
+    text = str(raised.value)
+    assert "No model was named" in text
+    assert "swecli -m openai/NAME" in text
+    assert "Set OPENAI_API_KEY" not in text
+
+
 async def test_models_that_the_settings_name_are_offered_with_what_is_said_of_them() -> None:
     chosen = settings(
         model={"name": "fast", "fallback": ("openai/gpt-6-sol",)},
