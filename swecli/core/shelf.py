@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Final, Generic, TypeVar, cast
 
@@ -22,6 +23,17 @@ class Span:
 
 Ticket = bytes | Span
 """What gives a thing back: its compressed bytes, or where in the file they are."""
+
+
+def weight_of(value: object) -> int:
+    """Characters in a value: in texts, in collections of values, in objects with slots."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, tuple | list):
+        return sum(map(weight_of, cast("Sequence[object]", value)))
+    if isinstance(value, Mapping):
+        return sum(map(weight_of, cast("Mapping[object, object]", value).values()))
+    return sum(weight_of(getattr(value, name)) for name in getattr(type(value), "__slots__", ()))
 
 
 class Shelf(Generic[T]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from swecli.core.context_management.components import REASONING
 from swecli.core.context_management.message_size import MessageSize
@@ -155,7 +156,8 @@ class Calibration:
         self._seen_reported = 0.0
         self._fixed: object = None
         self._fixed_tokens: float | None = None
-        self._factors: dict[MessageSize, float] = {}
+        self._factors: WeakKeyDictionary[MessageSize, float] = WeakKeyDictionary()
+        """As long as somebody remembers the size of the message."""
         self._anchor: _Anchor | None = None
         self._sends_reasoning_back = True
 

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from swecli.core.context_management.body import Bodies, Body
 from swecli.core.context_management.history_bodies import bodies_of
 from swecli.core.context_management.read_set import ReadSet, summary_items
 from swecli.core.context_management.restoring import restored
+from swecli.core.context_management.view_stack import ViewStack
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
     CompactionCompleted,
@@ -52,10 +54,15 @@ class Entry:
     kind: EntryKind
     item: str
     message: str
-    parts: tuple[Part, ...]
+    body: Body
     source: str
     turn: int
     created: float
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What was said; of what the model no longer sees it may be read from a disk."""
+        return self.body.parts
 
 
 @dataclass(slots=True)
@@ -77,11 +84,22 @@ class ItemRecord:
     kind: ItemKind
     name: str
     status: ItemStatus
-    call: ToolCallPart | None
-    parts: tuple[Part, ...]
+    call_body: Body | None
+    body: Body
     turn: int = 0
     exit_status: int | None = None
     """Of a command that ran to its end."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What came out; of what the model no longer sees it may be read from a disk."""
+        return self.body.parts
+
+    @property
+    def call(self) -> ToolCallPart | None:
+        """The call as the model wrote it; the same holds for it."""
+        parts = self.call_body.parts if self.call_body is not None else ()
+        return next((part for part in parts if isinstance(part, ToolCallPart)), None)
 
 
 class Ledger:
@@ -106,9 +124,12 @@ class Ledger:
         """Changes when the view changes in another way than by growing at its end."""
         self.projected: Projected | None = None
         """The messages of the view; kept by ``project``, for itself."""
-        self._undo: list[tuple[str, tuple[ViewEntry, ...]]] = []
-        self._redo: list[tuple[str, tuple[ViewEntry, ...]]] = []
+        self._undo = ViewStack()
+        self._redo = ViewStack()
         self._response_of: dict[str, str] = {}
+        self._bodies = Bodies()
+        self._seen = 0
+        """``rewrites`` at the last look for bodies that may be put away."""
 
     @property
     def view(self) -> tuple[ViewEntry, ...]:
@@ -145,7 +166,7 @@ class Ledger:
             case ContextRestored() as body:
                 self._restore(body, event)
             case CompactionCompleted(item=item, view=view):
-                self._undo.append((item, self.view))
+                self._undo.push(item, self.view)
                 self._redo.clear()
                 self._set_view(view)
             case CompactionUndone():
@@ -159,11 +180,11 @@ class Ledger:
         opened = self.open.pop(body.item, None)
         kind = opened.kind if opened else "user"
         name = opened.name if opened else ""
-        call = opened.part if opened and isinstance(opened.part, ToolCallPart) else None
-        record = ItemRecord(body.item, kind, name, body.status, call, body.parts, event.turn, _exit_status(body))
+        call = self._call_body(body.item, opened)
+        record = ItemRecord(body.item, kind, name, body.status, call, Body(body.parts), event.turn, _exit_status(body))
         self.items[body.item] = record
         if kind == "user" and body.parts:
-            self._add(Entry(body.item, "user", body.item, body.item, body.parts, name, event.turn, event.ts))
+            self._add(Entry(body.item, "user", body.item, body.item, record.body, name, event.turn, event.ts))
         elif kind == "tool" and body.item in self._response_of:
             self._add_result(record, self._response_of[body.item], event)
 
@@ -174,24 +195,33 @@ class Ledger:
             record, opened = self.items.get(item), self.open.get(item)
             kind = record.kind if record else opened.kind if opened else None
             if kind == "tool":
-                call = record.call if record else opened.part if opened else None
-                if isinstance(call, ToolCallPart):
-                    self._add(Entry(item, "call", item, body.message, (call,), call.name, event.turn, event.ts))
+                call = record.call_body if record else self._call_body(item, opened)
+                if call is not None:
+                    name = next((part.name for part in call.outline if isinstance(part, ToolCallPart)), "")
+                    self._add(Entry(item, "call", item, body.message, call, name, event.turn, event.ts))
                     if record:
                         self._add_result(record, body.message, event)
             elif record and record.parts and kind in ("text", "reasoning", "opaque"):
-                self._add(Entry(item, kind, item, body.message, record.parts, "", event.turn, event.ts))
+                self._add(Entry(item, kind, item, body.message, record.body, "", event.turn, event.ts))
+
+    def _call_body(self, item: str, opened: OpenItem | None) -> Body | None:
+        """The call of an item, the same for its entry and its record; None where it has none."""
+        known = self.entries.get(item)
+        if known is not None and known.kind == "call":
+            return known.body
+        return Body((opened.part,)) if opened and isinstance(opened.part, ToolCallPart) else None
 
     def _add_result(self, record: ItemRecord, message: str, event: Event) -> None:
         if record.parts:
             entry_id = record.id + RESULT
-            entry = Entry(entry_id, "result", record.id, message, record.parts, record.name, event.turn, event.ts)
+            entry = Entry(entry_id, "result", record.id, message, record.body, record.name, event.turn, event.ts)
             self._add(entry)
 
     def _add(self, entry: Entry) -> None:
         if entry.id in self.entries:
             return
         self.entries[entry.id] = entry
+        self._bodies.add(entry.id, entry.body)
         self._view.append(ViewEntry("live", entry.id))
         self._frozen = None
         self.revision += 1
@@ -219,35 +249,40 @@ class Ledger:
         if cut is None:
             return
         order = {entry: number for number, entry in enumerate(self.entries)}
-        kept = [(done, before) for done, view in self._undo if (before := _before(view, item, order)) is not None]
+        kept = [(done, before) for done, view in self._undo.all() if (before := _before(view, item, order)) is not None]
         view = _before(self.view, item, order)
         if view is None:
             view = kept.pop()[1] if kept else self.view[:cut]
-        self._undo = kept
+        self._undo = ViewStack(kept)
         self._redo.clear()
         self._set_view(view)
 
     @property
     def undoable(self) -> str | None:
         """Item of the newest compaction that is in force."""
-        return self._undo[-1][0] if self._undo else None
+        return self._undo.item
 
     @property
     def redoable(self) -> str | None:
         """Item of the compaction that was undone last."""
-        return self._redo[-1][0] if self._redo else None
+        return self._redo.item
 
-    def _swap(
-        self, source: list[tuple[str, tuple[ViewEntry, ...]]], target: list[tuple[str, tuple[ViewEntry, ...]]]
-    ) -> None:
+    def _swap(self, source: ViewStack, target: ViewStack) -> None:
         """Exchange the view for an older or newer one; what was said since stays at its end."""
-        if not source:
+        if source.item is None:
             return
         item, restored = source.pop()
         known = set(_covered(restored))
         later = [entry for entry in self.view if entry.id in self.entries and entry.id not in known]
-        target.append((item, self.view))
+        target.push(item, self.view)
         self._set_view((*restored, *later))
+
+    def put_away(self) -> None:
+        """Let go of some of what the model no longer sees: it is read back when it is asked for."""
+        if self._seen != self.rewrites:
+            self._seen = self.rewrites
+            self._bodies.see({entry.id for entry in self._view if entry.kind == "live"})
+        self._bodies.put_away()
 
     def _set_view(self, view: tuple[ViewEntry, ...]) -> None:
         self._view, self._frozen = list(view), view

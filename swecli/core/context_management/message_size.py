@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -32,20 +31,44 @@ CALL_OVERHEAD = 8
 _VARIANTS = 4
 """Contents that are remembered per message id: live, stub, and what an undo brings back."""
 
+KEPT_BESIDE = 2_048
+"""Messages that are not in the newest conversation whose sizes are remembered, for an undo."""
+_SLACK = 512
+"""How many more there may be until the oldest are forgotten."""
 
-@dataclass(frozen=True, slots=True, eq=False)
+
 class MessageSize:
-    """Estimate of one content of one message. Compared by identity: one object stands for one content."""
+    """Estimate of one content of one message. Compared by identity: one object stands for one content. ``counts`` are
+    component and tokens."""
 
-    role: Role
-    parts: tuple[Part, ...]
-    counts: tuple[tuple[str, int], ...]
-    """Component and tokens."""
-    total: int
+    __slots__ = ("__weakref__", "_content", "counts", "role", "total")
+
+    def __init__(self, role: Role, parts: tuple[Part, ...], counts: tuple[tuple[str, int], ...]) -> None:
+        self.role: Role = role
+        self.counts = counts
+        self.total = sum(tokens for _, tokens in counts)
+        self._content: tuple[Part, ...] | bytes = parts
+
+    def is_of(self, message: Message) -> bool:
+        """Whether this is the size of the message as it is."""
+        if self.role != message.role:
+            return False
+        if isinstance(self._content, tuple):
+            return self._content == message.parts
+        if self._content != _digest(message.parts):
+            return False
+        self._content = message.parts  # the conversation holds them, too, and they are the quicker way
+        return True
+
+    def let_go(self) -> None:
+        """Tell the content by its digest: nobody else needs the texts any more."""
+        if isinstance(self._content, tuple):
+            self._content = _digest(self._content)
 
 
 class SizeCache:
-    """Estimates of messages and tool schemas. Memory is that of one small tuple per message."""
+    """Estimates of messages and tool schemas. Texts that left the conversation are not kept, only their sizes, and
+    these only of the newest."""
 
     def __init__(self, counter: CountsTokens | None = None) -> None:
         self.counter: CountsTokens = counter or PieceEstimator()
@@ -60,9 +83,9 @@ class SizeCache:
         if variants is None:
             variants = self._messages[message.id] = []
         for size in variants:
-            if size.parts == message.parts and size.role == message.role:
+            if size.is_of(message):
                 return size
-        size = self._measure(message)
+        size = self.measure(message)
         variants.insert(0, size)
         del variants[_VARIANTS:]
         return size
@@ -70,8 +93,7 @@ class SizeCache:
     def adopt(self, message: Message, counts: tuple[tuple[str, int], ...]) -> None:
         """Take a size over that was counted in an earlier run. What was counted here stays."""
         if message.id not in self._messages:
-            size = MessageSize(message.role, message.parts, counts, sum(tokens for _, tokens in counts))
-            self._messages[message.id] = [size]
+            self._messages[message.id] = [MessageSize(message.role, message.parts, counts)]
 
     def messages(self, messages: Sequence[Message]) -> tuple[MessageSize, ...]:
         """The estimates of a whole conversation. What it has in common with the one before, from its beginning, is
@@ -84,8 +106,22 @@ class SizeCache:
         if tuple(messages[:same]) != before[:same]:
             same = 0
         found = (*sizes[:same], *(self.message(message) for message in messages[same:]))
+        if same < len(sizes):
+            here = set(found)
+            for size in sizes[same:]:
+                if size not in here:
+                    size.let_go()
+            self._forget_oldest(messages)
         self._newest = (tuple(messages), found)
         return found
+
+    def _forget_oldest(self, messages: Sequence[Message]) -> None:
+        if len(self._messages) <= len(messages) + KEPT_BESIDE + _SLACK:
+            return
+        here = {message.id for message in messages}
+        beside = [name for name in self._messages if name not in here]
+        for name in beside[:-KEPT_BESIDE]:
+            del self._messages[name]
 
     def schema(self, schema: ToolSchema) -> int:
         """Tokens of one tool description."""
@@ -106,13 +142,14 @@ class SizeCache:
             tokens = self._texts[text] = self.counter.count(text)
         return tokens
 
-    def _measure(self, message: Message) -> MessageSize:
+    def measure(self, message: Message) -> MessageSize:
+        """The estimate of one message, which is not remembered."""
         counts: dict[str, int] = {}
         for component, tokens in self._parts(message):
             counts[component] = counts.get(component, 0) + tokens
         first = next(iter(counts), USER if message.role == "user" else ASSISTANT)
         counts[first] = counts.get(first, 0) + MESSAGE_OVERHEAD
-        return MessageSize(message.role, message.parts, tuple(counts.items()), sum(counts.values()))
+        return MessageSize(message.role, message.parts, tuple(counts.items()))
 
     def _parts(self, message: Message) -> Iterable[tuple[str, int]]:
         spoken = USER if message.role == "user" else ASSISTANT
@@ -139,7 +176,22 @@ class SizeCache:
 def mark_of(message: Message) -> str:
     """A short text that is the same for messages of the same content, whatever their ids."""
     digest = blake2b(message.role.encode(), digest_size=9)
-    for part in message.parts:
+    _feed(digest, message.parts)
+    return digest.hexdigest()
+
+
+def _digest(parts: tuple[Part, ...]) -> bytes:
+    """The same for everything in the parts, names and ids too."""
+    digest = blake2b(digest_size=16)
+    _feed(digest, parts)
+    for part in parts:
+        if isinstance(part, ToolCallPart | ToolResultPart):
+            digest.update(f"\0{part.call_id}\0{part.name}\0".encode("utf-8", "surrogatepass"))
+    return digest.digest()
+
+
+def _feed(digest: blake2b, parts: tuple[Part, ...]) -> None:
+    for part in parts:
         digest.update(b"\0" + part.type.encode())
         for text in texts_of(part):
             digest.update(b"\0" + text.encode("utf-8", "surrogatepass"))
@@ -149,7 +201,6 @@ def mark_of(message: Message) -> str:
         images = part.images if isinstance(part, ToolResultPart) else (part,) if isinstance(part, ImagePart) else ()
         for image in images:
             digest.update(image.data.encode())
-    return digest.hexdigest()
 
 
 def texts_of(part: Part) -> tuple[str, ...]:

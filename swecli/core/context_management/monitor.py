@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from swecli.core.context_management.body import Body
 from swecli.core.context_management.budget import Limits, level_of, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
 from swecli.core.context_management.component_limits import limited
@@ -15,7 +16,7 @@ from swecli.core.context_management.state_figures import CountedState, UsageStat
 from swecli.core.context_management.tokens import CountsAhead, CountsTokens
 from swecli.core.llm.types import ModelInfo, ModelRequest
 from swecli.core.protocol.events import Budget, Component
-from swecli.core.protocol.messages import Message, Part
+from swecli.core.protocol.messages import Message
 from swecli.core.protocol.usage import Usage
 
 GUARD_TOKENS = 1_500
@@ -37,8 +38,8 @@ class TokenMonitor:
     def __init__(self, counter: CountsTokens | None = None, ratios: RatioStore | None = None) -> None:
         self._sizes = SizeCache(counter)
         self.ratios: RatioStore = ratios or FamilyRatios()
-        self.part_counts: dict[str, tuple[tuple[Part, ...], int]] = {}
-        """Estimates of ledger entries by id, with the parts that were counted; kept by ``EntrySizes``."""
+        self.part_counts: dict[str, tuple[Body, int]] = {}
+        """Estimates of ledger entries by id, with the body that was counted; kept by ``EntrySizes``."""
         self._kept: dict[str, float] = {}
         self._calibrations: dict[str, Calibration] = {}
 
@@ -54,6 +55,10 @@ class TokenMonitor:
     def count_message_tokens(self, message: Message) -> int:
         """Estimated tokens of a message with its calls and results, in the counter's own unit."""
         return self._sizes.message(message).total
+
+    def count_once(self, message: Message) -> int:
+        """The same of one that nobody asks for again, or whose size is kept elsewhere."""
+        return self._sizes.measure(message).total
 
     @property
     def unit(self) -> str:

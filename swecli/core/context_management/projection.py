@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
+from swecli.core.context_management.body import stubbed
 from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.notes import (
     CONTINUATION,
@@ -128,17 +129,7 @@ def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[t
 def _parts(entry: Entry, view_entry: ViewEntry) -> tuple[Part, ...]:
     if view_entry.kind != "stub":
         return entry.parts
-    return tuple(_stubbed(part, view_entry.text) for part in entry.parts)
-
-
-def _stubbed(part: Part, text: str) -> Part:
-    match part:
-        case ToolResultPart():
-            return replace(part, text=text, images=())
-        case ToolCallPart():
-            return replace(part, arguments=text)
-        case _:
-            return TextPart(text)
+    return tuple(stubbed(part, view_entry.text) for part in entry.body.outline)
 
 
 def _response(ledger: Ledger, message: str) -> Response | None:

@@ -97,6 +97,7 @@ class Recorder:
         event = Event(self.state.seq + 1, self._clock(), self.session, self.turn, body)
         self.state.apply(event)
         self.ledger.apply(event)
+        self.ledger.put_away()
         self.cache.apply(event)
         self._log.append(event)
         return event

@@ -82,7 +82,7 @@ class SessionStore:
         self._random = random or SystemRandom()
         self._leases = Leases(process or Process.current(), clock)
         self._user_items: set[tuple[str, str]] = set()
-        """User items that began: the text of the first becomes the title."""
+        """User items that began and have not ended: the text of the first becomes the title."""
 
     # --- sessions --------------------------------------------------------------------------------------------
 
@@ -149,6 +149,9 @@ class SessionStore:
             for session in {event.session for event in events}:
                 newest = max(event.ts for event in events if event.session == session)
                 connection.execute("UPDATE sessions SET updated = max(updated, ?) WHERE id = ?", (newest, session))
+        for event in events:  # only now: what was not stored is handed over again
+            if isinstance(event.body, ItemCompleted):
+                self._user_items.discard((event.session, event.body.item))
 
     def load(self, session_id: str, report: Callable[[str], None] | None = None) -> list[Event]:
         """The stored events in order. What can't be read is named to ``report``, in one sentence; an ``Unknown`` of

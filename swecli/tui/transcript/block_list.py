@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, overload
 
-from swecli.core.shelf import Shelf, Ticket
+from swecli.core.shelf import Shelf, Ticket, weight_of
 from swecli.tui.transcript.blocks import AnswerBlock, Block, NoticeBlock, ShownBlock, ToolBlock, UserBlock, is_live
 
 LONG: Final = 2_000
@@ -46,15 +46,6 @@ def shape_of(block: Block) -> Shape:
             return Shape(block.id, type(block), displays=len(block.blocks))
         case _:
             return Shape(block.id, type(block))
-
-
-def weight_of(value: object) -> int:
-    """Characters in a block or in a part of it."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, tuple):
-        return sum(weight_of(part) for part in value)  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
-    return sum(weight_of(getattr(value, name)) for name in getattr(type(value), "__slots__", ()))
 
 
 class BlockList(Sequence[Block]):

@@ -11,8 +11,8 @@ import pytest
 from swecli.core.protocol.blocks import DiffBlock, FileEntry, FileListBlock, TerminalBlock
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ItemStarted, Rewound
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
-from swecli.core.shelf import Shelf
-from swecli.tui.transcript.block_list import LONG, BlockList, shape_of, weight_of
+from swecli.core.shelf import Shelf, weight_of
+from swecli.tui.transcript.block_list import LONG, BlockList, shape_of
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     Block,

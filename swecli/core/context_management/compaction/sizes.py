@@ -26,9 +26,9 @@ class EntrySizes:
     def entry(self, entry: Entry) -> int:
         """Tokens of a live entry."""
         known = self._known.get(entry.id)
-        if known is None or known[0] is not entry.parts:
-            message = Message(_role(entry), entry.parts, f"entry:{entry.id}")
-            known = self._known[entry.id] = (entry.parts, self._monitor.count_message_tokens(message))
+        if known is None or known[0] is not entry.body:
+            tokens = self._monitor.count_once(Message(_role(entry), entry.parts, entry.id))
+            known = self._known[entry.id] = (entry.body, tokens)
         return round(known[1] * self._ratio)
 
     def text(self, text: str) -> int:
