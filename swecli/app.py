@@ -11,6 +11,7 @@ from pathlib import Path
 
 from swecli.assembly.checkpoints import open_checkpoints
 from swecli.assembly.doctor import examiner
+from swecli.assembly.heap import give_back_large_blocks
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.sandbox import require_sandbox
 from swecli.assembly.services import build_services, project_instructions, session_environment
@@ -83,6 +84,7 @@ def _without_models(services: Services, instead: Callable[[ModelClient], ModelCl
 
 
 def _build(options: LaunchOptions) -> _Parts:
+    give_back_large_blocks()
     environment = dict(os.environ)
     startup = startup_of(options, environment)
     require_trust(options, startup)
