@@ -21,6 +21,7 @@ from swecli.tui.transcript.blocks import (
     UserBlock,
     is_live,
 )
+from swecli.tui.transcript.guesses import Guesses
 from swecli.tui.transcript.index import HeightIndex
 from swecli.tui.transcript.markdown_stream import MarkdownStream
 from swecli.tui.transcript.palette import DARK, Palette
@@ -43,6 +44,7 @@ class Page:
     def __init__(self, palette: Palette = DARK) -> None:
         self.blocks = BlockList()
         self.index = HeightIndex()
+        self._guesses = Guesses()
         self._width = 80
         self._palette = palette
         self._density: Density = "usual"
@@ -71,18 +73,24 @@ class Page:
     def configure(
         self, *, width: int | None = None, palette: Palette | None = None, density: Density | None = None
     ) -> bool:
-        """Change how everything is drawn. Returns whether anything was changed; heights are then estimates."""
-        before = (self._width, self._palette, self._density)
+        """Change how everything is drawn. Returns whether anything was changed. Heights are
+        estimates where the width or the density is another one."""
+        before, palette_before = (self._width, self._density), self._palette
         self._width = max(1, width) if width is not None else self._width
         self._palette = palette if palette is not None else self._palette
         if density is not None and density != self._density:
             self._density = density
             self._toggled.clear()
-        if before == (self._width, self._palette, self._density):
+        same = before == (self._width, self._density)
+        if same and palette_before == self._palette:
             return False
         self.forget()
         self._streams.clear()
-        self.index.reset([self._estimate(place) for place in range(len(self.blocks))])
+        if not same:
+            if before[1] != self._density:
+                for place in range(len(self.blocks)):
+                    self._guess(place)
+            self.index.reset(self._guesses.all(self._width))
         return True
 
     def forget(self) -> None:
@@ -98,6 +106,7 @@ class Page:
             return None
         self.blocks.remove(place)
         self.index.remove(place)
+        self._guesses.remove(place)
         self._drawn.drop(operation.id)
         self._streams.pop(operation.id, None)
         self._toggled.discard(operation.id)
@@ -107,6 +116,7 @@ class Page:
         """No blocks."""
         self.blocks.clear()
         self.index.reset([])
+        self._guesses.clear()
         self._toggled.clear()
         self._streams.clear()
         self.forget()
@@ -141,11 +151,13 @@ class Page:
     def _put(self, block: Block) -> int:
         known = self.blocks.place(block.id)
         place = self.blocks.put(block)
+        self._guess(place)
+        about = self._guesses.at(place, self._width)
         if known is None:
-            self.index.append(self._estimate(place))
+            self.index.append(about)
             return place
         self._drawn.drop(block.id)
-        self.index.set(place, max(self._estimate(place), self.index.height(place)), exact=False)
+        self.index.set(place, max(about, self.index.height(place)), exact=False)
         return place
 
     def _gap(self, place: int) -> bool:
@@ -169,12 +181,13 @@ class Page:
         del self._streams[block.id]
         return stream.markdown.rows + answer_ending(block, self._width, self._palette)
 
-    def _estimate(self, place: int) -> int:
-        """About how many rows a block has, from the length of its text."""
+    def _guess(self, place: int) -> None:
+        """Note about how many rows a block has, from the length of its text."""
         shape, gap = self.blocks.shape(place), self._gap(place)
         if issubclass(shape.kind, UserBlock | AnswerBlock):
-            lines = shape.lines + shape.length // self._width + 1 if shape.length else 0
-            return lines + gap if lines else 0
-        if issubclass(shape.kind, ToolBlock):
-            return 1 + gap + (0 if self._density == "short" else min(13, 8 * shape.displays))
-        return 1 + gap + 8 * shape.displays
+            rows = shape.lines + 1 + gap if shape.length else 0
+        elif issubclass(shape.kind, ToolBlock):
+            rows = 1 + gap + (0 if self._density == "short" else min(13, 8 * shape.displays))
+        else:
+            rows = 1 + gap + 8 * shape.displays
+        self._guesses.put(place, rows, shape.length)
