@@ -53,6 +53,7 @@ class ActivityLine(LineWidget):
         self._still = False
         self._state = UiState()
         self._starting = True
+        self._shown = 0.0
         self._flash = ""
         self._unseen = 0
         self._timer: Timer | None = None
@@ -62,6 +63,7 @@ class ActivityLine(LineWidget):
         """Take the newest state."""
         self._state, self._starting = state, starting
         self._tick_if_needed()
+        self._shown = self._clock()
         self.refresh()
 
     def keep_still(self, still: bool) -> None:
@@ -105,26 +107,32 @@ class ActivityLine(LineWidget):
 
     def _what(self, width: int) -> Content:
         muted = self.get_visual_style("activity--stop", partial=True)
-        if self._flash:
-            return Content(safe_line(self._flash)).stylize(self.get_visual_style("activity--flash", partial=True))
-        if self._starting:
-            return Content("Starting…").stylize(muted)
         what, stop = activity.describe(self._state, now=self._clock())
-        if not what:
+        if self._flash:  # what stops the work is told all the same
+            line = Content(safe_line(self._flash)).stylize(self.get_visual_style("activity--flash", partial=True))
+        elif self._starting:
+            return Content("Starting…").stylize(muted)
+        elif not what:
             return Content("")
-        frame = int(self._clock() / SPIN) % len(activity.FRAMES)
-        mark = "●" if self._still else activity.FRAMES[frame]
-        line = Content(f"{mark} {safe_line(what)}")
+        else:
+            frame = int(self._clock() / SPIN) % len(activity.FRAMES)
+            mark = "●" if self._still else activity.FRAMES[frame]
+            line = Content(f"{mark} {safe_line(what)}")
         rest = Content(f" · {stop}" if stop else "").stylize(muted)
         return line.truncate(max(1, width - rest.cell_length), ellipsis=True) + rest
 
     def _tick_if_needed(self) -> None:
         wanted = (self._state.busy or bool(self._state.running)) and self.app.app_focus
         if wanted and self._timer is None:
-            self._timer = self.set_interval(1.0 if self._still else SPIN, self.refresh)
+            self._timer = self.set_interval(1.0 if self._still else SPIN, self._tick)
         elif not wanted and self._timer is not None:
             self._timer.stop()
             self._timer = None
+
+    def _tick(self) -> None:
+        """While an answer streams, each piece of it draws this line too: no frames beside those."""
+        if not 0 <= self._clock() - self._shown < SPIN:
+            self.refresh()
 
     def _unflash(self) -> None:
         self._flash = ""

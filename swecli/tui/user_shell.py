@@ -25,6 +25,8 @@ KEPT = 1_000_000
 """Bytes of output that are taken down, the newest."""
 _LOOK = 0.2
 """Seconds between two looks at the size of the window and at the end of the command."""
+_BEGIN = 0.01, 2.0
+"""Seconds between two looks at whether the command has its terminal, and until keys don't wait for that any more."""
 _ELSEWHERE = re.compile(r"\x1b\[\?(?:1049|1047|47)h.*?(?:\x1b\[\?(?:1049|1047|47)l|\Z)", re.DOTALL)
 """What a program drew on the other screen of the terminal: editors and pagers."""
 _MOVES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-ln-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
@@ -99,17 +101,36 @@ def _start(command: str, cwd: Path, environment: dict[str, str], slave: int) -> 
         "fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
-    argv = [sys.executable, "-I", "-S", "-c", code, "/bin/sh", "-c", command]
+    argv = [sys.executable, "-I", "-S", "-c", code, _shell(environment), "-c", command]
     return subprocess.Popen(
         argv, cwd=cwd, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
     )
 
 
+def _shell(environment: Mapping[str, str]) -> str:
+    """The user's own shell, where there is one."""
+    named = environment.get("SHELL", "")
+    return named if os.path.isabs(named) and os.access(named, os.X_OK) else "/bin/sh"
+
+
+def _has_terminal(process: Any, master: int) -> bool:
+    """Whether Ctrl+C would reach the command."""
+    try:
+        return os.tcgetpgrp(master) == process.pid
+    except OSError:
+        return False
+
+
 def _relay(process: Any, master: int, slave: int, screen: int) -> bytes:
-    """Keys in, output out, until the command has ended and all that it wrote is there."""
+    """Keys in, output out, until the command has ended and all that it wrote is there. Keys that are pressed before the
+    command has its terminal wait, so that none of them is lost."""
     taken = bytearray()
+    pause, patience = _BEGIN
+    latest = time.monotonic() + patience
+    begun = False
     while True:
-        ready = select.select([0, master], [], [], _LOOK)[0]
+        begun = begun or _has_terminal(process, master) or time.monotonic() > latest
+        ready = select.select([0, master] if begun else [master], [], [], _LOOK if begun else pause)[0]
         if 0 in ready and (keys := os.read(0, 65_536)):
             os.write(master, keys)
         if master in ready:

@@ -6,11 +6,22 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swecli.commands.registry import COMMANDS
 from swecli.core.engine.view import SessionPort
 from swecli.tui.launch import run
 from swecli.tui.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from swecli.core.protocol.commands import Command
+    from swecli.core.protocol.events import Body
+    from tests.support.fake_session import WaitForInterrupt
+
+LINES = 120
+"""Of the answer that a working session gives."""
 
 
 async def open_session() -> SessionPort:
@@ -24,8 +35,60 @@ async def open_session() -> SessionPort:
     if kind == "noisy":
         os.write(1, b"STRAY native write\n")
         os.write(2, b"STRAY native write\n")
+    if kind == "keys":
+        return session_for_keys()
+    if kind == "asks":
+        return FakeSession((asking("edit a.py"), WAIT_FOR_INTERRUPT))
     return FakeSession((WAIT_FOR_INTERRUPT,), (WAIT_FOR_INTERRUPT,))
 
 
+def asking(title: str) -> Body:
+    """A command that waits for consent."""
+    from swecli.core.protocol.blocks import TerminalBlock
+    from swecli.core.protocol.events import PermissionRequested
+
+    return PermissionRequested("p", "t", "run_command", title, (TerminalBlock(title, ""),), "It asks.", "hash", "Bash")
+
+
+def working() -> Sequence[Body | WaitForInterrupt]:
+    """A plan, a long answer, and a command that goes on."""
+    from swecli.core.protocol.blocks import Todo
+    from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, ItemStarted, TodosChanged
+    from swecli.core.protocol.messages import TextPart, ToolCallPart
+    from tests.support.fake_session import WAIT_FOR_INTERRUPT
+
+    text = "\n".join(f"answer line {number}" for number in range(1, LINES + 1))
+    return (
+        TodosChanged((Todo("find it", "completed"), Todo("mend it", "in_progress"))),
+        ItemStarted("a", "text"),
+        ItemCompleted("a", "ok", (TextPart(text),)),
+        ItemStarted("t", "tool", "run_command"),
+        ItemCheckpointed("t", ToolCallPart("c", "run_command", "{}"), "sleep 100", running=True),
+        WAIT_FOR_INTERRUPT,
+    )
+
+
+def session_for_keys() -> SessionPort:
+    """A session whose turns work until they are interrupted; a message "ask" makes it ask for consent."""
+    from swecli.core.protocol.commands import Background, EditQueue, Submit
+    from swecli.core.protocol.events import ItemCompleted, JobChanged
+    from tests.tui.support import Session
+
+    class Keys(Session):
+        def send(self, command: Command) -> None:
+            if isinstance(command, Submit) and not self.view.busy:
+                self._turns = [(asking("make test"),) if command.text == "ask" else working()]
+            super().send(command)
+            if isinstance(command, EditQueue) and command.text is None:
+                self._queue.clear()
+            if isinstance(command, Background):
+                self.emit(ItemCompleted(command.item, "ok", detail="job j1"))
+                self.emit(JobChanged("j1", "sleep 100", "running"))
+
+    return Keys()
+
+
 if __name__ == "__main__":
-    sys.exit(run(Options(open_session, commands=lambda: COMMANDS, state=Path(os.environ["SWECLI_HOME"]) / "prompt")))
+    state = Path(os.environ["SWECLI_HOME"]) / "prompt"
+    files = ("docs/guide.md", "src/shop.py")
+    sys.exit(run(Options(open_session, commands=lambda: COMMANDS, files=lambda: files, state=state)))

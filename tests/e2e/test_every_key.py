@@ -20,6 +20,12 @@ from tests.support.terminal import PATIENCE, Terminal
 pytestmark = pytest.mark.e2e
 
 ESC = "\x1b"
+SWECLI = str(Path(sys.executable).with_name("swecli"))
+READY = "Ask for a change"
+PLACEHOLDER = "Ask for a change · / commands · @ files · ? help"
+GRACE = 0.4
+"""Seconds, longer than the time in which an approval takes no key."""
+STEERING = "Enter steers the running turn · Tab queues for after it"
 
 
 def ctrl(letter: str) -> str:
@@ -29,8 +35,11 @@ def ctrl(letter: str) -> str:
 class Window(Protocol):
     @property
     def text(self) -> str: ...
+    @property
+    def colours(self) -> str: ...
     def send(self, text: str) -> None: ...
     def until(self, condition: Callable[[], object], about: str = "") -> None: ...
+    def damage(self) -> None: ...
     def close(self) -> None: ...
 
 
@@ -55,6 +64,10 @@ class Tmux:
         except subprocess.CalledProcessError:
             return ""
 
+    @property
+    def colours(self) -> str:
+        return self._run("capture-pane", "-p", "-e")
+
     def send(self, text: str) -> None:
         self._run("send-keys", "-H", *(f"{byte:02x}" for byte in text.encode()))
 
@@ -64,27 +77,33 @@ class Tmux:
             assert time.monotonic() < end, f"{about}\n{self.text}"
             time.sleep(0.03)  # between two looks at another program
 
+    def damage(self) -> None:
+        self._run("send-keys", "-R")
+
     def close(self) -> None:
         subprocess.run(["tmux", "-L", self._socket, "kill-server"], capture_output=True, check=False)
 
 
-@pytest.fixture(params=["terminal", "tmux"])
-def window(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Window]:
-    home = tmp_path / "home"
-    environment = {"SWECLI_HOME": str(home), "PYTHONPATH": str(ROOT), "EDITOR": f"sh {tmp_path / 'editor'}"}
-    (tmp_path / "editor").write_text('printf "from the editor" > "$1"\n')
-    (home / "prompt").mkdir(parents=True)
-    (home / "prompt" / "history.jsonl").write_text('"sent long ago"\n')
-    command = [sys.executable, "-m", "tests.e2e.prepared_session"]
-    found: Window
-    if request.param == "tmux":
-        if shutil.which("tmux") is None:
-            pytest.skip("tmux is not installed")
-        found = Tmux(command, tmp_path, {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environment})
-    else:
-        found = Terminal(command, cwd=tmp_path, environment={**environment, "TERM": "vt100"})
+def opened(kind: str, command: list[str], folder: Path, variables: dict[str, str]) -> Window:
+    """A window of this kind in which the command runs, with a home of its own."""
+    if kind == "terminal":
+        return Terminal(command, cwd=folder, environment={"TERM": "vt100", **variables})
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    return Tmux(command, folder, {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **variables})
+
+
+@pytest.fixture(params=["terminal", "tmux"], scope="module")
+def window(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
+    """One program for all tests; each leaves an empty prompt and no running turn."""
+    folder = tmp_path_factory.mktemp("keys")
+    variables = {"SWECLI_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT), "EDITOR": f"sh {folder / 'editor'}"}
+    (folder / "editor").write_text('printf "from the editor" > "$1"\n')
+    (folder / "home" / "prompt").mkdir(parents=True)
+    (folder / "home" / "prompt" / "history.jsonl").write_text('"sent long ago"\n')
+    found = opened(request.param, [sys.executable, "-m", "tests.e2e.prepared_session", "keys"], folder, variables)
     try:
-        found.until(lambda: "Ask for a change" in found.text, "the start")
+        found.until(lambda: READY in found.text, "the start")
         yield found
     finally:
         found.close()
@@ -92,12 +111,22 @@ def window(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Window]:
 
 def line(window: Window) -> str:
     """The prompt's line with the cursor's end, without its mark."""
-    return next((row[2:].rstrip() for row in window.text.split("\n") if row.startswith("› ")), "")
+    return next((row[2:].rstrip() for row in reversed(window.text.split("\n")) if row.startswith("› ")), "")
 
 
 def expect(window: Window, keys: str, text: str) -> None:
     window.send(keys)
     window.until(lambda: line(window) == text, f"{keys!r} should leave {text!r}")
+
+
+def shows(window: Window, keys: str, *texts: str) -> None:
+    window.send(keys)
+    window.until(lambda: all(text in window.text for text in texts), f"{keys!r} should show {texts}")
+
+
+def hides(window: Window, keys: str, text: str) -> None:
+    window.send(keys)
+    window.until(lambda: text not in window.text, f"{keys!r} should hide {text!r}")
 
 
 def test_line_editing(window: Window) -> None:
@@ -113,42 +142,123 @@ def test_line_editing(window: Window) -> None:
     expect(window, ESC + "y", "two")
     expect(window, ctrl("_"), "0one")
     expect(window, "\x7f", "0on")
+    expect(window, ctrl("C"), PLACEHOLDER)
 
 
 def test_new_lines_history_and_the_editor(window: Window) -> None:
-    window.send(f"first{ctrl('J')}second\\\rthird")
-    window.until(lambda: all(word in window.text for word in ("first", "second", "third")), "three lines")
+    shows(window, f"first{ctrl('J')}second\\\rthird{ESC}[13;2ufourth", "first", "second", "third", "fourth")
+    rows = window.text.split("\n")
+    assert [row.strip("› ") for row in rows if row[2:8].strip() in ("first", "second", "third", "fourth")]
     assert "second\\" not in window.text
-    window.send(ctrl("C"))
-    window.until(lambda: "third" not in window.text, "cleared")
+    assert not any("third" in row and "fourth" in row for row in rows)
+    hides(window, ctrl("C"), "third")
     expect(window, f"{ESC}[A", "sent long ago")
-    expect(window, f"{ESC}[B", "Ask for a change · / commands · @ files · ? help")
-    window.send(ctrl("R") + "long")
-    window.until(lambda: "search history: long" in window.text and "sent long ago" in window.text, "history search")
+    expect(window, f"{ESC}[B", PLACEHOLDER)
+    shows(window, ctrl("R") + "long", "search history: long", "sent long ago")
     expect(window, "\r", "sent long ago")
     expect(window, ctrl("G"), "from the editor")
+    expect(window, ctrl("U"), PLACEHOLDER)
 
 
-def test_screens_modes_and_the_end(window: Window) -> None:
-    window.send(f"{ESC}[Z")
-    window.until(
-        lambda: "accept-edits" in window.text.split("\n")[-1] or "Mode accept-edits" in window.text, "the mode"
-    )
-    window.send(ctrl("F"))
-    window.until(lambda: "Find in the transcript" in window.text, "the search")
-    window.send(ESC)
-    window.until(lambda: "Find in the transcript" not in window.text, "the search closed")
-    window.send(ctrl("T"))
-    window.until(lambda: "There are no todos yet" in window.text, "todos")
-    window.send("?\r")
-    window.until(lambda: "your own shell command" in window.text, "the help")
-    window.send(ESC)
-    window.until(lambda: "your own shell command" not in window.text, "the help closed")
-    window.send("work\r")
-    window.until(lambda: "esc to interrupt" in window.text, "a turn")
-    window.send(ESC)
-    window.until(lambda: "interrupted" in window.text, "the interrupt")
-    window.send(ctrl("C"))
-    window.until(lambda: "Ctrl+C again to quit" in window.text, "the warning")
-    window.send(ctrl("D"))
-    window.until(lambda: "Ask for a change" not in window.text, "the end")
+def test_completion_of_commands_and_files(window: Window) -> None:
+    shows(window, "/comp", "/compact")
+    expect(window, "\t", "/compact")
+    expect(window, ctrl("U"), PLACEHOLDER)
+    shows(window, "see @sho", "src/shop.py")
+    expect(window, "\t", "see @src/shop.py")
+    expect(window, ctrl("U"), PLACEHOLDER)
+
+
+def test_screens_and_what_escape_closes(window: Window) -> None:
+    shows(window, "?\r", "your own shell command")
+    hides(window, ESC, "your own shell command")
+    shows(window, ctrl("P"), "Do what?")
+    hides(window, ESC, "Do what?")
+    shows(window, ctrl("F"), "Find in the transcript")
+    hides(window, ESC, "Find in the transcript")
+    shows(window, f"{ESC}[Z", "accept-edits")
+    shows(window, ctrl("O"), "Full form")
+    shows(window, ctrl("O"), "Short form")
+    shows(window, ctrl("O"), "Usual form")
+    shows(window, f"{ESC}m", "mouse is the terminal's")
+    shows(window, f"{ESC}m", "mouse is the program's")
+    shows(window, ctrl("T"), "There are no todos yet")
+
+
+def test_copying_what_is_selected(window: Window) -> None:
+    expect(window, "abc", "abc")
+    before = window.colours
+    window.send(f"{ESC}[1;2D")
+    window.until(lambda: window.colours != before, "something is selected")
+    shows(window, ctrl("C"), "the selection", "(1 characters)")
+    assert line(window) == "abc"
+    expect(window, ctrl("C"), PLACEHOLDER)
+
+
+def test_a_turn_and_its_transcript(window: Window) -> None:
+    last = "answer line 120"
+    shows(window, "work\r", last, "Run sleep 100", "esc to interrupt")
+    hides(window, f"{ESC}[5~", last)
+    shows(window, f"{ESC}[6~", last)
+    shows(window, f"{ESC}[H", "New session")
+    hides(window, f"{ESC}[<65;10;5M" * 3, "New session")
+    shows(window, f"{ESC}[<64;10;5M" * 3, "New session")
+    shows(window, f"{ESC}[F", last)
+    shows(window, ctrl("F"), "Find in the transcript")
+    shows(window, "line 7\r", "answer line 7")
+    hides(window, ESC, "esc leaves")
+    shows(window, f"{ESC}[F", last, "esc to interrupt")
+    shows(window, ctrl("T"), "Todos 1/2", "mend it")
+    hides(window, ctrl("T"), "Todos 1/2")
+    shows(window, "sooner\r", "next step: sooner")
+    shows(window, "later\t", "after this turn: later")
+    expect(window, f"{ESC}[A", "later")
+    hides(window, "", "after this turn")
+    expect(window, ctrl("U"), STEERING)
+    shows(window, ctrl("B"), "Job j1")
+    window.damage()
+    shows(window, ctrl("L"), last, "esc to interrupt")
+    shows(window, ESC, "interrupted", READY)
+    shows(window, "work\r", "esc to interrupt")
+    shows(window, ctrl("C"), READY)
+
+
+def test_an_approval_by_keys(window: Window) -> None:
+    shows(window, "ask\r", "Run this command?", "make test")
+    time.sleep(GRACE)
+    window.send("\r \t")  # these never approve
+    shows(window, ctrl("T"), "Todos 1/2", "Run this command?")  # and nothing else is blocked
+    hides(window, ctrl("T"), "Todos 1/2")
+    hides(window, ESC, "Run this command?")
+    shows(window, "", READY)
+    shows(window, "ask\r", "Run this command?")
+    time.sleep(GRACE)
+    hides(window, "y", "Run this command?")
+    shows(window, "", READY)
+
+
+@pytest.mark.parametrize("kind", ["terminal", "tmux"])
+def test_in_a_shell_it_is_suspended_lends_the_terminal_and_ends(kind: str, tmp_path: Path) -> None:
+    variables = {"SWECLI_HOME": str(tmp_path / "home"), "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    shell = ["/bin/bash", "--noprofile", "--norc", "-i"]
+    window = opened(kind, shell, tmp_path, {**variables, "PS1": "shell> ", "OPENAI_API_KEY": "k"})
+    try:
+        window.until(lambda: "shell>" in window.text, "the shell")
+        shows(window, f"{SWECLI} -m openai/none\r", READY, "default")
+        expect(window, "a draft", "a draft")
+        shows(window, ctrl("Z"), "Stopped")
+        shows(window, "echo $((40 + 2))\r", "42")
+        shows(window, "fg\r", "› a draft", "default")
+        expect(window, ctrl("U"), PLACEHOLDER)
+        shows(window, "!echo asked; read word; echo got=$word > got; cat got\r", "$ echo asked", "\nasked")
+        assert "default" not in window.text
+        shows(window, "hello\r", READY, "got=hello")
+        assert (tmp_path / "got").read_text() == "got=hello\n"
+        shows(window, "!echo begun; exec sleep 100\r", "\nbegun")
+        shows(window, ctrl("C"), READY, "Exit status: 130")
+        shows(window, ctrl("C"), "Ctrl+C again to quit")
+        hides(window, ctrl("C"), READY)
+        window.until(lambda: window.text.rstrip().endswith("shell>"), "the shell again")
+        shows(window, "echo $?-$((40 + 3))\r", "0-43")
+    finally:
+        window.close()

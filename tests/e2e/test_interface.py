@@ -69,8 +69,10 @@ def test_the_demonstration_from_the_first_frame_to_the_last(start: Start) -> Non
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)])
 def test_signals_end_it_within_a_second_and_restore_the_terminal(start: Start, number: int, code: int) -> None:
-    terminal = start("demo")
-    terminal.shows("Make this change?")
+    terminal = start("asks", prepared=True)
+    terminal.shows(READY)
+    terminal.send("go\r")
+    terminal.shows("Run this command?")
     began = time.monotonic()
     terminal.kill(number)
     assert terminal.wait() == code

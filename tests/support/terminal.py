@@ -79,6 +79,12 @@ class Terminal:
         return "\n".join(line.rstrip() for line in self._screen.display)
 
     @property
+    def colours(self) -> str:
+        """Which part of the screen has which colours, as a text to compare."""
+        rows = (self._screen.buffer[number] for number in range(self._screen.lines))
+        return "\n".join(" ".join(f"{row[n].fg}/{row[n].bg}" for n in range(self._screen.columns)) for row in rows)
+
+    @property
     def alternate(self) -> bool:
         """Whether the program is on the alternate screen."""
         return self.raw.rfind(b"\x1b[?1049h") > self.raw.rfind(b"\x1b[?1049l")
@@ -114,6 +120,10 @@ class Terminal:
         self.until(lambda: self._ended() or self._stopped, "waiting for the stop")
         while self._read(0.05):
             pass
+
+    def damage(self) -> None:
+        """Another program has written over the screen."""
+        self._screen.erase_in_display(2)
 
     def close(self) -> None:
         """End the program, whatever it does."""
