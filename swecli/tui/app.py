@@ -44,7 +44,7 @@ LATER = (
 )
 """Loaded after the first frame, while keys are answered."""
 
-RESIZE_PAUSE = 0.08
+RESIZE_PAUSE = 0.05
 """Seconds after the last change of the window's size until everything is drawn once more."""
 
 
