@@ -24,6 +24,7 @@ Screen = Literal[
     "settings",
     "permissions",
     "sessions",
+    "jobs",
 ]
 """What only a front-end can do; one without a screen ignores it or ends."""
 

@@ -1,4 +1,4 @@
-"""/jobs: what runs in the background."""
+"""/jobs: what runs in the background. A front-end with a screen for it shows that; with a word everything is text."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import time
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.engine.view import SessionPort
-from swecli.core.protocol.blocks import TableBlock, TerminalBlock
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock
 from swecli.core.tools.files import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 
-USAGE = "/jobs lists what runs in the background; /jobs j1 shows what it wrote, /jobs stop j1 ends it, /jobs stop all."
+USAGE = (
+    "/jobs list says what runs in the background; /jobs j1 shows what it wrote, /jobs stop j1 ends it, /jobs stop all."
+)
 _COMMAND = 60
 """Characters of a command in the list."""
 _STOP = ("stop", "kill", "end")
@@ -19,8 +21,10 @@ _STOP = ("stop", "kill", "end")
 async def _run(port: SessionPort, arguments: str) -> CommandResult:
     words = arguments.split()
     try:
-        if not words or words == ["list"]:
-            return _listed(port)
+        if not words:
+            return CommandResult(screen="jobs", instead=_listed(port))
+        if words == ["list"]:
+            return CommandResult(_listed(port))
         if words[0] in _STOP and len(words) == 2:
             return await _stopped(port, words[1])
         if len(words) == 1:
@@ -30,12 +34,11 @@ async def _run(port: SessionPort, arguments: str) -> CommandResult:
     return CommandResult.text(USAGE, "warning")
 
 
-def _listed(port: SessionPort) -> CommandResult:
+def _listed(port: SessionPort) -> tuple[DisplayBlock, ...]:
     jobs = port.view.jobs
     if not jobs:
-        return CommandResult.text("Nothing runs in the background.", "dim")
-    rows = tuple(_row(job) for job in jobs)
-    return CommandResult((TableBlock(("job", "status", "age", "output", "command"), rows),))
+        return (TextBlock("Nothing runs in the background.", "dim"),)
+    return (TableBlock(("job", "status", "age", "output", "command"), tuple(_row(job) for job in jobs)),)
 
 
 def _row(job: JobInfo) -> tuple[str, ...]:
@@ -68,5 +71,5 @@ async def _stopped(port: SessionPort, name: str) -> CommandResult:
 
 
 JOBS = SlashCommand(
-    "jobs", "What runs in the background: list it, show its output, stop it", _run, arguments="[job | stop job]"
+    "jobs", "What runs in the background: list it, show its output, stop it", _run, arguments="[list | job | stop job]"
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import Protocol, get_args
 
-from swecli.commands.base import Clip, CommandResult, Offer, SlashCommand
+from swecli.commands.base import Clip, Offer, Screen, SlashCommand
 from swecli.commands.running import run_command
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command, RunShell, SetEffort, SetMode, SetModel, Steer, Submit
@@ -16,9 +16,6 @@ from swecli.safe_text import safe_line
 from swecli.tui.link import SessionLink
 from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, interpret
 
-ScreenName = Literal["help", "settings", "permissions", "sessions"]
-"""Screens that commands open."""
-
 
 class Desk(Protocol):
     """What talking needs of the screen."""
@@ -27,17 +24,8 @@ class Desk(Protocol):
     def flash(self, text: str) -> None: ...
     def offer(self, offer: Offer) -> None: ...
     def copy(self, clip: Clip) -> None: ...
-    def find(self, words: str) -> None: ...
-    def pick_mode(self) -> None: ...
-    def pick_model(self) -> None: ...
-    def pick_effort(self) -> None: ...
-    def pick_theme(self, name: str) -> None: ...
-    def log_in(self, provider: str) -> None: ...
-    def open_screen(self, name: ScreenName, words: str) -> None: ...
-    def show_keys(self, words: str) -> None: ...
-    def start_over(self) -> None: ...
+    def open(self, name: Screen, words: str = "") -> None: ...
     def put_back(self, text: str) -> None: ...
-    def leave(self) -> None: ...
     async def run_in_terminal(self, command: str, cwd: Path) -> tuple[str, int, float] | None: ...
 
 
@@ -87,7 +75,7 @@ class Talk:
         port = self._link.port
         if port is None:
             if command.name == "quit":
-                self._desk.leave()
+                self._desk.open("quit")
             else:
                 self._desk.flash(f"{title}: the session is still opening")
             return
@@ -101,32 +89,8 @@ class Talk:
             self._desk.offer(result.offer)
         if result.clip is not None:
             self._desk.copy(result.clip)
-        self._open(result)
-
-    def _open(self, result: CommandResult) -> None:
-        match result.screen:
-            case "quit":
-                self._desk.leave()
-            case "clear":
-                self._desk.start_over()
-            case "pick_mode":
-                self._desk.pick_mode()
-            case "pick_model":
-                self._desk.pick_model()
-            case "pick_effort":
-                self._desk.pick_effort()
-            case "pick_theme":
-                self._desk.pick_theme(result.argument)
-            case "find":
-                self._desk.find(result.argument)
-            case "login":
-                self._desk.log_in(result.argument)
-            case "help" | "settings" | "permissions" | "sessions" as name:
-                self._desk.open_screen(name, result.argument)
-            case "keys":
-                self._desk.show_keys(result.argument)
-            case None:
-                pass
+        if result.screen is not None:
+            self._desk.open(result.screen, result.argument)
 
     def next_mode(self) -> None:
         """Shift+Tab: the mode after the present one."""

@@ -22,7 +22,8 @@ def session_with(*jobs: JobInfo) -> FakeSession:
 async def blocks(session: FakeSession, line: str) -> tuple[DisplayBlock, ...]:
     invocation = parse(line)
     assert isinstance(invocation, Invocation)
-    return (await invocation.command.run(session, invocation.arguments)).blocks
+    result = await invocation.command.run(session, invocation.arguments)
+    return result.blocks or result.instead
 
 
 async def text(session: FakeSession, line: str) -> str:
@@ -42,6 +43,16 @@ async def test_jobs_are_listed_with_status_age_size_and_command() -> None:
     assert table.rows[1][2] == "1 min"
 
 
+async def test_a_front_end_with_a_screen_shows_that_unless_the_list_is_asked_for() -> None:
+    session = session_with(SERVER)
+    invocation = parse("/jobs")
+    assert isinstance(invocation, Invocation)
+    assert (await invocation.command.run(session, "")).screen == "jobs"
+    result = await invocation.command.run(session, "list")
+    assert result.screen is None
+    assert result.blocks
+
+
 async def test_output_is_shown_on_demand() -> None:
     (block,) = await blocks(session_with(BUILD), "/jobs j2")
     assert block == TerminalBlock("make", "output of j2", 2, duration=65.0)
@@ -54,4 +65,4 @@ async def test_one_or_all_are_stopped() -> None:
     await blocks(session, "/jobs stop all")
     assert session.stopped == ["j1", "j3"]
     assert await text(session_with(BUILD), "/jobs stop all") == "Nothing runs in the background."
-    assert "lists what runs" in await text(session, "/jobs what is this")
+    assert "says what runs" in await text(session, "/jobs what is this")

@@ -69,6 +69,7 @@ COMMANDS = (
     _command("context", aliases=("tokens",)),
     _command("theme", "pick_theme", arguments="[name]"),
     _command("clear", "clear", busy=False, aliases=("new", "reset")),
+    _command("jobs", "jobs", arguments="[job]"),
     _command("quit", "quit", aliases=("exit", "q")),
 )
 

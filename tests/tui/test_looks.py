@@ -16,7 +16,7 @@ THEMES = {"dark": "swecli-dark", "light": "swecli-light"}
 
 
 async def themes(it: Running) -> None:
-    it.app.desk.pick_theme("")
+    it.app.desk.open("pick_theme")
     await it.shows("follows the terminal", "gruvbox-dark")
 
 
@@ -29,7 +29,7 @@ async def find(it: Running) -> None:
 
 
 async def keys(it: Running) -> None:
-    it.app.desk.show_keys("scroll")
+    it.app.desk.open("keys", "scroll")
     await it.shows("page_up", "[keys]")
 
 

@@ -75,7 +75,7 @@ ACTIONS: tuple[KeyAction, ...] = (
     ),
     *_actions(
         "screen",
-        ("remove", "ctrl+x", "take the entry away: revoke a grant, unset a setting"),
+        ("remove", "ctrl+x", "take the entry away: revoke a grant, unset a setting, stop a job"),
         ("switch", "tab", "the other of two: the other settings file"),
     ),
     *_actions(

@@ -25,12 +25,13 @@ class BlockView(ScrollView, can_focus=False):
         self._blocks = tuple(blocks)
         self._key: tuple[int, Palette] | None = None
         self._lines: list[Strip] = []
-        self._follows = False
+        self._tail = self._follows = False
 
     def show(self, blocks: Sequence[DisplayBlock], *, tail: bool = False) -> None:
         """Show other blocks, from their beginning. With ``tail`` their end is shown at first, and again when they have
         grown, unless the user has scrolled away from it."""
-        self._follows = tail and (not self._follows or self.is_vertical_scroll_end)
+        self._follows = tail and (not self._tail or self.is_vertical_scroll_end)
+        self._tail = tail
         self._blocks = tuple(blocks)
         self._key = None
         if not tail:
@@ -59,7 +60,7 @@ class BlockView(ScrollView, can_focus=False):
         width = self.scrollable_content_region.width
         self.virtual_size = Size(width, len(self.lines(width)))
         if self._follows:
-            self.scroll_end(animate=False, immediate=True)
+            self.scroll_end(animate=False, immediate=True, force=True)
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width

@@ -27,7 +27,8 @@ def _rows(block: DisplayBlock, width: int, palette: Palette, *, named: bool) -> 
         case DiffBlock():
             return render_diff(block, width, palette, header=named)
         case TerminalBlock():
-            return [*_command(block, width, palette), *output_rows(block.output, width, palette)]
+            command = _command(block, width, palette) if block.command else []
+            return [*command, *output_rows(block.output, width, palette)]
         case _:
             return render_display(block, width, palette)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, get_args
 
 from swecli.core.protocol.commands import SetEffort, SetMode, SetModel
@@ -77,6 +78,25 @@ class Screens:
         present = view.session_id if view is not None else ""
         sheet = SessionsSheet(port(), self._go_on, self.tell, present=present, clock=self._app.wall)
         self._app.place.open(sheet, words)
+
+    def jobs(self, words: str = "") -> None:
+        """What runs, and the jobs that have ended."""
+        from swecli.tui.commands_at_work import CommandsAtWork
+        from swecli.tui.screens.jobs import JobsSheet
+
+        app = self._app
+        port = CommandsAtWork(app.stage, app.transcript)
+        app.place.open(JobsSheet(port, self.tell, self.ask, app.wall), words)
+
+    def ask(self, question: str, yes: tuple[str, str], do: Callable[[], None]) -> None:
+        """Ask before something is done; Esc leaves it."""
+        from swecli.tui.dock.picker import Choice, Picker
+
+        choices = [Choice("yes", *yes), Choice("no", "Leave it", "nothing is done")]
+        picker = Picker(question, choices, lambda value: do() if value == "yes" else None)
+        self._app.slot.show(picker)
+        if self._app.slot.panel is not picker:
+            self.tell("Answer the question of the model first")
 
     def palette(self) -> None:
         """Everything that can be done, in one list."""

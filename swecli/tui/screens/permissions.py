@@ -41,7 +41,7 @@ class PermissionsSheet(Sheet):
         self._tried: dict[str, Sequence[DisplayBlock]] = {}
 
     def begin(self) -> None:
-        self.board.start(self._read())
+        self.board.start(self._read)
 
     async def _read(self) -> None:
         rules = await read_or_say(self, self._port.read)
@@ -78,7 +78,7 @@ class PermissionsSheet(Sheet):
     def _trial(self, name: str) -> Sequence[DisplayBlock]:
         known = self._tried.get(name)
         if known is None:
-            self.board.start(self._try(name), "try")
+            self.board.start(lambda: self._try(name), "try")
             return (TextBlock("…", "dim"),)
         return known
 
@@ -106,7 +106,7 @@ class PermissionsSheet(Sheet):
     def choose(self, entry: Entry) -> None:
         if entry.name.startswith(ADD):
             how, _, rule = entry.name.removeprefix(ADD).partition(" ")
-            self.board.start(self._add(how, rule))
+            self.board.start(lambda: self._add(how, rule))
 
     async def _add(self, how: str, rule: str) -> None:
         try:
@@ -127,7 +127,7 @@ class PermissionsSheet(Sheet):
         if not rule.grant:
             self._tell(f"This rule is no grant: it stands in {rule.origin}; change it there or with /config")
         else:
-            self.board.start(self._revoke(rule.grant))
+            self.board.start(lambda: self._revoke(rule.grant))
 
     async def _revoke(self, grant: str) -> None:
         try:

@@ -141,6 +141,52 @@ class SessionsPort(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class ShownCommand:
+    """A command that runs, or a job that has ended. ``name`` is a job's id, or the item of a command in the foreground;
+    times are Unix seconds; ``size`` is bytes of output, of which ``beyond`` says that there may be more; ``about``
+    is what else there is to say."""
+
+    name: str
+    command: str
+    started: float
+    ended: float | None = None
+    exit_status: int | None = None
+    stopped: bool = False
+    size: int = 0
+    beyond: bool = False
+    about: str = ""
+    job: bool = True
+
+    @property
+    def running(self) -> bool:
+        return self.ended is None
+
+
+class CommandsPort(Protocol):
+    """The commands of the session. Used on the event loop: nothing here waits for long."""
+
+    def read(self) -> Sequence[ShownCommand]:
+        """What runs in the foreground, then the jobs, oldest first."""
+        ...
+
+    async def output(self, name: str) -> str:
+        """What a command wrote so far, without its middle where that is long.
+
+        Raises:
+            ValueError: there is no such command any more.
+        """
+        ...
+
+    async def stop(self, name: str) -> str:
+        """End a command with all that it has started. Returns a sentence.
+
+        Raises:
+            ValueError: there is no such command any more.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class ScreenPorts:
     """Makes what there is when it is wanted; a screen without its port says so."""
 

@@ -38,7 +38,7 @@ class SessionsSheet(Sheet):
         self._seen: dict[str, Sequence[DisplayBlock]] = {}
 
     def begin(self) -> None:
-        self.board.start(self._read())
+        self.board.start(self._read)
 
     async def _read(self) -> None:
         found = await read_or_say(self, self._port.read)
@@ -56,7 +56,7 @@ class SessionsSheet(Sheet):
         seen = self._seen.get(entry.name)
         if seen is not None:
             return seen
-        self.board.start(self._preview(entry.name), "preview")
+        self.board.start(lambda: self._preview(entry.name), "preview")
         return (TextBlock("…", "dim"),)
 
     async def _preview(self, name: str) -> None:

@@ -64,7 +64,7 @@ class ValueSheet(Sheet):
 
     def typed(self, text: str) -> None:
         if not self._setting.choices:
-            self.board.after(PAUSE, lambda: self.board.start(self._check(text), "check"))
+            self.board.after(PAUSE, lambda: self.board.start(lambda: self._check(text), "check"))
 
     async def _check(self, text: str) -> None:
         if self.board.text != text:
@@ -84,9 +84,9 @@ class ValueSheet(Sheet):
 
     def sent(self, entry: Entry | None, text: str) -> None:
         if not self._setting.choices:
-            self.board.start(self._store(text))
+            self.board.start(lambda: self._store(text))
         elif entry is not None:
-            self.board.start(self._store(entry.name))
+            self.board.start(lambda: self._store(entry.name))
 
     async def _store(self, text: str) -> None:
         name, file = self._setting.name, self._file

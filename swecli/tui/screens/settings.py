@@ -30,7 +30,7 @@ class SettingsSheet(Sheet):
         self._file: FileName = "user"
 
     def begin(self) -> None:
-        self.board.start(self._read())
+        self.board.start(self._read)
 
     async def _read(self) -> None:
         found = await read_or_say(self, self._port.read)
@@ -91,10 +91,11 @@ class SettingsSheet(Sheet):
         if entry is None:
             return
         setting = self._settings[entry.name]
-        if setting.own is None:
+        file = setting.own
+        if file is None:
             self._tell(f"{setting.name} is in none of your files: it comes from {setting.origin}")
         else:
-            self.board.start(self._unset(setting, setting.own))
+            self.board.start(lambda: self._unset(setting, file))
 
     async def _unset(self, setting: Setting, file: FileName) -> None:
         try:

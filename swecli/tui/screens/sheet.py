@@ -49,7 +49,7 @@ class Board(Protocol):
         """Whether this is the sheet that is on the board now."""
         ...
 
-    def start(self, work: Coroutine[Any, Any, None], group: str = "") -> None:
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str = "") -> None:
         """Run something beside the screen and as long as that is there; of a named group only the newest."""
         ...
 

@@ -19,12 +19,15 @@ from swecli.tui.dock.block_view import BlockView
 from swecli.tui.keymap import Keymap, keymap_of
 from swecli.tui.line_input import LineInput
 from swecli.tui.screens.entry import Entry
+from swecli.tui.screens.key_note import KeyNote
 from swecli.tui.screens.lines import Lines
 from swecli.tui.screens.sheet import Sheet
 from swecli.tui.screens.told import ScreenClosed, ScreenReady
 
 ROOMY = 14
-"""Lines from which on there is room for a word on the chosen entry."""
+"""Lines from which on a third of them is for a word on the chosen entry."""
+TIGHT = 9
+"""Lines below which there is no word on it at all."""
 
 _PLACES: tuple[Place, ...] = ("screen", "list", "everywhere")
 _IN_LIST: Mapping[str, Callable[[Lines], None]] = {
@@ -63,7 +66,6 @@ class ScreenView(Vertical):
     ScreenView .screen--line { height: 1; }
     ScreenView .screen--mark { width: auto; height: 1; color: $accent; text-style: bold; }
     ScreenView BlockView { height: 6; max-height: 100%; border-top: solid $border-blurred; }
-    ScreenView .screen--note { height: 1; color: $foreground-muted; text-style: $muted-style; }
     ScreenView LineInput { height: 1; width: 1fr; border: none; padding: 0; background: $background; }
     ScreenView LineInput:focus { border: none; background-tint: transparent; }
     ScreenView LineInput > .input--placeholder { color: $foreground-muted; text-style: $muted-style; }
@@ -82,7 +84,7 @@ class ScreenView(Vertical):
         self._heading = Static("", classes="screen--title", markup=False)
         self._mark = Static("", classes="screen--mark", markup=False)
         self._about = BlockView(())
-        self._note = Static("", classes="screen--note", markup=False)
+        self._note = KeyNote()
 
     def compose(self) -> ComposeResult:
         yield self._heading
@@ -101,8 +103,8 @@ class ScreenView(Vertical):
         height = self.size.height
         reads = self._sheet.reads
         self._lines.display = not reads
-        self._about.display = reads or height >= ROOMY
-        self._about.styles.height = "1fr" if reads else max(5, height // 3)
+        self._about.display = reads or height >= TIGHT
+        self._about.styles.height = "1fr" if reads else max(5, height // 3) if height >= ROOMY else 3
 
     # --- the keyboard ---
 
@@ -214,8 +216,11 @@ class ScreenView(Vertical):
     def shows(self, sheet: Sheet) -> bool:
         return self.is_attached and self._sheet is sheet
 
-    def start(self, work: Coroutine[Any, Any, None], group: str = "") -> None:
-        self.run_worker(work, group=group or "default", exclusive=bool(group))
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str = "") -> None:
+        async def run() -> None:  # nothing is made that would be waited for by nobody where a newer one comes first
+            await work()
+
+        self.run_worker(run, group=group or "default", exclusive=bool(group))
 
     def after(self, seconds: float, do: Callable[[], None]) -> None:
         sheet = self._sheet
@@ -240,4 +245,4 @@ class ScreenView(Vertical):
         if again or name != self._pointed:
             self._pointed = name
             self.say(self._sheet.about(entry))
-            self._note.update(Content(safe_line(self._sheet.note(entry))))
+            self._note.tell(self._sheet.note(entry))

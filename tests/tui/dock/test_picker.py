@@ -10,7 +10,7 @@ MODELS = ("a/one", "a/two", "b/two", "b/twenty")
 
 
 async def models(it: Running) -> None:
-    it.app.desk.pick_model()
+    it.app.desk.open("pick_model")
     await it.shows("Model:", "b/twenty")
     await it.until(lambda: it.app.focused is it.app.slot.panel.field)
 
@@ -38,7 +38,7 @@ async def test_an_arrow_right_behind_letters_moves_in_what_they_leave() -> None:
 
 async def test_what_is_typed_before_the_line_has_the_keyboard_is_not_lost() -> None:
     async with running(models=lambda: MODELS) as it:
-        it.app.desk.pick_model()
+        it.app.desk.open("pick_model")
         await it.until(lambda: it.app.slot.panel is not None)
         await it.at_once(*"one", "enter")
         assert await picked(it) == "a/one"

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from swecli.core.protocol.events import JobChanged
 from swecli.tui.preferences import Preferences
 from tests.tui.golden import check
 from tests.tui.screens.fakes import Permissions, Sessions, Settings, ports
+from tests.tui.screens.test_jobs import JOBS, OUTPUT, SERVER
 from tests.tui.support import Running, running
 from tests.tui.test_looks import THEMES, styles
 
@@ -62,6 +64,26 @@ async def palette(it: Running) -> None:
     await it.shows("Do what?")
 
 
+async def jobs(it: Running) -> None:
+    it.session.view.jobs = JOBS
+    it.session.job_outputs = {"j1": OUTPUT}
+    it.session.emit(JobChanged("j1", SERVER.command, "running"))
+    await it.shows("2 jobs")
+    it.app.screens.jobs()
+    await it.shows("Jobs · 4", "GET /favicon.ico")
+
+
+async def job_output(it: Running) -> None:
+    await jobs(it)
+    await it.press("enter")
+    await it.shows("esc back to the list", "ready on port 3000")
+
+
+async def no_jobs(it: Running) -> None:
+    it.app.screens.jobs()
+    await it.shows("Jobs · 0", "Nothing runs")
+
+
 SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {
     "screen-help": helping,
     "screen-help-search": searching,
@@ -72,6 +94,9 @@ SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {
     "screen-permissions-add": adding,
     "screen-sessions": sessions,
     "screen-palette": palette,
+    "screen-jobs": jobs,
+    "screen-jobs-output": job_output,
+    "screen-jobs-none": no_jobs,
 }
 
 
@@ -96,7 +121,7 @@ async def test_screen(scene: str, size: tuple[int, int], look: str, monkeypatch:
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2), (20, 5), (40, 12)], ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("scene", ["help", "settings", "permissions", "sessions"])
+@pytest.mark.parametrize("scene", ["help", "settings", "permissions", "sessions", "jobs"])
 async def test_small_windows_and_changes_of_size(scene: str, size: tuple[int, int]) -> None:
     async with running(size=size, **fakes()) as it:
         getattr(it.app.screens, scene)()
