@@ -243,7 +243,7 @@ class LinearFrontEnd:
 
     def _show(self, result: CommandResult) -> None:
         blocks = result.blocks or result.instead
-        self._printer.blocks(blocks)
+        self._printer.blocks(blocks, drawings=False)
         if not blocks and result.screen not in (None, "quit", "clear", "help"):
             self._printer.say(["This needs its argument here; /help shows which."])
 

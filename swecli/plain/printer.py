@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from swecli.block_text import block_lines
@@ -30,6 +31,8 @@ from swecli.core.protocol.messages import ReasoningPart, TextPart
 from swecli.plain.answers import approval_hint, hunk_lines
 from swecli.safe_text import sanitise
 
+_DRAWN = re.compile(r"\s*[\u2500-\u259f][\s\u2500-\u259f]*")
+"""A line that is drawn, of lines and blocks."""
 _MARKS = {"pending": "to do", "in_progress": "at work", "completed": "done"}
 
 
@@ -55,10 +58,11 @@ class LinearPrinter:
             for part in sanitise(line).split("\n"):
                 self._write(part.rstrip())
 
-    def blocks(self, blocks: Sequence[DisplayBlock]) -> None:
-        """Write what a slash command or a tool shows."""
+    def blocks(self, blocks: Sequence[DisplayBlock], *, drawings: bool = True) -> None:
+        """Write what a slash command or a tool shows. Without ``drawings`` lines of nothing but bars and boxes are left
+        out, which would be read aloud sign by sign."""
         for block in blocks:
-            self.say(block_lines(block))
+            self.say(line for line in block_lines(block) if drawings or not _DRAWN.fullmatch(line))
 
     def event(self, event: Event) -> None:
         """Write what an event has to tell."""

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from swecli.core.llm.script_format import parse_script
+from tests.support.loopback import LoopbackServer
 from tests.support.program import ROOT, Program
 from tests.support.terminal import Terminal
 
@@ -38,6 +40,28 @@ TASK = (
 )
 
 
+MORE = (
+    ("/context", "kept for the answer"),
+    ("/mode plan", "Mode: plan"),
+    ("/nonsense", "Nothing was sent."),
+    ("!echo $((40 + 2))", "42"),
+    ("/diff", "changed in this session"),
+)
+"""What is typed afterwards, and what is told then."""
+DRAWN = re.compile("[\u2500-\u259f\u2800-\u28ff]")
+"""Lines, boxes, blocks, and what turns: nothing of it can be read aloud."""
+ASKS = """
+[[step]]
+[[step.call]]
+tool = "ask_user"
+arguments = { questions = [{ question = "Which price?", options = [{ label = "low" }, { label = "high" }] }] }
+[[step]]
+text = "The high one it is."
+[[step]]
+text = "Still the high one."
+"""
+
+
 def test_by_pipe(tmp_path: Path) -> None:
     program = Program(tmp_path, tmp_path / "home", {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"})
     process = program.start("demo", "--plain", stderr=subprocess.PIPE)
@@ -47,6 +71,7 @@ def test_by_pipe(tmp_path: Path) -> None:
     in_order(text, *TASK, "Continue with:")
     assert "\x1b" not in text
     assert "\r" not in text
+    assert not DRAWN.search(text)
 
 
 def test_by_keyboard_in_a_dumb_terminal(tmp_path: Path) -> None:
@@ -76,11 +101,33 @@ def test_by_keyboard_in_a_dumb_terminal(tmp_path: Path) -> None:
                         written(answered + 1, b"Started:") or written(asked + 1, b"please answer again")
                     )
                 )
-        terminal.until(lambda: written(1, b"Turn done"))
-        terminal.send("\x04")
+        terminal.until(lambda: written(1, b"Ready."))
+        for typed, told in MORE:
+            seen = len(terminal.raw)
+            terminal.send(f"{typed}\n")
+            terminal.until(lambda told=told, seen=seen: told in terminal.raw[seen:].decode(errors="replace"), typed)
+        terminal.send("look around\n")
+        terminal.until(lambda: written(2, b"Ready."))
+        terminal.send("\x03")
+        terminal.until(lambda: written(1, b"Press Ctrl+C again to leave"))
+        terminal.send("\x03")
         assert terminal.wait() == 0
     finally:
         terminal.close()
     text = terminal.raw.decode().replace("\r\n", "\n")
-    in_order(text, *TASK)
+    in_order(text, *TASK, *(told for _, told in MORE), "The script of this demonstration is over", "Continue with:")
     assert not re.search(r"[\x1b\r\b]", text)
+    assert not DRAWN.search(text)
+
+
+def test_a_conversation_is_continued_and_a_question_answered(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    with LoopbackServer(parse_script(ASKS)) as server:
+        program = Program(tmp_path / "project", tmp_path / "home", server.environment())
+        first = program.run("--plain", "-m", "openai/m", stdin="which one?\n2\n")
+        again = program.run("--plain", "-c", stdin="and now?\n")
+    in_order(first.stdout, "Question: Which price?", "1. low", "2. high", "Answer:", "The high one it is.")
+    assert "high" in str(server.asked[1].body["messages"][-1])
+    in_order(again.stdout, "You: which one?", "The high one it is.", "Answer:", "Still the high one.", "Continue with:")
+    assert (first.code, again.code) == (0, 0)
+    assert not DRAWN.search(first.stdout + again.stdout)
