@@ -78,6 +78,11 @@ def paint(
 
 def cpu_seconds(pid: int) -> float:
     """Processor seconds of a process so far; 0 when it is gone."""
+    if sys.platform == "linux":  # its clock counts nanoseconds, its statistics hundredths of a second
+        try:
+            return time.clock_gettime((~pid << 3) | 2)
+        except OSError:
+            return 0.0
     try:
         times = psutil.Process(pid).cpu_times()
     except psutil.NoSuchProcess:
