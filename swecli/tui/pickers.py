@@ -45,7 +45,7 @@ class Pickers:
 
     def effort(self) -> None:
         """Choose how much the model thinks, where it takes a word for that."""
-        from swecli.commands.effort import DEFAULT
+        from swecli.commands.effort import DEFAULT, choices, words
         from swecli.tui.dock.picker import Choice, Picker
 
         view = self._app.stage.link.view
@@ -54,12 +54,12 @@ class Pickers:
         if view.model.efforts == ():
             self._app.activity.flash(f"{safe_line(view.model.ref)} takes no word for how much it thinks")
             return
-        words = (DEFAULT, *(view.model.efforts or ("low", "medium", "high")))
         present = view.effort or DEFAULT
-        choices = [Choice(word, word, "", word == present) for word in dict.fromkeys((*words, present))]
-        known = view.model.efforts is not None
-        title = "Effort" if known else "Effort (this model's words are not known; type another one)"
-        self._app.slot.show(Picker(title, choices, self._app.talk.set_effort, free=not known))
+        offered = dict.fromkeys((DEFAULT, *words(view.model), present))
+        listed = [Choice(word, word, "", word == present) for word in offered]
+        title = "Effort" if view.model.efforts is not None else "Effort (which words this model takes is not known)"
+        picker = Picker(title, listed, self._app.talk.set_effort, nothing=safe_line(choices(view.model)))
+        self._app.slot.show(picker)
 
     def theme(self, name: str) -> None:
         """Choose a theme by its name, or from a list that shows each one while it is pointed at."""

@@ -34,11 +34,14 @@ async def test_a_word_that_it_has_not_changes_nothing(efforts: tuple[str, ...], 
     assert port.commands == []
 
 
-async def test_any_single_word_goes_where_the_words_are_not_known() -> None:
+async def test_where_the_words_are_not_known_those_of_other_models_go() -> None:
     port = session(known=False)
-    assert "not known" in await port.slash("/effort extreme")
-    assert port.commands == [SetEffort("extreme")]
-    assert "one word" in await port.slash("/effort very much")
+    assert "not known" in await port.slash("/effort xhigh")
+    assert port.commands == [SetEffort("xhigh")]
+    for wrong in ("extreme", "very much", "low high"):
+        said = await port.slash(f"/effort {wrong}")
+        assert f"There is no effort {wrong}" in said
+        assert "low, medium, high" in said
     assert len(port.commands) == 1
 
 

@@ -16,6 +16,8 @@ from swecli.tui.line_input import LineInput
 from swecli.tui.prompt.fuzzy import score
 from swecli.tui.rows import Row, Rows
 
+KEYS = "↑↓ choose · enter picks · esc leaves"
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -28,9 +30,9 @@ class Choice:
 
 
 class Picker(DockPanel):
-    """Calls ``pick`` with the chosen value. ``free`` lets the user pick what they typed even when it is not in
-    the list. ``look`` is called with each value that is pointed at, ``leave`` when nothing is picked, ``end`` by
-    the key that quits on an empty prompt, while nothing is typed."""
+    """Calls ``pick`` with the chosen value. ``free`` lets the user pick what they typed even when it is not in the
+    list; else ``nothing`` is said when that leaves none. ``look`` is called with each value that is pointed at,
+    ``leave`` when nothing is picked, ``end`` by the key that quits on an empty prompt, while nothing is typed."""
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class Picker(DockPanel):
         pick: Callable[[str], None],
         *,
         free: bool = False,
+        nothing: str = "Nothing in the list has these letters.",
         look: Callable[[str], None] | None = None,
         leave: Callable[[], None] | None = None,
         end: Callable[[], None] | None = None,
@@ -52,6 +55,8 @@ class Picker(DockPanel):
         self._choices = list(choices)
         self._shown = list(choices)
         self._free = free
+        self._nothing = nothing
+        self._note = Static(Content(KEYS), classes="dock--note")
         self._filter = LineInput(placeholder="type to narrow" if choices else "type it here", intercept=self._intercept)
         self._narrowed_by = ""
         self._rows = Rows(limit=10)
@@ -60,7 +65,7 @@ class Picker(DockPanel):
         yield Static(Content(self._title), classes="dock--title")
         yield self._filter
         yield self._rows
-        yield Static(Content("↑↓ choose · enter picks · esc leaves"), classes="dock--note")
+        yield self._note
 
     def on_mount(self) -> None:
         self._show(next((n for n, choice in enumerate(self._choices) if choice.current), 0))
@@ -122,3 +127,10 @@ class Picker(DockPanel):
     def _show(self, selected: int) -> None:
         rows = [Row(choice.label, choice.detail, "● " if choice.current else "  ") for choice in self._shown]
         self._rows.show(rows, selected)
+        if self._shown:
+            told = KEYS
+        elif self._free:
+            told = "enter takes what is typed · esc leaves"
+        else:
+            told = f"{self._nothing} Esc leaves."
+        self._note.update(Content(told))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from swecli.core.protocol.commands import ReplyPermission, SetModel
-from tests.tui.support import Running, running
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.commands import ReplyPermission, SetEffort, SetModel
+from tests.tui.support import Running, Session, running
 from tests.tui.test_screens import RUN, WORK
 
 MODELS = ("a/one", "a/two", "b/two", "b/twenty")
@@ -53,3 +54,26 @@ async def test_a_word_with_a_no_can_be_typed_at_once() -> None:
         await it.at_once("n", *"try make", "ctrl+w", *"ninja", "enter")
         await it.until(lambda: it.session.sent(ReplyPermission))
         assert it.session.sent(ReplyPermission) == [ReplyPermission("p2", "reject", "try ninja", span="session")]
+
+
+async def test_an_effort_that_the_model_has_not_is_refused_with_those_that_it_has() -> None:
+    for efforts, has in ((("low", "high"), "a/b takes low, high, or default."), (None, "minimal, low, medium,")):
+        session = Session()
+        session.view.model = ModelInfo("a", "b", efforts=efforts)
+        async with running(session=session) as it:
+            it.app.desk.open("pick_effort")
+            await it.shows("Effort")
+            await it.at_once(*"extreme", "enter")
+            await it.shows(has, "Esc leaves.")
+            assert session.sent(SetEffort) == []
+            await it.at_once("ctrl+u", *"hi", "enter")
+            await it.until(lambda session=session: session.sent(SetEffort) == [SetEffort("high")])
+
+
+async def test_a_model_that_is_not_listed_can_be_typed() -> None:
+    async with running(models=lambda: MODELS) as it:
+        await models(it)
+        await it.press(*"new/one")
+        await it.shows("enter takes what is typed")
+        await it.press("enter")
+        assert await picked(it) == "new/one"
