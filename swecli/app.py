@@ -13,6 +13,7 @@ from swecli.assembly.checkpoints import open_checkpoints
 from swecli.assembly.doctor import examiner
 from swecli.assembly.heap import give_back_large_blocks
 from swecli.assembly.models import ModelSupply
+from swecli.assembly.rule_notices import rule_notices
 from swecli.assembly.sandbox import require_sandbox
 from swecli.assembly.services import build_services, project_instructions, session_environment
 from swecli.assembly.startup import flags_of, read_startup, require_trust, startup_of
@@ -117,7 +118,8 @@ def _build(options: LaunchOptions) -> _Parts:
         snapshots=stored.snapshots,
         examine=examiner(options, startup, models),
     )
-    notices = (*startup.notices, *models.notices, *stored.notices, *instructions.notices, *_orphans())
+    rules = rule_notices(services.policy.rules)
+    notices = (*startup.notices, *rules, *models.notices, *stored.notices, *instructions.notices, *_orphans())
     return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)
 
 
