@@ -127,7 +127,7 @@ class ScriptedModel:
         self._answers += 1
         if self._keep_requests:
             self.requests.append(request)
-        facts = facts_of(request)
+        facts = facts_of(request, whole=self._player.reads_requests)
         step = self._player.take(facts)
         usage = self._usage.of(request, step)
         await self._pause(step.wait)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from swecli.core.llm.scripted_steps import Chunk, Condition, Fault, Script, Step
 from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
-from swecli.core.protocol.messages import Message, StopKind
+from swecli.core.protocol.messages import Message, StopKind, ToolCallPart
 from swecli.core.protocol.usage import Usage
 
 BYTES_PER_TOKEN = 3.5
@@ -50,19 +50,19 @@ class Piece:
     call_id: str = ""
 
 
-def facts_of(request: ModelRequest) -> RequestFacts:
-    """The facts of a neutral request."""
+def facts_of(request: ModelRequest, *, whole: bool = True) -> RequestFacts:
+    """The facts of a neutral request; its ``text`` only with ``whole``, for that of a long session is long."""
     messages = request.messages
     newest = next((at for at in range(len(messages), 0, -1) if messages[at - 1].role == "assistant"), 0)
     results = tuple(result for message in messages[newest:] for result in message.tool_results)
-    users = [message.text for message in messages if message.role == "user"]
+    texts = (*_system_texts(request), *map(_message_text, messages), request.tail) if whole else ()
     return RequestFacts(
         results=tuple(result.text for result in results),
         failed=any(result.is_error for result in results) if results else None,
-        last_user=users[-1] if users else "",
-        text="\n".join((*_system_texts(request), *map(_message_text, messages), request.tail)),
+        last_user=next((message.text for message in reversed(messages) if message.role == "user"), ""),
+        text="\n".join(texts),
         tools=bool(request.tools),
-        calls=sum(len(message.tool_calls) for message in messages),
+        calls=sum(isinstance(part, ToolCallPart) for message in messages for part in message.parts),
     )
 
 
@@ -81,6 +81,9 @@ class ScriptPlayer:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._next = 0
+        conditions = (condition for step in script.steps for condition in (step.when, step.expect))
+        self.reads_requests = any(condition is not None and condition.request for condition in conditions)
+        """Whether any step asks for something in the text of the request."""
 
     @property
     def over(self) -> bool:
