@@ -84,6 +84,7 @@ class _Lines:
         self._whole = width
         self._diff = diff
         self._beside: list[Pair | DiffLine] = []
+        self._gutters: dict[str, tuple[Segment, Gutter, Style | None]] = {}
         lines = diff.lines[:MAX_LINES]
         needed: Iterable[int] = range(min(len(lines), self._limit + 1))
         self._room = columns(width, len(str(max((line.number for line in lines), default=1))))
@@ -132,15 +133,18 @@ class _Lines:
         return Styled(text, self._palette.line_number).rows(self._whole)
 
     def _line(self, number: int, line: DiffLine) -> list[Row]:
-        palette = self._palette
-        style = self.style(line)
-        first: Gutter = (
-            segment(SafeText(f"{line.number:>{self._digits}} "), palette.line_number),
-            segment(SafeText(f"{line.sign} "), style),
-        )
-        rest: Gutter = (segment(SafeText(" " * (self._digits + 1))), segment(SafeText("  "), style))
-        fill = style if line.sign != " " else None
+        sign, rest, fill = self._gutters.get(line.sign) or self._gutter(line)
+        first = (segment(SafeText(f"{line.number:>{self._digits}} "), self._palette.line_number), sign)
         return rows_of(_Line(self, number, line), self._width, first, rest, words=False, fill=fill)
+
+    def _gutter(self, line: DiffLine) -> tuple[Segment, Gutter, Style | None]:
+        """What all lines with this sign have in common: the sign, what stands before its further rows, and what
+        fills them."""
+        style = self.style(line)
+        rest: Gutter = (segment(SafeText(" " * (self._digits + 1))), segment(SafeText("  "), style))
+        found = segment(SafeText(f"{line.sign} "), style), rest, style if line.sign != " " else None
+        self._gutters[line.sign] = found
+        return found
 
     def text(self, number: int) -> SafeText:
         return self._code.lines[self._index[number]]
