@@ -10,10 +10,13 @@ from swecli.tui.first_run import FirstRun
 from swecli.tui.keys import KeyActions
 from swecli.tui.options import Options
 
+SETTLED = 2.0
+"""Seconds after which a session of ten thousand items has been shown for sure."""
+
 
 class View:
     """Implements ``stage.Screen`` on the application. The first prompt waits in the prompt while no model is
-    connected; ``opened`` is called when a session is there."""
+    connected; ``opened`` is called once a session is there and what was said in it before is shown."""
 
     def __init__(self, app: KeyActions, options: Options, opened: Callable[[], None]) -> None:
         self._app = app
@@ -33,7 +36,7 @@ class View:
     def session_opened(self) -> None:
         self._new = True
         self.show_state()
-        self._opened()
+        self._app.set_timer(SETTLED, self._opened)
         if self._first_screen == "sessions":
             self._app.screens.sessions()
         self._first_screen = None
