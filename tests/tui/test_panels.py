@@ -1,0 +1,246 @@
+"""Every panel and every screen as text at three sizes, light and dark; one application for each, which changes its size
+and its colours on the way. A panel or screen without a golden fails here."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+import pytest
+
+import swecli.tui.dock
+import swecli.tui.screens
+from swecli.commands.base import Screen
+from swecli.commands.compact import COMPACT
+from swecli.commands.login import LOGIN
+from swecli.core.engine.view import SessionPort
+from swecli.core.llm.offers import ModelOffer
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.events import Body, Option, PermissionRequested, Question, QuestionAsked
+from swecli.tui.dock.panel import DockPanel
+from swecli.tui.screens.sheet import Sheet
+from swecli.tui.trust_gate import TrustItem
+from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.golden import FOLDER, check
+from tests.tui.support import COMMANDS, Running, Session, running
+from tests.tui.test_compact_panel import Planned
+from tests.tui.test_looks import THEMES, prepared, styles
+from tests.tui.test_screens import TODOS, WORK
+from tests.tui.test_trust import Gate
+
+FETCH = PermissionRequested(
+    "p3",
+    "t5",
+    "web_fetch",
+    "https://example.org/prices",
+    (TextBlock("GET https://example.org/prices"),),
+    "Pages of this host were not fetched before.",
+    "hash",
+    "WebFetch(domain:example.org)",
+)
+COLOURS = Question(
+    "Which colours are sold?",
+    (Option("black", "in every shop"), Option("blue"), Option("日本の紫", "with wide signs")),
+    header="Colours",
+    multiple=True,
+)
+WHY = Question("What is the discount for? A sentence is enough.")
+PRICE = Question("Which price?", (Option("95", "as in the README"), Option("90")), header="Price")
+OFFERS = (
+    ModelOffer("ollama/qwen3", "not needed", window=40_000, running=True),
+    ModelOffer("anthropic/claude", "environment", "ANTHROPIC_API_KEY", window=1_000_000),
+)
+MODELS = ("anthropic/sonnet-5", "openai/gpt-6")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """How a panel comes: what the session does, what is pressed, and which options there are."""
+
+    act: Callable[[Running], Awaitable[None]]
+    bodies: tuple[Body, ...] = ()
+    session: Callable[[], Session] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def asks(text: str, *keys: str) -> Callable[[Running], Awaitable[None]]:
+    async def act(it: Running) -> None:
+        await it.say("go")
+        await it.shows(text)
+        it.clock.now += 5
+        await it.press(*keys)
+
+    return act
+
+
+def says(line: str, text: str, *keys: str) -> Callable[[Running], Awaitable[None]]:
+    async def act(it: Running) -> None:
+        await it.say(line)
+        await it.shows(text)
+        await it.press(*keys)
+
+    return act
+
+
+async def history(it: Running) -> None:
+    for text in ("fix the price", "run the tests again"):
+        await it.say(text)
+        await it.until(lambda: not it.app.stage.is_busy())
+    await it.press("ctrl+r", *"test")
+    await it.shows("search history: test", "run the tests again")
+
+
+async def todos(it: Running) -> None:
+    await it.say("go")
+    await it.until(lambda: it.app.stage.state.todos)
+    await it.press("ctrl+t")
+    await it.shows("Todos 1/3")
+
+
+def waits(text: str, *keys: str) -> Callable[[Running], Awaitable[None]]:
+    async def act(it: Running) -> None:
+        await it.shows(text)
+        it.clock.now += 5
+        await it.press(*keys)
+
+    return act
+
+
+async def effort(it: Running) -> None:
+    it.session.view.model = ModelInfo("openai", "gpt-6", 400_000, efforts=("low", "high"))
+    it.app.desk.open("pick_effort")
+    await it.shows("Effort", "high")
+
+
+def nobody() -> Session:
+    session = Session(model=False)
+    session.offered = OFFERS
+    return session
+
+
+def guarded(*items: TrustItem) -> dict[str, Any]:
+    names = (".swecli/config.toml", "AGENTS.md", ".mcp.json")
+
+    async def open_session() -> SessionPort:
+        return prepared(())
+
+    return {"trust": Gate(names, items), "open_session": open_session}
+
+
+ITEM = TrustItem("approval.allow", '["Bash(make *)"]', "/w/.swecli/config.toml:2", "d")
+LOGINS = {
+    "commands": lambda: (*COMMANDS, LOGIN),
+    "providers": lambda: [("anthropic", "no key yet"), ("openai", "key stored")],
+    "store_key": lambda provider, key: ("", ""),
+}
+SCENES: dict[str, Scene] = {
+    "panel-web": Scene(asks("example.org"), (*WORK, FETCH)),
+    "panel-question-several": Scene(
+        asks("Which colours", "space", "down", "down", "space"), (QuestionAsked("q", "t", (COLOURS,)),)
+    ),
+    "panel-question-free": Scene(asks("What is the discount", *"Loyalty"), (QuestionAsked("q", "t", (WHY,)),)),
+    "panel-question-own-words": Scene(asks("Which price", "3"), (QuestionAsked("q", "t", (PRICE,)),)),
+    "panel-question-second": Scene(asks("Which price", "enter"), (QuestionAsked("q", "t", (PRICE, COLOURS, WHY)),)),
+    "panel-trust": Scene(waits("/work"), options=guarded()),
+    "panel-trust-setting": Scene(waits("/work", "y"), options=guarded(ITEM)),
+    "panel-first-run": Scene(waits("running here"), session=nobody, options={**LOGINS, "demo": lambda: None}),
+    "panel-mode": Scene(says("/mode", "accept-edits")),
+    "panel-effort": Scene(effort),
+    "panel-model": Scene(says("/model", "openai/gpt-6"), options={"models": lambda: MODELS}),
+    "panel-provider": Scene(says("/login", "no key yet"), options=LOGINS),
+    "panel-key": Scene(says("/login openai", "Key for openai", *"secret"), options=LOGINS),
+    "panel-compact": Scene(
+        says("/compact", "Compact from"), session=Planned, options={"commands": lambda: (*COMMANDS, COMPACT)}
+    ),
+    "panel-history": Scene(history, session=lambda: Session((TODOS,), (TODOS,))),
+    "panel-todos": Scene(todos, (*WORK, WAIT_FOR_INTERRUPT)),  # type: ignore[arg-type]
+}
+
+PANELS = {
+    "ApprovalPanel": "command",
+    "QuestionPanel": "question",
+    "ChoicePanel": "panel-trust",
+    "SecretPanel": "panel-key",
+    "FindPanel": "find",
+    "Picker": "panel-mode",
+}
+SHEETS = {
+    "HelpSheet": "screen-help",
+    "SettingsSheet": "screen-settings",
+    "ValueSheet": "screen-settings-edit",
+    "PermissionsSheet": "screen-permissions",
+    "SessionsSheet": "screen-sessions",
+    "JobsSheet": "screen-jobs",
+    "OutputSheet": "screen-jobs-output",
+}
+DOORS: dict[Screen, str] = {
+    "pick_mode": "panel-mode",
+    "pick_model": "panel-model",
+    "pick_theme": "themes-dark",
+    "keys": "keys",
+    "find": "find",
+    "login": "panel-provider",
+    "help": "screen-help",
+    "settings": "screen-settings",
+    "permissions": "screen-permissions",
+    "sessions": "screen-sessions",
+    "jobs": "screen-jobs",
+    "pick_effort": "panel-effort",
+}
+"""What slash commands open; to quit and to clear has no looks of its own."""
+
+
+async def settled(it: Running) -> None:
+    """Everything has found its place."""
+    before = ""
+    while (now := it.screen()) != before:
+        before = now
+        await it.pilot.pause()
+
+
+@pytest.mark.parametrize("name", SCENES)
+async def test_panel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from swecli.core.llm.providers import known_providers
+
+    for provider in known_providers().values():
+        for variable in (*provider.api_key_env, *provider.base_url_env):
+            monkeypatch.delenv(variable, raising=False)
+    scene = SCENES[name]
+    session = scene.session() if scene.session else prepared(scene.bodies)
+    async with running(session=session, **scene.options) as it:
+        await scene.act(it)
+        for look, theme in THEMES.items():
+            it.app.appearance.preview(theme)
+            await it.until(lambda theme=theme: it.app.theme == theme)
+            await settled(it)
+            check(f"{name}-{look}-styles", styles(it))
+            check(f"{name}-80x24", it.screen())
+        for size in ((120, 40), (200, 60)):
+            await it.pilot.resize_terminal(*size)
+            it.app._fit()
+            await settled(it)
+            assert len(it.screen().split("\n")) == size[1]
+            check(f"{name}-{size[0]}x{size[1]}", it.screen())
+
+
+def subclasses(kind: type, package: Any) -> set[str]:
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+    found = [*kind.__subclasses__()]
+    for each in found:
+        found += each.__subclasses__()
+    return {each.__name__ for each in found if each.__module__.startswith("swecli.")}
+
+
+def test_every_panel_screen_and_door_has_goldens() -> None:
+    assert subclasses(DockPanel, swecli.tui.dock) == set(PANELS)
+    assert subclasses(Sheet, swecli.tui.screens) == set(SHEETS)
+    assert set(DOORS) == {*get_args(Screen)} - {"quit", "clear"}
+    for scene in {*PANELS.values(), *SHEETS.values(), *DOORS.values(), *SCENES}:
+        side = ["styles"] if scene.endswith(("-dark", "-light")) else ["dark-styles", "light-styles"]
+        for kind in ("80x24", "120x40", "200x60", *side):
+            assert (FOLDER / f"{scene}-{kind}.txt").is_file(), f"{scene}-{kind}"
