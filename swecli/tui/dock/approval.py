@@ -19,6 +19,7 @@ from swecli.tui.dock.approval_text import SPANS, Hint, height
 from swecli.tui.dock.block_view import BlockView
 from swecli.tui.dock.command_editor import CommandEditor
 from swecli.tui.dock.hunk_list import HunkList
+from swecli.tui.dock.key_line import KeyLine
 from swecli.tui.dock.panel import NARROW, Clock, DockPanel, Grace
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput
@@ -63,6 +64,7 @@ class ApprovalPanel(DockPanel):
         self._command = command if request.tool == "run_command" and isinstance(command, str) else None
         self._editor = CommandEditor(self._command or "")
         self._word = LineInput(id="word")
+        self._keys = KeyLine("keys")
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", classes="dock--title")
@@ -75,7 +77,7 @@ class ApprovalPanel(DockPanel):
         yield self._editor
         yield Static(id="rule")
         yield self._word
-        yield Static(id="keys", classes="dock--keys")
+        yield self._keys
 
     def on_mount(self) -> None:
         self._grace = Grace(self._clock)
@@ -115,8 +117,8 @@ class ApprovalPanel(DockPanel):
         action = keymap.action("approval", event.key) or keymap.action("approval", event.key.lower())
         shown = self._hunks if self._doing == "hunks" and self._hunks is not None else self._body
         moves = (self._moving if shown is self._hunks else self._scrolling).get(event.key)
-        if event.is_printable and action is None and self._doing == "asks" and self._grace is not None:
-            self._grace.typed()
+        if event.is_printable and action is None and self._doing == "asks":
+            self._not_meant()
         if action is None and moves is None and event.key != "enter":
             return
         event.stop()
@@ -130,7 +132,13 @@ class ApprovalPanel(DockPanel):
             if not self._grace.ignores():
                 self._act(action)
             elif action not in _DECIDING:
-                self._grace.typed()
+                self._not_meant()
+
+    def _not_meant(self) -> None:
+        """A letter came that was meant for the prompt."""
+        if self._grace is not None:
+            self._grace.typed()
+            self._keys.wait(self._grace)
 
     def _act(self, action: str) -> None:
         hunks = self._hunks if self._doing == "hunks" else None
@@ -229,6 +237,7 @@ class ApprovalPanel(DockPanel):
         if self._hunks is not None:
             self._hunks.display = doing == "hunks"
         {"word": self._word, "command": self._editor}.get(doing, self).focus()
+        self._keys.wait(self._grace if doing == "asks" else None)
         self.fit()
 
     def _decide(self, choice: PermissionChoice, note: str = "") -> None:
@@ -268,9 +277,7 @@ class ApprovalPanel(DockPanel):
         spare -= height(reason, width)
         self._put("#title", title)
         self._always = self.request.rule is not None and bool(self.query_one("#rule").display)
-        self.query_one("#keys", Static).update(
-            approval_text.keys(self._hints(columns < NARROW), width, narrow=columns < NARROW)
-        )
+        self._keys.tell(self._hints(columns < NARROW), width, narrow=columns < NARROW)
         room = max(1, spare + 1)
         most = room if self._expanded or self._doing == "hunks" else max(1, min(room, max(6, rows * 6 // 10)))
         for view in (self._body, self._hunks):

@@ -68,8 +68,8 @@ def rule(request: PermissionRequested, span: int) -> str:
     return "" if text is None else f"always = {safe_line(text)}, {SPANS[span][1]} (s: how long)"
 
 
-def keys(hints: Sequence[Hint], width: int, *, narrow: bool) -> Content:
-    """The keys on one line, as many of them as have room."""
+def keys(hints: Sequence[Hint], width: int, *, narrow: bool, early: bool = False) -> Content:
+    """The keys on one line, as many of them as have room; all of them pale while it is too early for them."""
     gap = "  " if narrow else "   "
     left = list(hints)
     while sum(cell_len(f"{key} {word}{gap}") for key, word, _ in left) - len(gap) > width:
@@ -77,8 +77,9 @@ def keys(hints: Sequence[Hint], width: int, *, narrow: bool) -> Content:
         if not first[2]:
             break
         left.remove(first)
+    strong = "$foreground-muted" if early else "bold $accent"
     return Content.assemble(
-        *(part for key, word, _ in left for part in ((key, "bold $accent"), (f" {word}{gap}", "$foreground-muted")))
+        *(part for key, word, _ in left for part in ((key, strong), (f" {word}{gap}", "$foreground-muted")))
     )
 
 

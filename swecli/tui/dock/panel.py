@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 GRACE = 0.3
 """Seconds after its appearance in which a panel ignores keys that would decide something."""
 
-GRACE_LIMIT = 2.0
-"""Each ignored key prolongs the grace, so that a sentence typed on decides nothing, but not beyond this."""
-
 TYPING = 1.0
 """Seconds after a letter that decides nothing: whoever writes a sentence does not look at the panel yet."""
 
@@ -37,16 +34,16 @@ class Grace:
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
-        self._shown = clock()
-        self._until = self._shown + GRACE
+        self._until = clock() + GRACE
+
+    @property
+    def left(self) -> float:
+        """Seconds in which keys are still ignored; 0 when they count."""
+        return max(0.0, self._until - self._clock())
 
     def ignores(self) -> bool:
         """Whether a key that comes now is to be ignored."""
-        now = self._clock()
-        if now >= self._until:
-            return False
-        self._until = max(self._until, min(now + GRACE, self._shown + GRACE_LIMIT))
-        return True
+        return self.left > 0
 
     def typed(self) -> None:
         """A letter came that means nothing here: it was meant for the prompt, and so may be those after it."""
