@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from swecli.core.protocol.commands import SetMode
-from tests.tui.screens.fakes import Settings, ports
-from tests.tui.support import Running, running
+from swecli.core.engine.view import SessionPort
+from swecli.core.protocol.commands import SetMode, Submit
+from swecli.tui.link import OpenSession, SessionNotOpened
+from tests.tui.screens.fakes import Sessions, Settings, ports
+from tests.tui.support import Running, Session, running
+from tests.tui.test_screens import DONE
 
 
 async def opened(it: Running) -> None:
@@ -108,3 +111,76 @@ async def test_what_waits_for_a_session_is_said_when_leaving() -> None:
         await it.shows("written to")
         await it.press("escape")
         await it.shows("agent.hard_block: from the next session on")
+
+
+async def changed_after_a_turn(it: Running) -> None:
+    await it.say("go")
+    await it.shows("done in 12.0s")
+    await opened(it)
+    await it.press("enter", "ctrl+u", *"0.9", "enter")
+    await it.shows("written to", "Settings · 5")
+    await it.press("escape")
+    await it.shows("Use agent.hard_block", "opens this session again")
+
+
+def reopening(opened: list[str], then: Session | Exception) -> Sessions:
+    def open_one(name: str) -> OpenSession:
+        async def run() -> SessionPort:
+            opened.append(name)
+            if isinstance(then, Exception):
+                raise then
+            return then
+
+        return run
+
+    return Sessions(open_one)
+
+
+async def test_the_session_is_opened_again_with_what_waits_for_that() -> None:
+    names: list[str] = []
+    again = Session((), history=DONE)
+    screens = ports(Settings(), sessions=reopening(names, again))
+    async with running(DONE, screens=screens) as it:
+        await changed_after_a_turn(it)
+        await it.press("enter")
+        await it.until(lambda: it.app.stage.link.port is again)
+        assert names == [it.session.view.session_id]
+        assert it.session.closed
+        await it.shows("Opened again with the new settings", "Fixed: ten pens")
+        await it.until(lambda: it.editor.has_focus)
+        await it.say("next")
+        await it.until(lambda: again.sent(Submit))
+
+
+async def test_the_session_goes_on_as_it_is_where_the_user_wants_that() -> None:
+    names: list[str] = []
+    for keys in (("down", "enter"), ("escape",)):
+        screens = ports(Settings(), sessions=reopening(names, Session()))
+        async with running(DONE, screens=screens) as it:
+            await changed_after_a_turn(it)
+            await it.press(*keys)
+            await it.hides("Use agent.hard_block")
+            assert not it.session.closed
+            assert names == []
+            await it.until(lambda it=it: it.editor.has_focus)
+            it.app.screens.help()
+            await it.shows("Help ·")
+            await it.press("escape")
+            await it.hides("Help ·")
+            assert it.app.slot.panel is None, "what was left for later is not asked about again"
+
+
+async def test_a_session_that_does_not_open_again_says_why_and_leaves_one() -> None:
+    names: list[str] = []
+    back = Session()
+
+    async def new() -> SessionPort:
+        return back
+
+    screens = ports(Settings(), sessions=reopening(names, SessionNotOpened("it is open elsewhere")))
+    async with running(DONE, screens=screens, new_session=new) as it:
+        await changed_after_a_turn(it)
+        await it.press("enter")
+        await it.until(lambda: names)
+        await it.until(lambda: it.app.failure is not None or it.app.stage.link.port is back)
+        assert "it is open elsewhere" in (str(it.app.failure) if it.app.failure else it.screen())
