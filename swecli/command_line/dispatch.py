@@ -36,7 +36,9 @@ def dispatch(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
     try:
         return int(_run(arguments, terminal))
     except StartError as error:
-        sys.stderr.write(f"swecli: {error}\n")
+        from swecli.command_line.printing import complain
+
+        complain(f"swecli: {error}")
         return int(error.exit_code)
     except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)
@@ -118,10 +120,12 @@ def _one_line_for_defects(debug: bool) -> None:
         return
 
     def show(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+        from swecli.command_line.printing import complain
+
         detail = " ".join(str(error).split())[:300]
-        sys.stderr.write(
+        complain(
             f"swecli: internal failure: {kind.__name__}: {detail}. What was stored is kept; "
-            "run again with --debug for the traceback.\n"
+            "run again with --debug for the traceback."
         )
 
     sys.excepthook = show

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from dataclasses import replace
 from typing import Any
 
 from swecli.command_line.arguments import UsageError
-from swecli.command_line.printing import print_text
+from swecli.command_line.printing import complain, print_text
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -38,7 +37,7 @@ async def _requested(options: LaunchOptions) -> dict[str, Any]:
         session.send(Submit(options.prompt))
         async for event in events:
             if isinstance(event.body, Notice) and event.body.level != "info":
-                sys.stderr.write(f"{event.body.level}: {event.body.text}\n")
+                complain(f"{event.body.level}: {event.body.text}")
             if isinstance(event.body, Notice) and event.body.level == "error" and not session.view.busy:
                 reason = event.body.text
                 break

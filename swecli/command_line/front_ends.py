@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -64,8 +63,10 @@ def run_plain(options: LaunchOptions) -> int:
         front_end = LinearFrontEnd(lambda: opened(options), lambda: opened(fresh), first_prompt=options.prompt)
         return await front_end.run()
 
+    from swecli.command_line.printing import print_text
+
     code = asyncio.run(run())
-    sys.stdout.write(f"Continue with: {resume_hint(options)}\n")
+    print_text(f"Continue with: {resume_hint(options)}\n")
     return code
 
 

@@ -14,7 +14,7 @@ from swecli.assembly.models import ModelSupply, main_model
 from swecli.assembly.startup import Startup, flags_of, read_startup
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
-from swecli.command_line.printing import print_text
+from swecli.command_line.printing import complain, print_text
 from swecli.command_line.standard_input import is_terminal
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.protocol.blocks import DisplayBlock
@@ -32,7 +32,7 @@ def doctor(arguments: Sequence[str]) -> int:
     options = LaunchOptions(cwd=working_directory(chosen.cwd), model=chosen.model, store=False)
     startup = read_startup(options.cwd, dict(os.environ), flags_of(options))
     for notice in startup.notices:
-        sys.stderr.write(f"warning: {notice}\n")
+        complain(f"warning: {notice}")
     from swecli.assembly.doctor import examine
     from swecli.assembly.sandbox import examine_sandbox
 
@@ -63,8 +63,7 @@ def login(arguments: Sequence[str]) -> int:
         told = accounts.store(provider, _read_key(provider))
     except AccountError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
-    sys.stdout.write(f"{told}\n")
-    return ExitCode.OK
+    return print_text(f"{told}\n")
 
 
 def logout(arguments: Sequence[str]) -> int:
@@ -82,8 +81,7 @@ def logout(arguments: Sequence[str]) -> int:
         told = stored_text(store.entries()) if provider is None else forget(store, provider)
     except KeyStoreError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
-    sys.stdout.write(f"{told}\n")
-    return ExitCode.OK
+    return print_text(f"{told}\n")
 
 
 def accounts_of(startup: Startup) -> Accounts:

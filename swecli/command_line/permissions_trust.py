@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.printing import complain, print_text
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
 
@@ -43,10 +44,9 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
     except OSError as error:
         raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
     if notice:
-        sys.stderr.write(f"warning: {notice}\n")
+        complain(f"warning: {notice}")
     what = {"trust": "is trusted", "decline": "is not trusted, and not asked about", "forget": "is asked about again"}
-    sys.stdout.write(f"{trust_key(folder)}{' and everything below' if below else ''} {what[word]}.\n")
-    return ExitCode.OK
+    return print_text(f"{trust_key(folder)}{' and everything below' if below else ''} {what[word]}.\n")
 
 
 def accept(arguments: Sequence[str]) -> int:

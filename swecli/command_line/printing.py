@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 
 from swecli.exit_codes import ExitCode
-from swecli.headless.output import Output, OutputClosed, detach_stdout
+from swecli.headless.output import Output, OutputClosed, detach_stdout, safe
 
 
 def input_lines() -> Iterable[str]:
@@ -27,10 +28,16 @@ def print_lines(lines: Iterable[str]) -> ExitCode:
 
 
 def print_text(text: str) -> ExitCode:
-    """Print text for people. Returns the exit status."""
+    """Print text for people, made safe for a terminal wherever it goes. Returns the exit status."""
     try:
-        Output(sys.stdout).text(text)
+        Output(sys.stdout).text(safe(text))
     except OutputClosed:
         detach_stdout()
         return ExitCode.FAILURE
     return ExitCode.OK
+
+
+def complain(text: str) -> None:
+    """Write a line for people to standard error, made safe for a terminal wherever it goes."""
+    with suppress(OutputClosed):
+        Output(sys.stderr).note(text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
-from swecli.command_line.printing import input_lines, print_lines, print_text
+from swecli.command_line.printing import complain, input_lines, print_lines, print_text
 from swecli.command_line.standard_input import is_terminal
 from swecli.exit_codes import ExitCode
 from swecli.headless.output import Output, OutputClosed, detach_stdout
@@ -72,7 +72,7 @@ def sessions(arguments: Sequence[str]) -> int:
     folder = working_directory(parser.parse_args(arguments).cwd)
     rows = _stored_sessions(folder)
     if not rows:
-        sys.stderr.write(f"swecli: no sessions are stored for {folder}\n")
+        complain(f"swecli: no sessions are stored for {folder}")
         return ExitCode.OK
     _table(("id", "last used", "turns", "model", "first message"), rows)
     return ExitCode.OK
@@ -89,7 +89,7 @@ def _stored_sessions(folder: Path) -> list[tuple[str, ...]]:
         return []
     database = open_database(file)
     for problem in database.problems:
-        sys.stderr.write(f"warning: {problem}\n")
+        complain(f"warning: {problem}")
     with closing(SessionStore(database)) as store:
         return [
             (session.id, _when(session.updated), str(session.turns), session.model, " ".join(session.title.split()))

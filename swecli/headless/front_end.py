@@ -25,7 +25,7 @@ async def run(session: SessionPort, options: LaunchOptions) -> ExitCode:
         commands=_standard_input() if options.input_format == "stream-json" else None,
         approve_all=options.approve_all,
     )
-    return await HeadlessRun(session, request, printer_for(options, out, err), lambda line: err.text(f"{line}\n")).run()
+    return await HeadlessRun(session, request, printer_for(options, out, err), lambda line: err.note(line)).run()
 
 
 def start_failed(options: LaunchOptions, error: StartError) -> None:

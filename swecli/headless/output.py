@@ -32,6 +32,10 @@ class Output:
         """
         self._write(safe(text) if self.is_terminal else text, getattr(self._stream, "encoding", None) or "utf-8")
 
+    def note(self, text: str) -> None:
+        """Write a line for people, made safe for a terminal wherever it goes."""
+        self._write(safe(f"{text}\n"), getattr(self._stream, "encoding", None) or "utf-8")
+
     def line(self, text: str) -> None:
         """Write one line of JSON: always UTF-8, and at once."""
         self._write(text + "\n", "utf-8")

@@ -60,7 +60,7 @@ class TextPrinter:
     def event(self, event: Event) -> None:
         line = trouble_line(event)
         if line:
-            self._err.text(f"{line}\n")
+            self._err.note(line)
 
     def replied(self, command: Command) -> None:
         """The denial is told at the end."""
@@ -70,7 +70,7 @@ class TextPrinter:
         if text:
             self._out.text(f"{text}\n")
         for line in closing_lines(outcome):
-            self._err.text(f"{line}\n")
+            self._err.note(line)
 
 
 class JsonPrinter:
@@ -83,7 +83,7 @@ class JsonPrinter:
     def event(self, event: Event) -> None:
         line = trouble_line(event)
         if line:
-            self._err.text(f"{line}\n")
+            self._err.note(line)
 
     def replied(self, command: Command) -> None:
         """The denial is part of the result."""
@@ -91,7 +91,7 @@ class JsonPrinter:
     def finish(self, outcome: Outcome) -> None:
         self._out.line(to_text(result_object(outcome)))
         for line in closing_lines(outcome):
-            self._err.text(f"{line}\n")
+            self._err.note(line)
 
 
 class StreamJsonPrinter:
@@ -110,7 +110,7 @@ class StreamJsonPrinter:
     def finish(self, outcome: Outcome) -> None:
         self._out.line(to_text(result_object(outcome)))
         for line in closing_lines(outcome):
-            self._err.text(f"{line}\n")
+            self._err.note(line)
 
 
 def trouble_line(event: Event) -> str:

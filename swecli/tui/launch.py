@@ -40,7 +40,7 @@ def run(options: Options, terminal: boot.Terminal | None = None) -> int:
         try:
             boot.require_terminal(os.environ)
         except boot.TerminalUnusable as error:
-            sys.stderr.write(f"swecli: {error}\n")
+            sys.stderr.write(f"swecli: {_safe(str(error))}\n")
             return UNUSABLE
         terminal = boot.Terminal.take()
     gc.disable()  # a collection costs a tenth of the start
@@ -68,12 +68,12 @@ def run(options: Options, terminal: boot.Terminal | None = None) -> int:
         gc.enable()
     code = app.return_code or 0
     if app.defect is not None:
-        sys.stderr.write(f"swecli: {defect_report(app.defect, options.state, options.resume_hint)}\n")
+        sys.stderr.write(f"swecli: {_safe(defect_report(app.defect, options.state, options.resume_hint))}\n")
     elif app.failure is not None:
-        sys.stderr.write(f"swecli: {app.failure}\n")
+        sys.stderr.write(f"swecli: {_safe(str(app.failure))}\n")
     elif app.furnished and app.stage.spoke:
         state = app.stage.state
-        sys.stdout.write(farewell(state.last_answer, options.resume_hint, tuple(state.changed)))
+        sys.stdout.write(_safe(farewell(state.last_answer, options.resume_hint, tuple(state.changed))))
     if stray := terminal.stray_output():
         sys.stderr.write(f"Written to the terminal meanwhile:\n{_safe(stray)}\n")
     return code
