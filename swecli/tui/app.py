@@ -112,6 +112,8 @@ class SwecliApp(Endings, inherit_bindings=True):
     async def _furnish(self) -> None:
         """The first frame is on the screen: load and build the rest, and open the session."""
         await asyncio.to_thread(load, LATER)
+        if not self.is_running:  # the user has left meanwhile
+            return
         from swecli.core.protocol.commands import Submit
         from swecli.tui.copying import Copier
         from swecli.tui.desk import Desk
