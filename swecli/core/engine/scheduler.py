@@ -21,13 +21,16 @@ class Scheduler:
     async def run(self, calls: Sequence[Call]) -> None:
         """Returns when every call has its terminal item; cancelled, it cancels them and still waits.
 
-        A call that waits for the user holds up only calls that write the same file.
+        A call that waits for the user holds up only calls that write the same file, and commands: these run after the
+        writes and commands before them, whatever the order of the answers.
         """
         prepared = [ready for call in calls if (ready := self._calls.prepare(call)) is not None]
         try:
             for position, call in enumerate(prepared):
-                writers = [self._tasks[other.item] for other in prepared[:position] if _same_target(other, call)]
-                self._tasks[call.item] = asyncio.create_task(self._calls.run(call, writers), name=call.item)
+                earlier = prepared[:position]
+                writers = [self._tasks[other.item] for other in earlier if _same_target(other, call)]
+                before = [self._tasks[other.item] for other in earlier if _comes_after(other, call)]
+                self._tasks[call.item] = asyncio.create_task(self._calls.run(call, writers, before), name=call.item)
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             _raise_defects(self._tasks.values())
         except asyncio.CancelledError:
@@ -48,6 +51,11 @@ class Scheduler:
 
 def _same_target(earlier: PreparedCall, later: PreparedCall) -> bool:
     return any(overlap(one, other) for one in earlier.effects.writes for other in later.effects.writes)
+
+
+def _comes_after(earlier: PreparedCall, later: PreparedCall) -> bool:
+    """Whether ``later`` is a command, which may need what ``earlier`` writes or does."""
+    return later.effects.command is not None and (earlier.effects.command is not None or bool(earlier.effects.writes))
 
 
 def _raise_defects(tasks: Iterable[asyncio.Task[None]]) -> None:

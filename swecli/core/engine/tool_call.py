@@ -108,8 +108,13 @@ class ToolCalls:
             self._live.add(item, text)
             self._recorder.emit(ItemDelta(item, text, "output"))
 
-    async def run(self, call: PreparedCall, earlier_writers: Sequence[asyncio.Task[None]]) -> None:
-        """Decide, ask if need be, and execute. Ends the item in every case."""
+    async def run(
+        self,
+        call: PreparedCall,
+        earlier_writers: Sequence[asyncio.Task[None]],
+        before: Sequence[asyncio.Task[None]] = (),
+    ) -> None:
+        """Decide, ask if need be, and execute after the calls of ``before``. Ends the item in every case."""
         started = self._services.monotonic()
         running = False
         outcome: ToolOutcome | None = None
@@ -120,6 +125,8 @@ class ToolCalls:
             while outcome is None or consent is not None:
                 consent = consent or await self._consents.obtain(call)
                 call = consent.call
+                if before:
+                    await asyncio.wait(before)
                 async with self._locks.hold(call.effects):
                     if not await self._consents.holds(consent):
                         consent, call = None, consent.call.as_proposed()

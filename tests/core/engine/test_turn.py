@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.engine.services import TurnLimits
-from swecli.core.permissions.types import Policy
+from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import Answer, CancelItem, EditQueue, Interrupt, SetMode, Steer, Submit
 from swecli.core.protocol.events import (
     ItemCompleted,
@@ -126,6 +126,36 @@ async def test_a_question_holds_up_nothing_that_is_allowed(tmp_path: Path) -> No
         b.allow(first)
         await until(lambda: bool(b.bodies(TurnEnded)))
         assert b.gates.ended == ["b.txt", "c.txt", "make"]
+
+
+async def test_a_command_runs_after_the_writes_and_commands_before_it_whatever_is_answered_first(
+    tmp_path: Path,
+) -> None:
+    calls = f"{call('write_file', 'a.txt')}, {call('run_command', 'make')}, {call('run_command', 'make test')}"
+    async with bench(f'[[step]]\ncall = [{calls}]\n[[step]]\ntext = "ok"', tmp_path) as b:
+        b.send(Submit("go"))
+        asked = {request.title: request for request in [await b.asked(number) for number in (1, 2, 3)]}
+        b.allow(asked["make test"])
+        b.allow(asked["make"])
+        await until(lambda: len(b.bodies(PermissionResolved)) == 2)
+        assert b.gates.started == []
+        b.allow(asked["a.txt"])
+        await until(lambda: bool(b.bodies(TurnEnded)))
+        assert b.gates.ended == ["a.txt", "make", "make test"]
+
+
+async def test_a_command_that_needs_no_question_waits_for_an_earlier_write(tmp_path: Path) -> None:
+    calls = f"{call('write_file', 'a.txt')}, {call('run_command', 'ls')}"
+    policy = Policy(rules=(Rule("allow", "Bash(ls)", "user"),))
+    async with bench(f'[[step]]\ncall = [{calls}]\n[[step]]\ntext = "ok"', tmp_path, policy=policy) as b:
+        b.send(Submit("go"))
+        b.allow(await b.asked(), "reject")
+        await until(lambda: bool(b.bodies(TurnEnded)))
+        assert b.gates.ended == ["ls"]
+        assert len(b.bodies(PermissionRequested)) == 1
+        answered = next(n for n, event in enumerate(b.events) if isinstance(event.body, PermissionResolved))
+        ran = next(n for n, event in enumerate(b.events) if getattr(event.body, "running", False))
+        assert answered < ran
 
 
 async def test_reads_run_together_and_writes_of_one_file_one_by_one(tmp_path: Path) -> None:
