@@ -145,10 +145,13 @@ def rows_of(
     fill: Style | None = None,
 ) -> list[Row]:
     """A line as rows of at most ``width`` cells, broken between ``words`` or anywhere."""
+    text = source.text
+    if len(text) <= width and is_single(text):  # nearly all lines, and there are many
+        return [Row(source, 0, len(text), gutter, None, fill)]
     following = gutter if rest is None else rest
     return [
         Row(source, piece.start, piece.end, gutter if piece.join is None else following, piece.join, fill)
-        for piece in wrap(source.text, width, words=words)
+        for piece in wrap(text, width, words=words)
     ]
 
 
