@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 
 MASK = "***"
-UNMISTAKABLE = 12
-"""Characters from which on a value with digits in it is taken for nothing but a key."""
 SHORTEST = 6
 """Characters. Shorter values are too likely to be ordinary words."""
 
@@ -70,8 +68,11 @@ def _stars(found: re.Match[str]) -> str:
 
 
 def is_unmistakable(secret: str) -> bool:
-    """Whether a value is so long and odd that it stands nowhere by chance: it may be covered in ordinary text."""
-    return len(secret) >= UNMISTAKABLE and any(character.isdigit() for character in secret)
+    """Whether a value is so long and odd that it stands nowhere by chance: it may be covered in ordinary text. From 8
+    characters on where digits are among letters, from 12 with two kinds of characters, from 24 whatever they are."""
+    digits, letters = any(map(str.isdigit, secret)), any(map(str.isalpha, secret))
+    kinds = sum((digits, any(map(str.islower, secret)), any(map(str.isupper, secret)), not secret.isalnum()))
+    return len(secret) >= 24 or (len(secret) >= 12 and kinds >= 2) or (len(secret) >= 8 and digits and letters)
 
 
 class StreamMasker:

@@ -109,9 +109,17 @@ def _read(path: Path | None) -> list[str]:
 
 def _append(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = (json.dumps(text) + "\n").encode()
+    data = (json.dumps(_without_keys(text)) + "\n").encode()
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(fd, data)
     finally:
         os.close(fd)
+
+
+def _without_keys(text: str) -> str:
+    """The text as it is kept: keys and secrets of the environment are stars, here as in stored sessions."""
+    from swecli.core.llm.secrets import Masker, is_unmistakable
+    from swecli.core.workspace.environment import secret_values
+
+    return Masker(filter(is_unmistakable, secret_values(os.environ))).cover(text)

@@ -63,3 +63,6 @@ def test_only_values_that_are_keys_beyond_doubt_are_covered_in_ordinary_text() -
     assert not is_unmistakable("production")
     assert not is_unmistakable("abc123")
     assert not is_unmistakable("developmentmode")
+    assert is_unmistakable("k3y-9fZq")
+    assert is_unmistakable("CANARY-SECRET-VALUE")
+    assert is_unmistakable("correcthorsebatterystaple")

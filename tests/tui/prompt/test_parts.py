@@ -64,6 +64,15 @@ def test_history_is_kept_privately_and_survives_garbage(tmp_path: Path) -> None:
     assert History(path).entries == ["secret [b]é\ud800[/b]", "fine"]
 
 
+def test_no_key_is_kept_with_what_was_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "k3y-9fZq")
+    path, shaped = tmp_path / "h.jsonl", "sk-" + "a1" * 12
+    history = History(path)
+    history.add(f"use k3y-9fZq and {shaped} here")
+    assert history.entries == [f"use k3y-9fZq and {shaped} here"]
+    assert History(path).entries == [f"use ******** and {'*' * len(shaped)} here"]
+
+
 def test_history_that_can_not_be_written_says_so_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     said: list[str] = []
