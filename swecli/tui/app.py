@@ -56,7 +56,7 @@ class SwecliApp(Endings, inherit_bindings=True):
     """
 
     CSS = """
-    Screen { layout: vertical; background: $background; color: $foreground; }
+    Screen { layout: vertical; overflow: hidden; background: $background; color: $foreground; }
     #place { height: 1fr; min-height: 1; }
     """
     ENABLE_COMMAND_PALETTE = False

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+
 import pytest
 
 from swecli.core.llm.types import ModelInfo
@@ -9,15 +12,12 @@ from swecli.core.protocol.events import Body, Budget
 from swecli.core.protocol.usage import Usage
 from swecli.tui.preferences import Preferences
 from tests.tui.golden import check
+from tests.tui.scenes import DONE, SCENES, WORK, Scene
 from tests.tui.support import Running, Session, running
-from tests.tui.test_screens import DONE, SCENES, WORK, Scene
 
+SIZES = ((120, 40), (200, 60))
+"""Besides that in which a scene begins, 80x24."""
 THEMES = {"dark": "swecli-dark", "light": "swecli-light"}
-
-
-async def themes(it: Running) -> None:
-    it.app.desk.open("pick_theme")
-    await it.shows("follows the terminal", "gruvbox-dark")
 
 
 async def find(it: Running) -> None:
@@ -41,12 +41,10 @@ async def walk(it: Running) -> None:
 
 
 OWN: dict[str, tuple[tuple[Body, ...], Scene]] = {
-    "themes": (WORK, themes),
     "find": (DONE, find),
     "keys": ((), keys),
     "walk": (DONE, walk),
 }
-SHARED = {name: scene for name, scene in SCENES.items() if name != "welcome"}
 
 
 def styles(it: Running) -> str:
@@ -72,21 +70,55 @@ def prepared(bodies: tuple[Body, ...]) -> Session:
     return session
 
 
-@pytest.mark.parametrize("look", THEMES)
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
-@pytest.mark.parametrize("scene", [*SHARED, *OWN])
-async def test_screen(scene: str, size: tuple[int, int], look: str) -> None:
-    bodies, act = {**SHARED, **OWN}[scene]
-    wanted = Preferences(theme=THEMES[look])
-    session = prepared(bodies)
-    async with running(session=session, size=size, branch=lambda: "main*", preferences=lambda: wanted) as it:
+async def settled(it: Running) -> None:
+    """Everything has found its place."""
+    before = ""
+    while (now := it.screen()) != before:
+        before = now
+        await it.pilot.pause()
+
+
+async def check_all(it: Running, name: str, sizes: Sequence[tuple[int, int]] = SIZES) -> None:
+    """The screen in dark and light, then in other sizes: one application, which changes on the way."""
+    for look, theme in THEMES.items():
+        it.app.appearance.preview(theme)
+        await it.until(lambda theme=theme: it.app.theme == theme)
+        await settled(it)
+        check(f"{name}-{look}-styles", styles(it))
+        check(f"{name}-80x24", it.screen())
+    for size in sizes:
+        await it.pilot.resize_terminal(*size)
+        it.app._fit()
+        await settled(it)
+        assert len(it.screen().split("\n")) == size[1]
+        check(f"{name}-{size[0]}x{size[1]}", it.screen())
+
+
+@pytest.mark.parametrize("scene", [*SCENES, *OWN])
+async def test_screen(scene: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL")) or name == "OLLAMA_HOST"]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    bodies, act = {**SCENES, **OWN}[scene]
+    session = prepared(bodies) if scene != "welcome" else Session(bodies, model=False)
+    async with running(session=session, branch=lambda: "main*") as it:
         await it.until(lambda: "main*" in it.screen() and "nord" in it.app.appearance.library.names)
         await act(it)
-        await it.pilot.pause()
-        assert it.app.theme == THEMES[look] or scene == "themes"
-        if scene != "themes":  # there the list says what is chosen
-            check(f"{scene}-{size[0]}x{size[1]}", it.screen())
-        else:
-            check(f"{scene}-{look}-{size[0]}x{size[1]}", it.screen())
-        if size == (80, 24):
-            check(f"{scene}-{look}-styles", styles(it))
+        await check_all(it, scene, (*SIZES, (40, 12)) if scene in SCENES else SIZES)
+        assert "sk-secret" not in it.screen()
+
+
+@pytest.mark.parametrize("look", THEMES)
+async def test_themes(look: str) -> None:
+    wanted = Preferences(theme=THEMES[look])
+    async with running(session=prepared(WORK), branch=lambda: "main*", preferences=lambda: wanted) as it:
+        await it.until(lambda: "main*" in it.screen() and "nord" in it.app.appearance.library.names)
+        it.app.desk.open("pick_theme")
+        await it.shows("follows the terminal", "gruvbox-dark")
+        await settled(it)
+        check(f"themes-{look}-styles", styles(it))
+        for size in ((80, 24), *SIZES):
+            await it.pilot.resize_terminal(*size)
+            it.app._fit()
+            await settled(it)
+            check(f"themes-{look}-{size[0]}x{size[1]}", it.screen())

@@ -25,11 +25,11 @@ from swecli.tui.dock.panel import DockPanel
 from swecli.tui.screens.sheet import Sheet
 from swecli.tui.trust_gate import TrustItem
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
-from tests.tui.golden import FOLDER, check
+from tests.tui.golden import FOLDER
+from tests.tui.scenes import TODOS, WORK
 from tests.tui.support import COMMANDS, Running, Session, running
 from tests.tui.test_compact_panel import Planned
-from tests.tui.test_looks import THEMES, prepared, styles
-from tests.tui.test_screens import TODOS, WORK
+from tests.tui.test_looks import check_all, prepared
 from tests.tui.test_trust import Gate
 
 FETCH = PermissionRequested(
@@ -194,14 +194,6 @@ DOORS: dict[Screen, str] = {
 """What slash commands open; to quit and to clear has no looks of its own."""
 
 
-async def settled(it: Running) -> None:
-    """Everything has found its place."""
-    before = ""
-    while (now := it.screen()) != before:
-        before = now
-        await it.pilot.pause()
-
-
 @pytest.mark.parametrize("name", SCENES)
 async def test_panel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from swecli.core.llm.providers import known_providers
@@ -213,18 +205,7 @@ async def test_panel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session = scene.session() if scene.session else prepared(scene.bodies)
     async with running(session=session, **scene.options) as it:
         await scene.act(it)
-        for look, theme in THEMES.items():
-            it.app.appearance.preview(theme)
-            await it.until(lambda theme=theme: it.app.theme == theme)
-            await settled(it)
-            check(f"{name}-{look}-styles", styles(it))
-            check(f"{name}-80x24", it.screen())
-        for size in ((120, 40), (200, 60)):
-            await it.pilot.resize_terminal(*size)
-            it.app._fit()
-            await settled(it)
-            assert len(it.screen().split("\n")) == size[1]
-            check(f"{name}-{size[0]}x{size[1]}", it.screen())
+        await check_all(it, name)
 
 
 def subclasses(kind: type, package: Any) -> set[str]:

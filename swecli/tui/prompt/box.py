@@ -91,7 +91,7 @@ class Prompt(Vertical):
         self._walked: str | None = None
         self._save_timer: Timer | None = None
         self._busy = False
-        self._placeholder = ""
+        self._invitation = self._placeholder = ""
 
     def compose(self) -> ComposeResult:
         yield self._waiting
@@ -107,6 +107,8 @@ class Prompt(Vertical):
     def fit(self) -> None:
         """Leave the larger part of the screen to the transcript."""
         self.editor.styles.max_height = max(1, min(MAX_LINES, self.screen.size.height * 2 // 5))
+        self._invite()
+        self._waiting.fit()
 
     def adopt_draft(self) -> None:
         """Take over what a killed process left unsent, unless the user types already."""
@@ -127,13 +129,17 @@ class Prompt(Vertical):
     def show_session(self, opened: bool, busy: bool, queue: tuple[Queued, ...]) -> None:
         """Bring what depends on the session up to date. While it is busy, Tab queues."""
         self._busy = busy
-        placeholder = (STEERING if busy else PLACEHOLDER) if opened else STARTING
-        if self.app.size.width < len(placeholder) + 4:
-            placeholder = placeholder.partition(" · ")[0]
+        self._invitation = (STEERING if busy else PLACEHOLDER) if opened else STARTING
+        self._invite()
+        self._waiting.show(queue)
+
+    def _invite(self) -> None:
+        """What the empty prompt says, in the form that has room."""
+        wanted = self._invitation
+        placeholder = wanted.partition(" · ")[0] if self.app.size.width < len(wanted) + 4 else wanted
         if placeholder != self._placeholder:
             self._placeholder = placeholder
             self.editor.placeholder = Content(placeholder)
-        self._waiting.show(queue)
 
     @property
     def overlay(self) -> bool:

@@ -26,9 +26,13 @@ class Waiting(Static):
 
     def show(self, queue: tuple[Queued, ...]) -> None:
         """Replace what is shown."""
-        if queue == self.queue:
-            return
-        self.queue = queue
+        if queue != self.queue:
+            self.queue = queue
+            self.fit()
+
+    def fit(self) -> None:
+        """Cut the lines to the width that there is now."""
+        queue = self.queue
         lines = [
             Content(f"{'↳ next step' if entry.steer else '⧗ after this turn'}: {safe_line(entry.text)}")
             for entry in queue[-SHOWN:]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import ReplyPermission, SetEffort, SetModel
+from tests.tui.scenes import RUN, WORK
 from tests.tui.support import Running, Session, running
-from tests.tui.test_screens import RUN, WORK
 
 MODELS = ("a/one", "a/two", "b/two", "b/twenty")
 

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from swecli.core.protocol.events import JobChanged
-from swecli.tui.preferences import Preferences
 from tests.tui.golden import check
 from tests.tui.screens.fakes import Permissions, Sessions, Settings, ports
 from tests.tui.screens.test_jobs import JOBS, OUTPUT, SERVER
 from tests.tui.support import Running, running
-from tests.tui.test_looks import THEMES, styles
+from tests.tui.test_looks import check_all, settled, styles
 
 
 async def helping(it: Running) -> None:
@@ -104,20 +103,23 @@ def fakes() -> dict[str, Any]:
     return {"screens": ports(Settings(), Permissions(), Sessions(lambda name: lambda: None))}
 
 
-@pytest.mark.parametrize("look", ["dark", "light", "no-colour"])
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("scene", SCENES)
-async def test_screen(scene: str, size: tuple[int, int], look: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = Preferences(theme=THEMES.get(look, "auto"))
-    if look == "no-colour":
-        monkeypatch.setenv("NO_COLOR", "1")
-    async with running(size=size, preferences=lambda: wanted, **fakes()) as it:
-        await it.until(lambda: it.app.theme == THEMES.get(look, "terminal"))
+async def test_screen(scene: str) -> None:
+    async with running(**fakes()) as it:
+        await it.until(lambda: "nord" in it.app.appearance.library.names)
         await SCENES[scene](it)
-        await it.pilot.pause()
-        check(f"{scene}-{size[0]}x{size[1]}", it.screen())
-        if size == (80, 24):
-            check(f"{scene}-{look}-styles", styles(it))
+        await check_all(it, scene)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+async def test_screen_without_colours(scene: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running(**fakes()) as it:
+        await it.until(lambda: it.app.theme == "terminal")
+        await SCENES[scene](it)
+        await settled(it)
+        check(f"{scene}-80x24", it.screen())
+        check(f"{scene}-no-colour-styles", styles(it))
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2), (20, 5), (40, 12)], ids=lambda size: f"{size[0]}x{size[1]}")

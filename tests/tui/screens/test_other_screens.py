@@ -8,9 +8,9 @@ from typing import Any
 
 from swecli.core.protocol.commands import ReplyPermission, SetMode
 from swecli.tui.link import SessionNotOpened
+from tests.tui.scenes import DONE, RUN, WORK
 from tests.tui.screens.fakes import RULES, SESSIONS, Permissions, Sessions, Settings, ports
 from tests.tui.support import Running, Session, running
-from tests.tui.test_screens import DONE, RUN, WORK
 
 
 async def test_help_finds_keys_and_commands_and_puts_a_command_into_the_prompt() -> None:
