@@ -5,9 +5,9 @@ from __future__ import annotations
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.commands import SetMode, Submit
 from swecli.tui.link import OpenSession, SessionNotOpened
+from tests.tui.scenes import DONE
 from tests.tui.screens.fakes import Sessions, Settings, ports
 from tests.tui.support import Running, Session, running
-from tests.tui.test_screens import DONE
 
 
 async def opened(it: Running) -> None:
