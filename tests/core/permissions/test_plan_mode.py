@@ -112,8 +112,78 @@ TRICKS = [
         "ed -s README.md <<< w",
         "patch < README.md",
     ),
+    *(
+        "tree -Lo 1 new",
+        "tree -L1o new",
+        "tree -Po '*.md' new",
+        "tree -o new",
+        "xxd README.md new",
+        "xxd -r README.md new",
+    ),
+    *(
+        "sdiff -o new README.md Makefile",
+        "iconv -o new README.md",
+        "csplit README.md 1",
+        "split README.md",
+        "gzip -k README.md",
+    ),
+    *(
+        "awk '{print $1/2 > \"new\"}' README.md",
+        "awk '/a|b/ {print > \"new\"}' README.md",
+        "sed 's/[\\t]*/x/w new' README.md",
+    ),
+    *(
+        "sed -n '/[a]/w new' README.md",
+        "find . -fprint0 new",
+        "find . -name README.md -ok rm {} +",
+        "echo x >| README.md",
+    ),
+    *(
+        "echo x 1<>README.md",
+        "exec 3>new",
+        "echo x >& new",
+        "echo x &>> new",
+        "cat README.md |& tee new",
+        ">new cat README.md",
+    ),
+    *("for f in new; do touch $f; done", "if true; then touch new; fi", "while read x; do touch new; done < README.md"),
+    *("f() { touch new; }; f", "trap 'touch new' EXIT", "coproc touch new", "x='a[$(touch new)]'; echo $((x))"),
+    *(
+        "printf -v 'a[$(touch new)]' x",
+        "test -v 'a[$(touch new)]'",
+        "mapfile -C 'touch new' -c 1 < README.md",
+        "hash -p /bin/touch ls; ls new",
+    ),
+    *(
+        "alias ls='touch new'; ls",
+        "PATH=.:$PATH; ls > new",
+        "git worktree add new",
+        "git format-patch -1",
+        "git archive -o new HEAD",
+    ),
+    *(
+        "git bundle create new HEAD",
+        "git init new",
+        "git hash-object -w README.md",
+        "git update-ref refs/heads/y HEAD",
+        "git notes add -m x",
+    ),
+    *(
+        "mktemp -p .",
+        "mkfifo new",
+        "cmake -E touch new",
+        "tar --create --file new README.md",
+        "base64 README.md > new",
+        "ls !$ > new",
+    ),
 ]
+PATCH = "*** Begin Patch\n*** Add File: new\n+x\n*** Delete File: README.md\n*** End Patch"
 EDITS = [
+    {"name": "apply_patch", "arguments": {"input": PATCH}},
+    {"name": "write_file", "arguments": {"path": "README.md", "content": "x"}},
+    {"name": "write_file", "arguments": {"path": ".swecli/memory/x.md", "content": "x"}},
+    {"name": "run_command", "arguments": {"command": "touch new", "outside": True}},
+    {"name": "run_command", "arguments": {"command": "touch new", "background": True}},
     {"name": "write_file", "arguments": {"path": "new.txt", "content": "x"}},
     {"name": "edit_file", "arguments": {"path": "README.md", "old_string": "a", "new_string": "b"}},
 ]
@@ -133,8 +203,9 @@ def _commit(folder: Path) -> None:
         subprocess.run(["git", *arguments], cwd=folder, check=True)
 
 
-async def test_no_trick_writes_in_plan_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(TRICKS) >= 60
+@pytest.mark.parametrize("approve", [False, True])
+async def test_no_trick_writes_in_plan_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, approve: bool) -> None:
+    assert len(TRICKS) >= 120
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
@@ -143,7 +214,7 @@ async def test_no_trick_writes_in_plan_mode(tmp_path: Path, monkeypatch: pytest.
     _commit(folder)
     before = _state(folder)
     calls = [{"name": "run_command", "arguments": {"command": command}} for command in TRICKS] + EDITS
-    lines = [json.dumps({**call, "cwd": str(folder), "mode": "plan", "approve": False}) for call in calls]
+    lines = [json.dumps({**call, "cwd": str(folder), "mode": "plan", "approve": approve}) for call in calls]
     ran: list[str] = []
     position = 0
     async for line in tool_batch(lines):
