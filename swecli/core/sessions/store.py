@@ -26,6 +26,7 @@ from swecli.core.sessions.database import Database
 from swecli.core.sessions.ids import new_session_id
 from swecli.core.sessions.leases import Leases
 from swecli.core.sessions.process import Process
+from swecli.core.sessions.shared_views import SharedViews
 
 TITLE_LENGTH = 80
 
@@ -158,10 +159,12 @@ class SessionStore:
         type ``UNREADABLE`` holds its place."""
         events: list[Event] = []
         lost: list[str] = []
+        views = SharedViews()
         try:
-            for seq, ts, turn, agent, v, body in self._rows(session_id):
+            for seq, ts, turn, agent, v, stored in self._rows(session_id):
                 try:
-                    events.append(Event(seq, float(ts), session_id, int(turn), decode_body(body), str(agent), v))
+                    body = views.shared(decode_body(stored))
+                    events.append(Event(seq, float(ts), session_id, int(turn), body, str(agent), v))
                 except (CodecError, TypeError, ValueError) as error:
                     lost.append(f"event {seq}: {error}")
                     events.append(Event(int(seq), 0.0, session_id, 0, Unknown(UNREADABLE, {"type": UNREADABLE})))
