@@ -168,7 +168,11 @@ class PlayedSession:
         new = "".join(f"line_{n} = other({n})\n" for n in range(DIFF_LINES // 2 - 1)) + DIFF_END
         old = "".join(f"line_{n} = compute({n})\n" for n in range(DIFF_LINES // 2))
         block = DiffBlock("src/long.py", old, new)
-        return [self.emit(*tool(f"d{self._seq}", "edit_file", block.path, block, f"+1000 -1000 {DIFF_END}"))]
+        await asyncio.sleep(0.5)
+        cpu = time.process_time()
+        at = self.emit(*tool(f"d{self._seq}", "edit_file", block.path, block, f"+1000 -1000 {DIFF_END}"))
+        await asyncio.sleep(0.1)
+        return [at, time.process_time() - cpu]
 
     async def close(self) -> None:
         self.closed = True

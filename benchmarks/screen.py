@@ -28,6 +28,8 @@ Line = tuple[str, float, str]
 ITEMS, MANY = 10_000, 100_000
 KEYS = 60
 PAGES = 30
+SETTLED = 2.0
+"""Seconds after which the start is over."""
 IDLE = 5.0
 """Seconds in which nothing happens."""
 PAGE_UP, PAGE_DOWN, END, CLEAR, FULL = "\x1b[5~", "\x1b[6~", "\x1b[1;5F", "\x15", "\x0f"
@@ -112,6 +114,7 @@ class Session:
         self._tmux = tmux
         self.window.until(READY)
         self.window.settle(1.0)
+        time.sleep(SETTLED)
 
     def close(self) -> None:
         self.window.close()
@@ -203,14 +206,13 @@ class Session:
     def diff(self) -> list[Line]:
         self.window.send(FULL)
         self.window.settle()
-        cpu = self.window.cpu()
         self._say("diff")
         seen = self.window.until(DIFF_END)
         found = self._result("diff")
-        spent = self.window.cpu() - cpu
+        given, spent = found["times"]
         lines = [
-            ("2,000-line diff to paint", (seen - found["times"][0]) * 1e3, "ms  (goal 16)"),
-            ("2,000-line diff, processor time with the message that asks for it", spent * 1e3, "ms"),
+            ("2,000-line diff to paint", (seen - given) * 1e3, "ms  (goal 16)"),
+            ("2,000-line diff, processor time", spent * 1e3, "ms"),
         ]
         return [*lines, *self._each([PAGE_UP] * 20, 0.06).lines("page in the diff", 16)]
 

@@ -31,6 +31,14 @@ OPENED = "for a change"
 SWECLI = [sys.executable, "-m", "swecli.cli"]
 MINIMAL = [sys.executable, "-m", "benchmarks.minimal_app"]
 BARE = [sys.executable, "-c", f"print('{WORD[:5]}' + '{WORD[5:]}')\nimport time; time.sleep(2)"]
+LOOKS = (
+    (BARE, WORD, ""),
+    (MINIMAL, READY, ""),
+    (SWECLI, SPLASH, ""),
+    (SWECLI, GLYPHS[0], GLYPHS[0]),
+    (SWECLI, OPENED, ""),
+)
+"""What is started, what is waited for, and what is typed at the first paint."""
 EARLY = 40
 """Keys that are typed while the program starts."""
 EARLY_GAP = 0.05
@@ -49,50 +57,49 @@ class Painted:
 def run() -> Iterator[Line]:
     """What was measured, the value, its unit."""
     yield "load of the machine", os.getloadavg()[0], ""
-    version = [_seconds([*SWECLI, "--version"]) for _ in range(ROUNDS)]
-    bare = [_seconds([sys.executable, "-c", "pass"]) for _ in range(ROUNDS)]
-    yield "--version, to a bare interpreter", statistics.median(version) / statistics.median(bare), "x"
     for tmux in (False, True):
         where = "tmux" if tmux else "pty"
         for name, value, unit in _in_terminal(tmux):
             yield f"{where}: {name}", value, unit
+    pairs = [(_seconds([*SWECLI, "--version"]), _seconds([sys.executable, "-c", "pass"])) for _ in range(ROUNDS)]
+    version, bare = (statistics.median(seconds) for seconds in zip(*pairs, strict=True))
+    yield "--version, to a bare interpreter", version / bare, "x"
 
 
 def _in_terminal(tmux: bool) -> list[Line]:
-    key = GLYPHS[0]
-    bare = _painted(BARE, WORD, tmux)
-    minimal = _painted(MINIMAL, READY, tmux)
-    splash = _painted(SWECLI, SPLASH, tmux)
-    echo = _painted(SWECLI, key, tmux, typed=key)
-    opened = _painted(SWECLI, OPENED, tmux)
+    rounds = [[_painted(*look, tmux) for look in LOOKS] for _ in range(ROUNDS)]  # in turn: the load changes
+    bare, minimal, splash, echo, opened = (_of(painted) for painted in zip(*rounds, strict=True))
     early = sorted(delay for _ in range(3) for delay in _early_keys(tmux))
     return [
         ("first paint", splash.median * 1e3, "ms  (goal 30)"),
         ("first paint, best", splash.best * 1e3, "ms"),
         ("first paint, processor time", splash.cpu * 1e3, "ms"),
         ("first paint, to a plain write by a bare interpreter", splash.median / bare.median, "x"),
+        ("first frame of a minimal Textual app", minimal.median * 1e3, "ms"),
         ("key typed at the first paint is answered", echo.median * 1e3, "ms"),
         ("  to the first frame of a minimal Textual app", echo.median / minimal.median, "x  (goal 1.4)"),
         ("  processor time, to the same", echo.cpu / minimal.cpu, "x  (goal 1.4)"),
         ("key while the rest is loaded, p50", early[len(early) // 2] * 1e3, "ms"),
         ("key while the rest is loaded, p95", early[int(len(early) * 0.95)] * 1e3, "ms"),
-        ("a message is worked on, to a minimal Textual app", opened.median / minimal.median, "x"),
+        ("session open, to a minimal Textual app", opened.median / minimal.median, "x"),
     ]
 
 
-def _painted(command: Sequence[str], marker: str, tmux: bool, typed: str = "") -> Painted:
-    seconds, cpu = [], []
-    for _ in range(ROUNDS):
-        with tempfile.TemporaryDirectory() as home:
-            window = Window(command, tmux=tmux, variables=_variables(home), cwd=Path(home))
-            try:
-                if typed:  # sooner, the terminal itself would show it
-                    window.until(SPLASH)
-                    window.send(typed)
-                seconds.append(window.until(marker) - window.started)
-                cpu.append(window.cpu())
-            finally:
-                window.close()
+def _painted(command: Sequence[str], marker: str, typed: str, tmux: bool) -> tuple[float, float]:
+    """Seconds from the start until the marker is seen, and processor seconds by then."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        window = Window(command, tmux=tmux, variables=_variables(home), cwd=Path(home))
+        try:
+            if typed:  # sooner, the terminal itself would show it
+                window.until(SPLASH)
+                window.send(typed)
+            return window.until(marker) - window.started, window.cpu()
+        finally:
+            window.close()
+
+
+def _of(painted: Sequence[tuple[float, float]]) -> Painted:
+    seconds, cpu = zip(*painted, strict=True)
     return Painted(statistics.median(seconds), min(seconds), min(cpu))
 
 
@@ -103,7 +110,7 @@ def _variables(home: str) -> dict[str, str]:
 
 def _early_keys(tmux: bool) -> list[float]:
     """Seconds until keys are answered that are typed from the first frame on."""
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         window = Window(SWECLI, tmux=tmux, variables=_variables(home), cwd=Path(home))
         try:
             window.until(SPLASH)

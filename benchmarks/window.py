@@ -154,7 +154,7 @@ class Window:
     def close(self) -> None:
         """End the program, whatever it does."""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+            os.killpg(self.pid, signal.SIGKILL)
         if self._socket:
             with contextlib.suppress(subprocess.CalledProcessError):
                 self._tmux("kill-server")
