@@ -19,6 +19,8 @@ class Entry:
     tone: Tone = "plain"
     words: str = ""
     mark: str = " "
+    tail: bool = False
+    """Whether the end of the first cell tells entries apart: then its middle is left out where it is too long."""
 
     @property
     def heading(self) -> bool:

@@ -13,11 +13,13 @@ from textual.widget import Widget
 
 from swecli.safe_text import SafeText, safe_line
 from swecli.tui.screens.entry import Entry
-from swecli.tui.transcript.table import column_widths
+from swecli.tui.transcript.table import SEPARATOR, column_widths
 from swecli.tui.transcript.wrap import cells, cut
 
 GAP = 3
 """Cells between two columns."""
+NARROW = 62
+"""Columns below which a single cell has to do."""
 
 
 class Lines(Widget, can_focus=False):
@@ -106,18 +108,21 @@ class Lines(Widget, can_focus=False):
             line = Content(" " + text).pad_right(max(0, width - 1 - cells(text)))
             return line.stylize(self.get_visual_style("lines--heading", partial=True))
         lead = ("›" if chosen else " ") + entry.mark + " "
-        text = _in_columns(entry.cells, self._widths(width - len(lead)))
+        gap = GAP if width >= NARROW else 1
+        text = _in_columns(entry, self._widths(width - len(lead), gap), gap)
         line = Content(cut(SafeText(lead + text), width))
         line = line.pad_right(max(0, width - line.cell_length))
         style = "chosen" if chosen else entry.tone
         return line if style == "plain" else line.stylize(self.get_visual_style(f"lines--{style}", partial=True))
 
-    def _widths(self, width: int) -> list[int]:
+    def _widths(self, width: int, gap: int) -> list[int]:
         natural = self._natural or [1]
-        if sum(natural) + GAP * (len(natural) - 1) <= width:
+        between = len(natural) - 1
+        if sum(natural) + gap * between <= width:
             return natural
         most = max(12, width * 2 // 5)
-        return column_widths([*(min(size, most) for size in natural[:-1]), natural[-1]], width)
+        squeezed = [*(min(size, most) for size in natural[:-1]), natural[-1]]
+        return column_widths(squeezed, width + (len(SEPARATOR) - gap) * between)
 
     def on_click(self, event: events.Click) -> None:
         number = self._top + event.y
@@ -155,9 +160,18 @@ def _natural(entries: Sequence[Entry]) -> list[int]:
     return widths
 
 
-def _in_columns(texts: Sequence[str], widths: Sequence[int]) -> str:
+def _in_columns(entry: Entry, widths: Sequence[int], gap: int) -> str:
     parts: list[str] = []
-    for text, size in zip(texts, widths, strict=False):
-        shown = cut(safe_line(text), size)
+    for text, size in zip(entry.cells, widths, strict=False):
+        safe = safe_line(text)
+        shown = _without_middle(safe, size) if entry.tail and not parts else cut(safe, size)
         parts.append(shown + " " * (size - cells(shown)))
-    return (" " * GAP).join(parts)
+    return (" " * gap).join(parts)
+
+
+def _without_middle(text: SafeText, size: int) -> str:
+    """A text in so many cells: of one that is too long, a third of them for its beginning."""
+    if cells(text) <= size or size < 6:
+        return cut(text, size)
+    start = cut(text, size // 3 + 1)
+    return start + cut(text, size - cells(start) + 1, keep="end")[1:]

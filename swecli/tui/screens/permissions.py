@@ -38,6 +38,7 @@ class PermissionsSheet(Sheet):
         self._tell = tell
         self._changed = changed
         self._rules: dict[str, ShownRule] = {}
+        self._read_once = False
         self._tried: dict[str, Sequence[DisplayBlock]] = {}
 
     def begin(self) -> None:
@@ -47,6 +48,7 @@ class PermissionsSheet(Sheet):
         rules = await read_or_say(self, self._port.read)
         if rules is None:
             return
+        self._read_once = True
         self._rules = {f"rule {number}": rule for number, rule in enumerate(rules)}
         self.entries = entries(self._rules)
         self.board.show()
@@ -62,7 +64,12 @@ class PermissionsSheet(Sheet):
                 parse_rule(text)
             except RuleError as error:
                 return (TextBlock(f"Not a rule yet: {error}.", "warning"),)
-        return ()
+        if self._rules or text or not self._read_once:
+            return ()
+        return (
+            TextBlock("There are no rules here: whatever is not proven to only read is asked about, as the mode says."),
+            TextBlock("Type one to add it; `a` in an approval adds the one that is shown there.", "dim"),
+        )
 
     def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
@@ -96,7 +103,7 @@ class PermissionsSheet(Sheet):
 
     def note(self, entry: Entry | None) -> str:
         if entry is None:
-            return "esc closes"
+            return "type a rule to add it · esc closes"
         if entry.name.startswith(ADD):
             return "enter adds it · esc clears"
         rule = self._rules[entry.name]

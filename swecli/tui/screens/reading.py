@@ -18,7 +18,9 @@ async def read_or_say(sheet: Sheet, read: Callable[[], T]) -> T | None:
     try:
         found = await asyncio.to_thread(read)
     except ValueError as error:
+        sheet.trouble = (TextBlock(str(error), "error"),)
         if sheet.board.shows(sheet):
-            sheet.board.say((TextBlock(str(error), "error"),))
+            sheet.board.show()
         return None
+    sheet.trouble = ()
     return found if sheet.board.shows(sheet) else None

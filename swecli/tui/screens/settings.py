@@ -123,4 +123,4 @@ def entries(settings: Sequence[Setting]) -> list[Entry]:
 def _entry(setting: Setting) -> Entry:
     tone = "plain" if setting.origin != "default" else "dim"
     mark = "*" if setting.origin != "default" else " "
-    return Entry(setting.name, (setting.name, setting.shown, setting.origin), tone, setting.about, mark)
+    return Entry(setting.name, (setting.name, setting.shown, setting.origin), tone, setting.about, mark, tail=True)

@@ -71,6 +71,8 @@ class Sheet:
         self.title = title
         self.placeholder = placeholder
         self.entries: Sequence[Entry] = ()
+        self.trouble: Sequence[DisplayBlock] = ()
+        """Why there is nothing to list, where that is a failure."""
 
     def begin(self) -> None:
         """The sheet has come to its board, or has come back to it."""

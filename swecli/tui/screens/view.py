@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from swecli.core.config.key_actions import Place
-from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.safe_text import safe_line
 from swecli.tui.dock.block_view import BlockView
 from swecli.tui.keymap import Keymap, keymap_of
@@ -29,6 +29,7 @@ ROOMY = 14
 TIGHT = 9
 """Lines below which there is no word on it at all."""
 
+NOTHING = (TextBlock("Nothing in the list has all of these words.", "dim"),)
 _PLACES: tuple[Place, ...] = ("screen", "list", "everywhere")
 _IN_LIST: Mapping[str, Callable[[Lines], None]] = {
     "previous": lambda lines: lines.move(-1),
@@ -64,7 +65,10 @@ class ScreenView(Vertical):
     ScreenView { height: 1fr; padding: 0 1; }
     ScreenView .screen--title { height: 1; text-style: bold; }
     ScreenView .screen--line { height: 1; }
-    ScreenView .screen--mark { width: auto; height: 1; color: $accent; text-style: bold; }
+    ScreenView .screen--mark {
+        width: auto; max-width: 50%; height: 1; color: $accent; text-style: bold;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
     ScreenView BlockView { height: 6; max-height: 100%; border-top: solid $border-blurred; }
     ScreenView LineInput { height: 1; width: 1fr; border: none; padding: 0; background: $background; }
     ScreenView LineInput:focus { border: none; background-tint: transparent; }
@@ -244,5 +248,12 @@ class ScreenView(Vertical):
         name = entry.name if entry is not None else ""
         if again or name != self._pointed:
             self._pointed = name
-            self.say(self._sheet.about(entry))
+            self.say(self._said_of(entry))
             self._note.tell(self._sheet.note(entry))
+
+    def _said_of(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        sheet = self._sheet
+        if entry is None and sheet.trouble and not sheet.entries:
+            return sheet.trouble
+        lost = entry is None and bool(self.text.strip()) and bool(sheet.entries)
+        return sheet.about(entry) or (NOTHING if lost else ())

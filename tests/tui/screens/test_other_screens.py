@@ -202,3 +202,9 @@ async def test_keys_that_come_at_once_act_in_order() -> None:
         await it.at_once(*"nothing", "ctrl+u", *"/mode", "down", "enter")
         await it.until(lambda: it.app.place.current is None)
         assert it.text == "/model "
+
+
+async def test_without_rules_it_is_said_what_that_means() -> None:
+    async with running(screens=ports(permissions=Permissions([]))) as it:
+        it.app.screens.permissions()
+        await it.shows("Permissions · 0", "There are no rules here", "type a rule to add it")
