@@ -69,7 +69,14 @@ class CommandsAtWork:
         beyond = block is not None and block.output_cut
         about = "your own" if running.kind == "user" else "the turn waits for it"
         return ShownCommand(
-            item, running.title or running.name, running.since, size=size, beyond=beyond, about=about, job=False
+            item,
+            running.title or running.name,
+            running.since,
+            size=size,
+            beyond=beyond,
+            about=about,
+            job=False,
+            item=item,
         )
 
 
@@ -84,4 +91,5 @@ def _job(job: JobInfo) -> ShownCommand:
         stopped=job.status == "killed",
         size=job.size,
         about=about,
+        item=job.item,
     )

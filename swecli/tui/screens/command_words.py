@@ -24,7 +24,9 @@ def state(command: ShownCommand) -> str:
     """What a command is at, or what became of it, in a word or two."""
     if command.running:
         return "running" if command.exit_status is None else "left running"
-    return "stopped" if command.stopped else f"exit {command.exit_status}"
+    if command.stopped:
+        return "stopped"
+    return "ended" if command.exit_status is None else f"exit {command.exit_status}"
 
 
 def size(command: ShownCommand) -> str:
@@ -35,7 +37,8 @@ def size(command: ShownCommand) -> str:
 def facts(command: ShownCommand, now: float) -> str:
     """Everything on one line but the command."""
     age = shown_age((command.ended or now) - command.started)
-    ended = "" if command.ended is None else f", {shown_age(now - command.ended)} ago"
+    since = 0.0 if command.ended is None else now - command.ended
+    ended = f", {shown_age(since)} ago" if since >= 1 else ""
     took = f"for {age}" if command.running else f"after {age}{ended}"
     parts = [f"{state(command)} {took}", f"{size(command)} of output", command.about]
     return " · ".join(part for part in parts if part)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
 from swecli.tui.screens.command_words import facts, one_line
@@ -38,20 +39,31 @@ class OutputSheet(Sheet):
 
     async def _look(self) -> None:
         """Read what is new, and come again while more may follow."""
-        now = next((command for command in self._port.read() if command.name == self._name), None)
+        now = self._present()
         try:
             if now is None or self._command is None or self._output is None or now.size != self._command.size:
                 self._output = (await self._port.output(self._name))[-SHOWN:]
         except ValueError as error:
             self._trouble = str(error) if self._output is None else ""
-        changed = now != self._command
-        # A command of the foreground that has ended is no longer there: what it wrote is in the conversation.
-        self._command = now or self._command
+        self._command = now or (None if self._command is None else self._gone(self._command))
         if self.board.shows(self):
-            if changed or now is None or now.running:
-                self.board.show()
+            self.board.show()
             if now is not None and now.running:
                 self.board.after(EVERY, self.begin)
+
+    def _present(self) -> ShownCommand | None:
+        """The command as it is now; one that was sent to the background meanwhile is a job of another name."""
+        item = self._command.item if self._command is not None else ""
+        for command in self._port.read():
+            if command.name == self._name or (item and command.item == item):
+                self._name = command.name
+                return command
+        return None
+
+    def _gone(self, command: ShownCommand) -> ShownCommand:
+        """The same command, of which nobody knows any more: the conversation has what became of it."""
+        about = "" if command.job else "the conversation has its result"
+        return replace(command, ended=command.ended or self._clock(), about=about)
 
     # --- what is seen ---
 

@@ -142,9 +142,9 @@ class SessionsPort(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ShownCommand:
-    """A command that runs, or a job that has ended. ``name`` is a job's id, or the item of a command in the foreground;
-    times are Unix seconds; ``size`` is bytes of output, of which ``beyond`` says that there may be more; ``about``
-    is what else there is to say."""
+    """A command that runs, or a job that has ended. ``name`` is a job's id, or the item of a command in the foreground,
+    which is ``item`` still when it has become a job; times are Unix seconds; ``size`` is bytes of output, of which
+    ``beyond`` says that there may be more; ``about`` is what else there is to say."""
 
     name: str
     command: str
@@ -156,6 +156,7 @@ class ShownCommand:
     beyond: bool = False
     about: str = ""
     job: bool = True
+    item: str = ""
 
     @property
     def running(self) -> bool:

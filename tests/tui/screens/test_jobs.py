@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from swecli.core.protocol.commands import Background, CancelItem
-from swecli.core.protocol.events import ItemCheckpointed, ItemDelta, ItemStarted
-from swecli.core.protocol.messages import ToolCallPart
+from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted
+from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.workspace.jobs import JobInfo
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import NOW, Running, Session, running
@@ -128,6 +128,35 @@ async def test_a_command_that_the_turn_waits_for_is_there_too() -> None:
         await it.press("enter")
         await it.until(lambda: it_has.sent(CancelItem))
         assert it_has.sent(CancelItem) == [CancelItem("t9")]
+
+
+async def test_output_is_followed_into_the_background_and_to_its_end() -> None:
+    it_has = session(*WAITED, jobs=())
+    async with running(session=it_has) as it:
+        await it.say("go")
+        await it.until(lambda: it.app.stage.state.running)
+        await it.say("/jobs")
+        await it.shows("Jobs · 1", "collecting tests")
+        await it.press("enter")
+        await it.shows("the turn waits for it", "esc back to the list", "collecting tests")
+        it_has.job_outputs["j7"] = "collecting tests\n12 passed\n"
+        it_has.view.jobs = (JobInfo("j7", "make test", "t9", 99, NOW - 5, size=27),)
+        it_has.emit(ItemCompleted("t9", "ok", (ToolResultPart("c9", "run_command", "x"),)))
+        await it.shows("j7 · running for", "12 passed", "pid 99")
+
+
+async def test_a_command_that_ended_while_its_output_was_read_says_so() -> None:
+    it_has = session(*WAITED, jobs=())
+    async with running(session=it_has, size=(120, 24)) as it:
+        await it.say("go")
+        await it.until(lambda: it.app.stage.state.running)
+        await it.say("/jobs")
+        await it.shows("Jobs · 1", "collecting tests")
+        await it.press("enter")
+        await it.shows("the turn waits for it", "esc back to the list", "collecting tests")
+        it_has.emit(ItemCompleted("t9", "ok", (ToolResultPart("c9", "run_command", "x"),)))
+        await it.shows("ended after", "the conversation has its result", "collecting tests")
+        await it.hides("Ctrl+X")
 
 
 async def test_without_jobs_it_says_how_to_get_one() -> None:
