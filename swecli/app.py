@@ -11,7 +11,7 @@ from pathlib import Path
 
 from swecli.assembly.checkpoints import open_checkpoints
 from swecli.assembly.doctor import examiner
-from swecli.assembly.heap import give_back_large_blocks
+from swecli.assembly.heap import give_back_free_blocks, give_back_large_blocks
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.rule_notices import rule_notices
 from swecli.assembly.sandbox import require_sandbox
@@ -33,6 +33,9 @@ from swecli.core.workspace.environment import secret_values
 from swecli.core.workspace.process_tree import leftovers
 from swecli.defect_log import append_defect, trace_of
 from swecli.launch import LaunchOptions, StartError
+
+SHOWN_AFTER = 20.0
+"""Seconds after which a session that is continued has been shown, and what it took to read it is free again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,11 @@ async def open_session(
     if instead is not None:
         parts = replace(parts, services=_without_models(parts.services, instead))
     session = Session(parts.stored.session_id, parts.services, parts.stored.make_log, parts.stored.history)
-    parts.stored.history = ()  # the session has it, or reads it back
-    parts.stored.tell = lambda text: session.notice(text, "error")
     loop = asyncio.get_running_loop()
+    if parts.stored.history:
+        parts.stored.history = ()  # the session has it, or reads it back
+        loop.call_later(SHOWN_AFTER, loop.run_in_executor, None, give_back_free_blocks)
+    parts.stored.tell = lambda text: session.notice(text, "error")
     monitor = parts.services.context.monitor
     for helper in (monitor.counter, monitor.ratios):
         if isinstance(helper, HybridCounter | LearnedRatios):
