@@ -75,7 +75,7 @@ class HelpSheet(Sheet):
 
     def note(self, entry: Entry | None) -> str:
         command = entry is not None and entry.name in self._commands
-        return ("enter puts it into the prompt · " if command else "") + "↑↓ PgUp PgDn move · esc closes"
+        return ("enter puts it into the prompt · " if command else "") + "↑↓ PgUp PgDn move"
 
     def choose(self, entry: Entry) -> None:
         if entry.name in self._commands:

@@ -21,6 +21,7 @@ class OutputSheet(Sheet):
     """``stop`` is called by the key that takes entries away."""
 
     reads = True
+    leave = "back to the list"
 
     def __init__(
         self, port: CommandsPort, name: str, clock: Callable[[], float], stop: Callable[[ShownCommand], None]
@@ -93,7 +94,7 @@ class OutputSheet(Sheet):
 
     def note(self, entry: Entry | None) -> str:
         stop = f"{self.board.keymap.shown('remove')} stops it · " if self._runs else ""
-        return f"{stop}↑↓ PgUp PgDn Home End scroll · esc back to the list"
+        return f"{stop}↑↓ PgUp PgDn Home End scroll"
 
     @property
     def _runs(self) -> bool:

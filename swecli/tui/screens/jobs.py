@@ -90,11 +90,11 @@ class JobsSheet(Sheet):
 
     def note(self, entry: Entry | None) -> str:
         if entry is None:
-            return "esc closes"
+            return ""
         command, keymap = self._commands[entry.name], self.board.keymap
         stop = f"{keymap.shown('remove')} stops it · " if command.running else ""
         away = "" if command.job else f"{keymap.shown('background')} sends it to the background · "
-        return f"enter shows its output · {stop}{away}↑↓ choose · esc closes"
+        return f"enter shows its output · {stop}{away}↑↓ choose"
 
     # --- what is done ---
 

@@ -18,22 +18,21 @@ class KeyNote(Static):
 
     def __init__(self) -> None:
         super().__init__("", markup=False)
-        self._note = ""
+        self._note = self._leave = ""
 
-    def tell(self, note: str) -> None:
-        """Show another note."""
-        self._note = safe_line(note)
+    def tell(self, note: str, leave: str) -> None:
+        """Show another note; ``leave`` is its last part."""
+        self._note, self._leave = safe_line(note), safe_line(leave)
         self.on_resize()
 
     def on_resize(self) -> None:
-        self.update(Content(fitted(self._note, self.size.width)))
+        self.update(Content(fitted(self._note, self._leave, self.size.width)))
 
 
-def fitted(note: str, width: int) -> str:
-    """The parts of a note that have room: the last one, how to leave, before any other, then those that come first."""
-    *others, last = note.split(BETWEEN)
+def fitted(note: str, last: str, width: int) -> str:
+    """The parts of a note that have room: how to leave before any other, then those that come first."""
     kept: list[str] = []
-    for part in others:
+    for part in filter(None, note.split(BETWEEN)):
         if cells(BETWEEN.join((*kept, part, last))) > width:
             break
         kept.append(part)

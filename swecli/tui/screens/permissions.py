@@ -103,12 +103,12 @@ class PermissionsSheet(Sheet):
 
     def note(self, entry: Entry | None) -> str:
         if entry is None:
-            return "type a rule to add it · esc closes"
+            return "type a rule to add it"
         if entry.name.startswith(ADD):
-            return "enter adds it · esc clears"
+            return "enter adds it"
         rule = self._rules[entry.name]
         remove = self.board.keymap.shown("remove") if rule.grant else ""
-        return (f"{remove} revokes · " if remove else "") + "type a rule to add it · esc closes"
+        return (f"{remove} revokes · " if remove else "") + "type a rule to add it"
 
     def choose(self, entry: Entry) -> None:
         if entry.name.startswith(ADD):

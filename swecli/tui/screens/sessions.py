@@ -71,7 +71,7 @@ class SessionsSheet(Sheet):
             self.board.say(self._seen[name])
 
     def note(self, entry: Entry | None) -> str:
-        return "enter continues it here · ↑↓ choose · esc closes" if entry is not None else "esc closes"
+        return "enter continues it here · ↑↓ choose" if entry is not None else ""
 
     def choose(self, entry: Entry) -> None:
         session = self._sessions[entry.name]

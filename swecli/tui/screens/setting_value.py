@@ -26,6 +26,7 @@ class ValueSheet(Sheet):
     ) -> None:
         super().__init__("Settings", "type to narrow" if setting.choices else "a value; none takes it out of the file")
         self.mark = f"{setting.name} = "
+        self.leave = "leaves it as it is"
         self._port = port
         self._setting = setting
         self._file: FileName = file
@@ -54,7 +55,7 @@ class ValueSheet(Sheet):
         return [*lines, TextBlock(place, "plain")]
 
     def note(self, entry: Entry | None) -> str:
-        return f"enter writes · {self.board.keymap.shown('switch')} other file · esc leaves it as it is"
+        return f"enter writes · {self.board.keymap.shown('switch')} other file"
 
     @property
     def _other(self) -> FileName:

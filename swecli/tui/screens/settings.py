@@ -64,10 +64,10 @@ class SettingsSheet(Sheet):
 
     def note(self, entry: Entry | None) -> str:
         if entry is None:
-            return "esc closes"
+            return ""
         setting = self._settings[entry.name]
         unset = f"{self.board.keymap.shown('remove')} takes it out of the file · " if setting.own else ""
-        return ("" if setting.locked else "enter changes · ") + unset + "↑↓ PgUp PgDn move · esc closes"
+        return ("" if setting.locked else "enter changes · ") + unset + "↑↓ PgUp PgDn move"
 
     # --- what is done ---
 

@@ -65,6 +65,8 @@ class Sheet:
     """What stands before the line to type in."""
     reads = False
     """Whether there is nothing to choose, and what is said fills the screen, its end in sight."""
+    leave = "goes back"
+    """What Esc does on a sheet that is not the first."""
     board: Board
 
     def __init__(self, title: str, placeholder: str = "type to narrow") -> None:
@@ -92,8 +94,8 @@ class Sheet:
         return ()
 
     def note(self, entry: Entry | None) -> str:
-        """Which keys do what."""
-        return "↑↓ choose · esc closes"
+        """Which keys do what, besides the one that leaves: parts with " · " between them."""
+        return "↑↓ choose"
 
     # --- what is done ---
 

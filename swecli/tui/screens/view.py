@@ -249,7 +249,8 @@ class ScreenView(Vertical):
         if again or name != self._pointed:
             self._pointed = name
             self.say(self._said_of(entry))
-            self._note.tell(self._sheet.note(entry))
+            leave = self._sheet.leave if self._before else "clears" if self.text else "closes"
+            self._note.tell(self._sheet.note(entry), f"esc {leave}")
 
     def _said_of(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         sheet = self._sheet

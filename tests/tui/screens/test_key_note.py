@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from swecli.tui.screens.key_note import fitted
+from tests.tui.support import running
 
-NOTE = "enter opens · Ctrl+X stops it · ↑↓ move · esc closes"
+NOTE = "enter opens · Ctrl+X stops it · ↑↓ move"
 
 
 def test_how_to_leave_stays_and_then_what_comes_first() -> None:
-    assert fitted(NOTE, 100) == NOTE
-    assert fitted(NOTE, 45) == "enter opens · Ctrl+X stops it · esc closes"
-    assert fitted(NOTE, 30) == "enter opens · esc closes"
-    assert fitted(NOTE, 3) == "esc closes"
-    assert fitted("esc closes", 80) == "esc closes"
+    assert fitted(NOTE, "esc closes", 100) == f"{NOTE} · esc closes"
+    assert fitted(NOTE, "esc closes", 45) == "enter opens · Ctrl+X stops it · esc closes"
+    assert fitted(NOTE, "esc closes", 30) == "enter opens · esc closes"
+    assert fitted(NOTE, "esc closes", 3) == "esc closes"
+    assert fitted("", "esc closes", 80) == "esc closes"
+
+
+async def test_it_is_told_what_esc_does_now() -> None:
+    async with running() as it:
+        it.app.screens.help()
+        await it.shows("Help ·", "esc closes")
+        await it.press("m")
+        await it.shows("esc clears")
+        await it.press("escape")
+        await it.shows("esc closes")
