@@ -239,7 +239,7 @@ class OsFacts:
         return None
 
     def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
-        return git_problem(cwd, self._environment)
+        return git_problem(cwd, self._environment, roots)
 
     def _chosen_version(self, name: str, path: str, real: str, cwd: str, roots: Sequence[str]) -> str | None:
         """Version managers start whatever a file of the workspace names."""

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from swecli.core.permissions.paths import inside
 
 _HEADER = re.compile(r'\s*\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\][ \t]*(.*)')
 _VARIABLE = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)[ \t]*(?:=(.*))?")
@@ -47,8 +49,9 @@ def _harmless_settings() -> _Harmless:
     )
 
 
-def git_problem(cwd: str, environment: Mapping[str, str]) -> str | None:
-    """Why git started in ``cwd`` might run something of the repository's choice, as a clause; else None."""
+def git_problem(cwd: str, environment: Mapping[str, str], roots: Sequence[str]) -> str | None:
+    """Why git started in ``cwd`` might run something of the repository's choice, show another one's content or wait
+    for ever, as a clause; else None."""
     known = _harmless_settings()
     for name, value in environment.items():
         if name.startswith("GIT_") and name not in known.environment:
@@ -56,7 +59,7 @@ def git_problem(cwd: str, environment: Mapping[str, str]) -> str | None:
                 continue
             return f"{name} is set in the environment"
     try:
-        return _repository_problem(Path(cwd))
+        return _repository_problem(Path(cwd), roots)
     except OSError as error:
         return f"the repository can't be examined ({error.strerror})"
 
@@ -100,7 +103,7 @@ def _index_names(data: bytes) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def _repository_problem(cwd: Path) -> str | None:
+def _repository_problem(cwd: Path, roots: Sequence[str]) -> str | None:
     for folder in (cwd, *cwd.parents):
         place = folder / ".git"
         try:
@@ -114,10 +117,21 @@ def _repository_problem(cwd: Path) -> str | None:
             if not target.startswith("gitdir: "):
                 return f"{place} is not understood"
             place = Path(os.path.normpath(folder / target.removeprefix("gitdir: ")))
+            if inside(os.path.realpath(place), roots) is None and not _is_work_tree_of(place, folder):
+                return f"{folder / '.git'} leads to the repository of another folder"
         elif not stat.S_ISDIR(mode):
             return f"{place} is a link"
         return _directory_problem(place)
     return None
+
+
+def _is_work_tree_of(place: Path, folder: Path) -> bool:
+    """Whether a repository outside knows the folder as one of its work trees: the folder alone could claim any."""
+    try:
+        back = Path(_read(place / "gitdir").strip())
+    except OSError:
+        return False
+    return os.path.realpath(place / back) == os.path.realpath(folder / ".git")
 
 
 def _directory_problem(place: Path) -> str | None:
@@ -126,6 +140,9 @@ def _directory_problem(place: Path) -> str | None:
         common = Path(os.path.normpath(place / _read(place / "commondir").strip()))
     if not os.path.lexists(place / "HEAD") or not os.path.lexists(common / "config"):
         return f"{place} is no ordinary repository"
+    for file in (place / "HEAD", place / "index", common / "packed-refs"):
+        if os.path.lexists(file) and not os.path.isfile(file):
+            return f"{file} is no ordinary file"
     for config in dict.fromkeys((common / "config", common / "config.worktree", place / "config.worktree")):
         problem = _config_problem(config)
         if problem is not None:

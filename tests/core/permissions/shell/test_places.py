@@ -154,8 +154,21 @@ def test_a_work_tree_is_judged_by_the_repository_it_belongs_to(workspace: ShellW
     (place / "HEAD").write_text("ref: refs/heads/x")
     (place / "commondir").write_text("../..")
     (workspace.root / ".git").write_text(f"gitdir: {place}\n")
+    # Any folder can claim to belong to any repository; only that one can say so.
+    assert outcome(workspace, "git log -p") == "ask"
+    (place / "gitdir").write_text(f"{workspace.outside}/.git\n")
+    assert outcome(workspace, "git log -p") == "ask"
+    (place / "gitdir").write_text(f"{workspace.root}/.git\n")
     assert outcome(workspace, "git status") == "allow"
     (main / "config").write_text("[core]\n\tfsmonitor = x\n")
+    assert outcome(workspace, "git status") == "ask"
+
+
+@pytest.mark.parametrize("name", ["HEAD", "index", "packed-refs"])
+def test_a_repository_with_pipes_for_files_asks(workspace: ShellWorkspace, name: str) -> None:
+    path = workspace.root / ".git" / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
     assert outcome(workspace, "git status") == "ask"
 
 
