@@ -25,6 +25,10 @@ LAST_FILES = 12
 SWITCH, SWITCH_EARLY = 0.005, 0.0005
 """Seconds that a thread may hold back the others; less while modules are loaded, so that keys don't wait for them."""
 
+COLLECT = (2_000, 10, 50)
+"""When garbage is collected: a pass over everything takes as long as several frames, and by default comes every other
+second of a fast answer."""
+
 UNUSABLE = 2
 """Exit code where there is no terminal to draw on."""
 
@@ -82,6 +86,7 @@ def run(options: Options, terminal: boot.Terminal | None = None) -> int:
 def settle() -> None:
     """The start is over: what lives now lives to the end, and collections begin."""
     sys.setswitchinterval(SWITCH)
+    gc.set_threshold(*COLLECT)
     gc.freeze()
     gc.enable()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from textual.timer import Timer
+
 from swecli.core.protocol.events import Event
 from swecli.tui import compat
 from swecli.tui.first_run import FirstRun
@@ -11,7 +13,9 @@ from swecli.tui.keys import KeyActions
 from swecli.tui.options import Options
 
 SETTLED = 2.0
-"""Seconds after which a session of ten thousand items has been shown for sure."""
+"""Seconds after a session was opened, or after the last of what was said in it before, until the start is over."""
+REPLAYED = 500
+"""Events at once that only come from a stored session."""
 
 
 class View:
@@ -24,6 +28,7 @@ class View:
         self._first_run = FirstRun(app, options)
         self._first_screen = options.screens.first
         self._opened = opened
+        self._settling: Timer | None = None
         self._new = False
 
     @property
@@ -36,13 +41,15 @@ class View:
     def session_opened(self) -> None:
         self._new = True
         self.show_state()
-        self._app.set_timer(SETTLED, self._opened)
+        self._settling = self._app.set_timer(SETTLED, self._opened)
         if self._first_screen == "sessions":
             self._app.screens.sessions()
         self._first_screen = None
 
     def show_events(self, batch: Sequence[Event]) -> None:
         self._app.transcript.apply(batch)
+        if len(batch) > REPLAYED and self._settling is not None:
+            self._settling.reset()
         view = self._app.stage.link.view
         if self._new and view is not None:
             self._new = False
