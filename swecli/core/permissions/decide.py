@@ -195,7 +195,7 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
             return Decision("ask", f"{path} is outside the workspace and would be written.", evidence=(path,))
         if is_secret_in(path, call.roots):
             return Decision("ask", f"{path} may hold secrets, by its name, and would be written.", evidence=(path,))
-        if (hidden := hidden_character(path)) is not None:
+        if (hidden := hidden_character(path) or _blank_control(path)) is not None:
             return Decision("ask", f"The path {path!r} contains the hidden character {hidden}.", evidence=(path,))
         if mode == "default":
             offer = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else None
@@ -207,6 +207,11 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
         if inside(path, call.roots) is None:
             return Decision("ask", f"{path} is outside the workspace.", offer=offer, evidence=(path,))
     return None
+
+
+def _blank_control(path: str) -> str | None:
+    """A line break or tab in a name, as U+XXXX: in a command they are ordinary, in a name they hide its end."""
+    return next((f"U+{ord(char):04X}" for char in path if char in "\n\t"), None)
 
 
 def _offered(policy: Policy, call: Call, text: str) -> str | None:

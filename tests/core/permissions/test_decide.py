@@ -51,6 +51,8 @@ def outcome(policy: Policy, call: Call) -> str:
         (call("edit_file", writes=("/w/.git/config",)), "ask", "ask", "deny", "ask"),
         (call("write_file", writes=("/w/.env",)), "ask", "ask", "deny", "ask"),
         (call("write_file", writes=("/w/a\u202eyp.b",)), "ask", "ask", "deny", "ask"),
+        (call("write_file", writes=("/w/a.py\n.txt",)), "ask", "ask", "deny", "ask"),
+        (call("write_file", writes=("/w/a\t.py",)), "ask", "ask", "deny", "ask"),
         (call("write_file", writes=("/w/../etc/passwd",)), "ask", "ask", "deny", "ask"),
         (call(reads=("/w/../etc/passwd",)), "ask", "ask", "ask", "ask"),
         (call("edit_file", writes=("/w/.vscode/tasks.json",)), "ask", "ask", "deny", "ask"),
