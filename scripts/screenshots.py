@@ -101,5 +101,6 @@ def save(app: SwecliApp, name: str) -> None:
 if __name__ == "__main__":
     os.environ.pop("NO_COLOR", None)
     os.environ.update(shown_project.environment())
+    shown_project.alone()
     with shown_project.prepared() as folder:
         asyncio.run(main(folder))

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from swecli import demo
+from swecli import app, demo
 
 FOLDER = Path("/tmp/stationery")
 """The project, as its pictures name it."""
@@ -41,6 +41,11 @@ def prepared() -> Iterator[Path]:
         shutil.rmtree(HOME, ignore_errors=True)
 
 
+def alone() -> None:
+    """From now on this program knows of nothing else that runs on the machine: it is no part of the picture."""
+    app.leftovers = list
+
+
 def environment() -> dict[str, str]:
     """What the program in the pictures sees of the machine: nothing of its user. The demonstration runs plain
     `python3`, not the path of this interpreter."""
@@ -52,6 +57,7 @@ def environment() -> dict[str, str]:
 if __name__ == "__main__":
     from swecli.cli import main
 
+    alone()
     demo.prepare = lambda: FOLDER
     sys.argv = ["swecli", "demo"]
     sys.exit(main())
