@@ -240,6 +240,8 @@ class _Reader(WordReader):
             found = self.words()
             word = found[0]
             bare = word.bare
+            if self.text.startswith(("<(", ">("), self.at):
+                raise UnprovenError("a process substitution is part of a word")
             if not self.at_end and self.peek() in "<>" and bare is not None:
                 if bare.isascii() and bare.isdigit():
                     redirects.append(self._redirect(bare))

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from swecli.core.permissions.shell.expand import Situation, expand
@@ -183,6 +183,8 @@ def test_bash_sees_the_same_words(workspace: ShellWorkspace, pieces: list[str]) 
 
 @needs_bash
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@example(["p a", "<(p)"])
+@example(["p a\\ ", "<(p)"])
 @given(st.lists(st.sampled_from(SCRIPT_PIECES), min_size=2, max_size=8))
 def test_bash_starts_nothing_that_was_not_judged(workspace: ShellWorkspace, pieces: list[str]) -> None:
     text, root = "".join(pieces), str(workspace.root)
