@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
-from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.keymap import Keymap
 from swecli.tui.screens.entry import Entry, narrowed
+
+NOTHING = (TextBlock("Nothing in the list has all of these words.", "dim"),)
 
 
 class Board(Protocol):
@@ -88,6 +90,13 @@ class Sheet:
     def found(self, query: str) -> Sequence[Entry]:
         """What is left by what was typed."""
         return narrowed(self.entries, query)
+
+    def said(self, entry: Entry | None, text: str) -> Sequence[DisplayBlock]:
+        """What is shown below the list: a word on the entry, or why there is none."""
+        if entry is None and self.trouble and not self.entries:
+            return self.trouble
+        lost = entry is None and bool(text.strip()) and bool(self.entries)
+        return self.about(entry) or (NOTHING if lost else ())
 
     def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         """A word on the chosen entry, or on that there is none."""

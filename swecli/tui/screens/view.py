@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from swecli.core.config.key_actions import Place
-from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.core.protocol.blocks import DisplayBlock
 from swecli.safe_text import safe_line
 from swecli.tui.dock.block_view import BlockView
 from swecli.tui.keymap import Keymap, keymap_of
@@ -29,7 +29,6 @@ ROOMY = 14
 TIGHT = 9
 """Lines below which there is no word on it at all."""
 
-NOTHING = (TextBlock("Nothing in the list has all of these words.", "dim"),)
 _PLACES: tuple[Place, ...] = ("screen", "list", "everywhere")
 _IN_LIST: Mapping[str, Callable[[Lines], None]] = {
     "previous": lambda lines: lines.move(-1),
@@ -248,13 +247,6 @@ class ScreenView(Vertical):
         name = entry.name if entry is not None else ""
         if again or name != self._pointed:
             self._pointed = name
-            self.say(self._said_of(entry))
+            self.say(self._sheet.said(entry, self.text))
             leave = self._sheet.leave if self._before else "clears" if self.text else "closes"
             self._note.tell(self._sheet.note(entry), f"esc {leave}")
-
-    def _said_of(self, entry: Entry | None) -> Sequence[DisplayBlock]:
-        sheet = self._sheet
-        if entry is None and sheet.trouble and not sheet.entries:
-            return sheet.trouble
-        lost = entry is None and bool(self.text.strip()) and bool(sheet.entries)
-        return sheet.about(entry) or (NOTHING if lost else ())
