@@ -15,7 +15,7 @@ from textual.timer import Timer
 from swecli.tui import bindings, compat
 from swecli.tui.appearance import Appearance, textual_colours
 from swecli.tui.bars import ActivityLine, StatusBar
-from swecli.tui.dock.panel import Clock
+from swecli.tui.dock.grace import Clock
 from swecli.tui.driver import Driver
 from swecli.tui.endings import Endings
 from swecli.tui.keymap import Keymap
@@ -85,7 +85,7 @@ class SwecliApp(Endings, inherit_bindings=True):
         compat.replace_bindings(self, bindings.everywhere(self.keymap))
         self.todos = TodoPanel()
         self.activity = ActivityLine(clock=wall)
-        self.prompt = Prompt(options.state, options.files, self.activity.flash, self.keymap)
+        self.prompt = Prompt(options.state, options.files, self.activity.flash, self.keymap, clock=clock)
         self.slot = Slot(self.prompt, clock=clock)
         self.status = StatusBar()
         self.outside = Outside(self._write, self._show_status_line, self._complain)
@@ -189,7 +189,7 @@ class SwecliApp(Endings, inherit_bindings=True):
         from swecli.core.protocol.blocks import TextBlock
         from swecli.tui.trusting import ask_trust
 
-        notices = await ask_trust(self._options.trust, self.slot, self.clock)
+        notices = await ask_trust(self._options.trust, self.slot)
         if notices:
             self.transcript.show(tuple(TextBlock(notice, "warning") for notice in notices))
 

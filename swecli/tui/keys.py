@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from swecli.tui.appearance import Appearance
     from swecli.tui.bars import ActivityLine, StatusBar
     from swecli.tui.copying import Copier
-    from swecli.tui.dock.panel import Clock
+    from swecli.tui.dock.grace import Clock
     from swecli.tui.keymap import Keymap
     from swecli.tui.link import OpenSession
     from swecli.tui.outside import Outside

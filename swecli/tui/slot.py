@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from swecli.tui.dock.panel import Clock, DockPanel
+from swecli.tui.dock.grace import Clock
+from swecli.tui.dock.panel import DockPanel, Surroundings
 from swecli.tui.prompt.box import Prompt
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Slot(Vertical):
     def __init__(self, prompt: Prompt, *, clock: Clock = time.monotonic) -> None:
         super().__init__(id="slot")
         self._prompt = prompt
-        self._clock = clock
+        self._around = Surroundings(clock, lambda: prompt.typed_at, prompt.receive, prompt.receive_paste)
         self._request: str | None = None
         self._answered = 0
         self._consent = False
@@ -106,6 +107,7 @@ class Slot(Vertical):
 
     def _open(self, panel: DockPanel) -> None:
         before, self.panel = self.panel, panel
+        panel.around = self._around
         self._prompt.display = False
         self.mount(panel)
         panel.focus()
@@ -119,7 +121,7 @@ class Slot(Vertical):
         if isinstance(request, PermissionRequested):
             from swecli.tui.dock.approval import ApprovalPanel
 
-            return ApprovalPanel(request, place=place, clock=self._clock)
+            return ApprovalPanel(request, place=place)
         from swecli.tui.dock.question import QuestionPanel
 
-        return QuestionPanel(request, clock=self._clock)
+        return QuestionPanel(request)

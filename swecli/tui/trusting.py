@@ -6,25 +6,25 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from swecli.tui.dock.panel import Clock, DockPanel
+from swecli.tui.dock.panel import DockPanel
 from swecli.tui.slot import Slot
 from swecli.tui.trust_gate import TrustChoice, TrustGate
 
 T = TypeVar("T")
 
 
-async def ask_trust(gate: TrustGate, slot: Slot, clock: Clock) -> tuple[str, ...]:
+async def ask_trust(gate: TrustGate, slot: Slot) -> tuple[str, ...]:
     """Ask whatever has to be asked before the workspace is read. Returns sentences for the user."""
     question = await asyncio.to_thread(gate.question)
     if question is None:
         return ()
     from swecli.tui.dock.trust import item_panel, trust_panel
 
-    choice: TrustChoice = await _asked(slot, lambda done: trust_panel(question, done, clock))
+    choice: TrustChoice = await _asked(slot, lambda done: trust_panel(question, done))
     notices = [await asyncio.to_thread(gate.answer, choice)]
     if choice in ("trust", "session"):
         for item in await asyncio.to_thread(gate.items):
-            if await _asked(slot, lambda done, item=item: item_panel(item, done, clock)):
+            if await _asked(slot, lambda done, item=item: item_panel(item, done)):
                 notices.append(await asyncio.to_thread(gate.accept, [item]))
     return tuple(notice for notice in notices if notice)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Literal
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
@@ -20,14 +19,12 @@ from swecli.tui.dock.block_view import BlockView
 from swecli.tui.dock.command_editor import CommandEditor
 from swecli.tui.dock.hunk_list import HunkList
 from swecli.tui.dock.key_line import KeyLine
-from swecli.tui.dock.panel import NARROW, Clock, DockPanel, Grace
+from swecli.tui.dock.panel import NARROW, DockPanel, Weight
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput
 
 _Doing = Literal["asks", "word", "command", "hunks"]
 """What the panel is at: it asks, or takes a word to the model, a command, a choice of hunks."""
-
-_DECIDING = frozenset(("approve_once", "approve_always", "reject"))
 
 
 class ApprovalPanel(DockPanel):
@@ -46,13 +43,10 @@ class ApprovalPanel(DockPanel):
         request: PermissionRequested,
         *,
         place: tuple[int, int] = (1, 1),
-        clock: Clock = time.monotonic,
     ) -> None:
         super().__init__()
         self.request = request
         self._place = place
-        self._clock = clock
-        self._grace: Grace | None = None
         self._expanded = False
         self._always = False
         self._span = 0
@@ -80,7 +74,7 @@ class ApprovalPanel(DockPanel):
         yield self._keys
 
     def on_mount(self) -> None:
-        self._grace = Grace(self._clock)
+        self.appear()
         self._be("asks")
 
     def show_place(self, place: tuple[int, int]) -> None:
@@ -105,40 +99,37 @@ class ApprovalPanel(DockPanel):
             self._be("asks")
 
     @property
-    def field(self) -> LineInput | None:
-        return self._word if self._doing == "word" else None
+    def field(self) -> LineInput | CommandEditor | None:
+        return {"word": self._word, "command": self._editor}.get(self._doing)
 
-    async def on_key(self, event: events.Key) -> None:
-        if self._doing == "command" and not self._editor.has_focus:
-            await self._editor.take_key(event)
-        if self._doing in ("word", "command"):
-            return
-        keymap = keymap_of(self)
-        action = keymap.action("approval", event.key) or keymap.action("approval", event.key.lower())
-        shown = self._hunks if self._doing == "hunks" and self._hunks is not None else self._body
-        moves = (self._moving if shown is self._hunks else self._scrolling).get(event.key)
-        if event.is_printable and action is None and self._doing == "asks":
-            self._not_meant()
-        if action is None and moves is None and event.key != "enter":
-            return
-        event.stop()
-        event.prevent_default()
-        if self._doing == "hunks" and self._hunks is not None and event.key in self._moving:
-            self._moving[event.key](self._hunks)
+    def weight(self, key: str) -> Weight:
+        if self._action(key) is not None:
+            return "decides"
+        return "moves" if key == "enter" or key in self._moves else "nothing"
+
+    def take(self, key: str) -> None:
+        action = self._action(key)
+        if action is not None:
+            self._act(action)
+        elif self._doing == "hunks" and self._hunks is not None and key in self._moving:
+            self._moving[key](self._hunks)
             self.fit()
-        elif action is None and event.key in self._scrolling:
-            self._scrolling[event.key](shown)
-        elif action is not None and self._grace is not None:
-            if not self._grace.ignores():
-                self._act(action)
-            elif action not in _DECIDING:
-                self._not_meant()
+        elif key in self._scrolling:
+            self._scrolling[key](self._hunks if self._doing == "hunks" and self._hunks is not None else self._body)
 
-    def _not_meant(self) -> None:
-        """A letter came that was meant for the prompt."""
-        if self._grace is not None:
-            self._grace.typed()
-            self._keys.wait(self._grace)
+    def weighed(self) -> None:
+        self._keys.wait(self.grace)
+
+    def _action(self, key: str) -> str | None:
+        if self._doing == "hunks" and key in self._moving:
+            return None
+        keymap = keymap_of(self)
+        return keymap.action("approval", key) or keymap.action("approval", key.lower())
+
+    @property
+    def _moves(self) -> frozenset[str]:
+        moving = self._moving if self._doing == "hunks" else {}
+        return frozenset((*moving, *self._scrolling))
 
     def _act(self, action: str) -> None:
         hunks = self._hunks if self._doing == "hunks" else None
@@ -237,7 +228,7 @@ class ApprovalPanel(DockPanel):
         if self._hunks is not None:
             self._hunks.display = doing == "hunks"
         {"word": self._word, "command": self._editor}.get(doing, self).focus()
-        self._keys.wait(self._grace if doing == "asks" else None)
+        self._keys.wait(self.grace if doing == "asks" else None)
         self.fit()
 
     def _decide(self, choice: PermissionChoice, note: str = "") -> None:

@@ -8,7 +8,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from swecli.tui.dock.approval_text import Hint, keys
-from swecli.tui.dock.panel import Grace
+from swecli.tui.dock.grace import Grace
 
 
 class KeyLine(Static):

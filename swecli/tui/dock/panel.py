@@ -6,52 +6,44 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from textual import events
 from textual.containers import Vertical
 from textual.message import Message
 
+from swecli.tui.dock.grace import Clock, Grace
+
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Command
+    from swecli.tui.dock.command_editor import CommandEditor
     from swecli.tui.line_input import LineInput
 
-
-GRACE = 0.3
-"""Seconds after its appearance in which a panel ignores keys that would decide something."""
-
-TYPING = 1.0
-"""Seconds after a letter that decides nothing: whoever writes a sentence does not look at the panel yet."""
 
 NARROW = 62
 """Columns below which panels use short forms."""
 
-Clock = Callable[[], float]
+Weight = Literal["decides", "moves", "letter", "nothing"]
+"""What a key is to a panel: it decides something, or looks at something; a letter without meaning; or neither."""
 
 
-class Grace:
-    """The time after an appearance in which keys don't count. ``clock`` is monotonic seconds."""
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a panel knows of the prompt whose place it takes. ``typed`` is when (by ``clock``) the user last typed at a
+    draft that is not sent; ``stray`` takes letters that were meant for it, ``pasted`` what was pasted."""
 
-    def __init__(self, clock: Clock = time.monotonic) -> None:
-        self._clock = clock
-        self._until = clock() + GRACE
-
-    @property
-    def left(self) -> float:
-        """Seconds in which keys are still ignored; 0 when they count."""
-        return max(0.0, self._until - self._clock())
-
-    def ignores(self) -> bool:
-        """Whether a key that comes now is to be ignored."""
-        return self.left > 0
-
-    def typed(self) -> None:
-        """A letter came that means nothing here: it was meant for the prompt, and so may be those after it."""
-        self._until = max(self._until, self._clock() + TYPING)
+    clock: Clock = time.monotonic
+    typed: Callable[[], float | None] = lambda: None
+    stray: Callable[[str], None] = lambda text: None
+    pasted: Callable[[str], None] = lambda text: None
 
 
 class DockPanel(Vertical, can_focus=True):
     """A panel in place of the prompt. It posts ``Finished`` and leaves closing to the app."""
+
+    around = Surroundings()
+    grace: Grace | None = None
+    """Weighs the keys of a panel that appeared without being asked for; made when it is on the screen."""
 
     DEFAULT_CSS = """
     DockPanel { height: auto; border-top: solid $accent; padding: 0 1; }
@@ -85,19 +77,66 @@ class DockPanel(Vertical, can_focus=True):
         self.set_class(self.screen.size.width < NARROW, "-tight")
 
     @property
-    def field(self) -> LineInput | None:
-        """The line that is typed in now, if there is one."""
+    def field(self) -> LineInput | CommandEditor | None:
+        """What is typed in now, if there is something."""
         return None
+
+    def appear(self) -> None:
+        """From now on the panel is to be seen."""
+        self.grace = Grace(self.around.clock, self.around.typed(), self.around.stray)
 
     async def on_key(self, event: events.Key) -> None:
         """Tab would take the keyboard away from the question; what is typed before the line has the keyboard is meant
-        for the line."""
+        for the line. Letters that mean nothing are meant for the prompt."""
         field = self.field
         if event.key in ("tab", "shift+tab"):
             event.stop()
             event.prevent_default()
-        elif field is not None and not field.has_focus:
-            await field.take_key(event)
+        elif field is not None:
+            if not field.has_focus:
+                await field.take_key(event)
+        else:
+            self._weigh(event)
+
+    def _weigh(self, event: events.Key) -> None:
+        weight, letter = self.weight(event.key), (event.character or "") if event.is_printable else ""
+        if weight == "nothing" and letter:
+            weight = "letter"
+        if weight == "nothing":
+            return
+        event.stop()
+        event.prevent_default()
+        if self.grace is None:
+            self.around.stray(letter)
+        elif weight == "letter":
+            self.grace.typed(letter)
+        elif self.grace.counts(letter, decides=weight == "decides"):
+            self.take(event.key)
+        self.weighed()
+
+    def weight(self, key: str) -> Weight:
+        """What a key is to this panel while no line is typed in."""
+        return "nothing"
+
+    def take(self, key: str) -> None:
+        """Do what a key means that counts."""
+
+    def weighed(self) -> None:
+        """A key came that the panel knows, or a letter."""
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Where no line is typed in, a paste is meant for the prompt."""
+        event.stop()
+        event.prevent_default()
+        field = self.field
+        if field is not None:
+            if not field.has_focus:
+                field.post_message(events.Paste(event.text))
+            return
+        if self.grace is not None:
+            self.grace.typed("")
+        self.around.pasted(event.text)
+        self.weighed()
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Which of how many waiting requests this is: ``(2, 3)``. Panels that don't show it ignore it."""

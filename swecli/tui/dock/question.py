@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -12,26 +10,26 @@ from textual.widgets import Input, Static
 from swecli.core.protocol.commands import Answer
 from swecli.core.protocol.events import Question, QuestionAsked
 from swecli.safe_text import safe_line, sanitise
-from swecli.tui.dock.panel import Clock, DockPanel, Grace
+from swecli.tui.dock.panel import DockPanel, Weight
 from swecli.tui.line_input import LineInput
 from swecli.tui.rows import Row, Rows
 
 OTHER = "Something else…"
 
+_STEPS = {"up": -1, "k": -1, "down": 1, "j": 1}
+
 
 class QuestionPanel(DockPanel):
     """Asks each question of a request in turn, then posts all answers at once."""
 
-    def __init__(self, request: QuestionAsked, *, clock: Clock = time.monotonic) -> None:
+    def __init__(self, request: QuestionAsked) -> None:
         super().__init__()
         self.request = request
-        self._clock = clock
-        self._grace: Grace | None = None
         self._answers: list[tuple[str, ...]] = []
         self._checked: set[int] = set()
         self._done = False
         self._rows = Rows(limit=10)
-        self._text = LineInput(placeholder="Your answer")
+        self._text = LineInput(placeholder="Your answer", intercept=self._too_early)
 
     def compose(self) -> ComposeResult:
         yield Static("", classes="dock--title", id="title", markup=False)
@@ -40,7 +38,7 @@ class QuestionPanel(DockPanel):
         yield Static("", classes="dock--note", id="keys", markup=False)
 
     def on_mount(self) -> None:
-        self._grace = Grace(self._clock)
+        self.appear()
         self._ask()
 
     def escape(self) -> None:
@@ -93,19 +91,25 @@ class QuestionPanel(DockPanel):
     def field(self) -> LineInput | None:
         return self._text if self._text.display else None
 
-    async def on_key(self, event: events.Key) -> None:
-        if self._text.display:
-            return
-        key = event.key
-        if key in ("up", "down", "k", "j"):
-            self._rows.move(-1 if key in ("up", "k") else 1)
-        elif key in ("enter", "space") or key.isdecimal():
-            if self._grace is not None and not self._grace.ignores():
-                self._choose(key)
+    def weight(self, key: str) -> Weight:
+        if key in ("enter", "space") or key.isdecimal():
+            return "decides"
+        return "moves" if key in _STEPS else "nothing"
+
+    def take(self, key: str) -> None:
+        if key in _STEPS:
+            self._rows.move(_STEPS[key])
         else:
-            return
-        event.stop()
-        event.prevent_default()
+            self._choose(key)
+
+    def _too_early(self, event: events.Key) -> bool:
+        """Whether a key in the line was meant for the prompt, or comes before the question could be read. Where the
+        user has chosen to write, none is."""
+        if self._question.options or self.grace is None:
+            return False
+        if event.is_printable:
+            return self.grace.in_sentence(event.character or "")
+        return event.key == "enter" and not self.grace.counts()
 
     def _choose(self, key: str) -> None:
         options, multiple = self._question.options, self._question.multiple
@@ -126,8 +130,6 @@ class QuestionPanel(DockPanel):
     @on(Input.Submitted)
     def _wrote(self, event: Input.Submitted) -> None:
         event.stop()
-        if self._grace is not None and not self._question.options and self._grace.ignores():
-            return
         text = event.value.strip()
         if text:
             ticked = tuple(self._question.options[number].label for number in sorted(self._checked))

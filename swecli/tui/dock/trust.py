@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 
-from textual import events
 from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
 from swecli.safe_text import safe_line
-from swecli.tui.dock.panel import Clock, DockPanel, Grace
+from swecli.tui.dock.panel import DockPanel, Weight
 from swecli.tui.trust_gate import TrustChoice, TrustItem, TrustQuestion
 
 _TRUST_KEYS: Mapping[str, TrustChoice] = {"y": "trust", "s": "session", "n": "decline"}
@@ -33,8 +31,6 @@ class ChoicePanel(DockPanel):
         note: str,
         keys: Sequence[tuple[str, str]],
         done: Callable[[str], None],
-        *,
-        clock: Clock = time.monotonic,
     ) -> None:
         super().__init__()
         self._title = title
@@ -42,8 +38,6 @@ class ChoicePanel(DockPanel):
         self._note = note
         self._keys = keys
         self._done = done
-        self._clock = clock
-        self._grace: Grace | None = None
         self._decided = False
 
     def compose(self) -> ComposeResult:
@@ -53,7 +47,7 @@ class ChoicePanel(DockPanel):
         yield Static(self._legend(), classes="dock--keys")
 
     def on_mount(self) -> None:
-        self._grace = Grace(self._clock)
+        self.appear()
         self.fit()
 
     def fit(self) -> None:
@@ -69,17 +63,11 @@ class ChoicePanel(DockPanel):
         for place in self.query("#lines").results(Static):
             place.update(Content(text))
 
-    async def on_key(self, event: events.Key) -> None:
-        key = event.key.lower()
-        if key in {name for name, _ in self._keys if name != "esc"}:
-            event.stop()
-            event.prevent_default()
-            if self._grace is not None and not self._grace.ignores():
-                self._decide(key)
-        elif event.is_printable and self._grace is not None:
-            event.stop()
-            event.prevent_default()
-            self._grace.typed()
+    def weight(self, key: str) -> Weight:
+        return "decides" if key != "esc" and key.lower() in {name for name, _ in self._keys} else "nothing"
+
+    def take(self, key: str) -> None:
+        self._decide(key.lower())
 
     def escape(self) -> None:
         self._decide("esc")
@@ -100,7 +88,7 @@ class ChoicePanel(DockPanel):
         )
 
 
-def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None], clock: Clock) -> ChoicePanel:
+def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) -> ChoicePanel:
     """The question about a folder."""
     return ChoicePanel(
         f"Do you trust {safe_line(question.folder)}?",
@@ -108,11 +96,10 @@ def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None], cl
         "None of them has been read. Without trust they don't count, and changes are asked about.",
         (("y", "yes"), ("s", "this time"), ("n", "no, never"), ("esc", "not now")),
         lambda key: done(_TRUST_KEYS.get(key, "later")),
-        clock=clock,
     )
 
 
-def item_panel(item: TrustItem, done: Callable[[bool], None], clock: Clock) -> ChoicePanel:
+def item_panel(item: TrustItem, done: Callable[[bool], None]) -> ChoicePanel:
     """The question about one setting."""
     return ChoicePanel(
         f"The project sets {safe_line(item.key)}. Let it?",
@@ -120,5 +107,4 @@ def item_panel(item: TrustItem, done: Callable[[bool], None], clock: Clock) -> C
         f"{safe_line(item.origin)}. If it changes, it is asked about again.",
         (("y", "yes"), ("n", "no"), ("esc", "no")),
         lambda key: done(key == "y"),
-        clock=clock,
     )

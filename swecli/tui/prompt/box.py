@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
+from swecli.tui.dock.grace import Clock
 from swecli.tui.keymap import Keymap
 from swecli.tui.prompt.drafts import Drafts
 from swecli.tui.prompt.editor import PromptEditor
@@ -75,9 +77,12 @@ class Prompt(Vertical):
         files: Callable[[], Sequence[str]] = lambda: (),
         complain: Callable[[str], None] = lambda text: None,
         keymap: Keymap | None = None,
+        *,
+        clock: Clock = time.monotonic,
     ) -> None:
         """``state`` is the folder for history and drafts of this workspace, ``files`` lists what ``@`` offers
-        (in a thread), ``complain`` gets a sentence when the history can't be saved."""
+        (in a thread), ``complain`` gets a sentence when the history can't be saved,
+        ``clock`` is monotonic seconds."""
         super().__init__(id="prompt")
         self.keymap = keymap or Keymap()
         self.editor = PromptEditor(id="editor", keymap=self.keymap)
@@ -91,6 +96,8 @@ class Prompt(Vertical):
         self._walked: str | None = None
         self._save_timer: Timer | None = None
         self._busy = False
+        self._clock = clock
+        self._typed_at: float | None = None
         self._invitation = self._placeholder = ""
 
     def compose(self) -> ComposeResult:
@@ -142,6 +149,22 @@ class Prompt(Vertical):
             self.editor.placeholder = Content(placeholder)
 
     @property
+    def typed_at(self) -> float | None:
+        """When the user last typed at the draft, by the clock; None where there is none."""
+        return self._typed_at if self.editor.text else None
+
+    def receive(self, text: str) -> None:
+        """Letters that were typed elsewhere and meant for the draft."""
+        if text:
+            self._typed_at = self._clock()
+            self.editor.add(text)
+
+    def receive_paste(self, text: str) -> None:
+        """What was pasted elsewhere and meant for the draft."""
+        self._typed_at = self._clock()
+        self.editor.take_paste(text)
+
+    @property
     def overlay(self) -> bool:
         """Whether suggestions or the history search are open."""
         return self.suggestions.is_open or self._search.is_open
@@ -154,6 +177,8 @@ class Prompt(Vertical):
             self.suggestions.dismiss()
 
     def _intercept(self, event: events.Key) -> bool:
+        if event.is_printable:
+            self._typed_at = self._clock()
         if self._search.is_open and self._search.take_key(event):
             return True
         if self.suggestions.is_open and self.suggestions.take_key(event.key):

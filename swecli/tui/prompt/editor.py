@@ -129,8 +129,12 @@ class PromptEditor(TextArea):
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
-        if not self._take_images(event.text):
-            self.add(event.text)
+        self.take_paste(event.text)
+
+    def take_paste(self, text: str) -> None:
+        """Put in what was pasted: the text, or the images that it names."""
+        if not self._take_images(text):
+            self.add(text)
 
     def _take_images(self, pasted: str) -> bool:
         """Take pasted paths of images as attachments; whether it was such a paste and could be done."""

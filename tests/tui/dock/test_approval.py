@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from textual import events
 
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.commands import Interrupt, ReplyPermission
@@ -59,14 +60,97 @@ async def test_keys_soon_after_the_appearance_are_ignored() -> None:
         assert not replies(it)
 
 
-@pytest.mark.parametrize("before", [[], ["y"], ["y", "a", "n", "y"]])
-async def test_a_key_after_three_hundred_milliseconds_counts_whatever_was_ignored_before(before: list[str]) -> None:
+async def test_a_first_key_after_three_hundred_milliseconds_counts() -> None:
     async with running((ask(),)) as it:
-        await appear(it, after=0.2)
-        await it.press(*before)
-        it.clock.now += 0.101
+        await appear(it, after=0.301)
         await it.press("y")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+
+
+async def test_after_an_ignored_key_a_pause_is_enough() -> None:
+    async with running((ask(),)) as it:
+        await appear(it, after=0.1)
+        await it.press("y")
+        it.clock.now += 0.35
+        await it.press("y")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+        assert it.text == "", "what was pressed for the panel is not typed"
+
+
+async def test_hammering_never_approves() -> None:
+    async with running((ask(),)) as it:
+        await appear(it, after=0.0)
+        for _ in range(60):
+            it.clock.now += 0.1
+            await it.press("y")
+        assert not replies(it)
+
+
+async def test_typing_on_while_the_panel_appears_approves_nothing_and_is_kept() -> None:
+    session = Session((WAIT_FOR_INTERRUPT,))
+    async with running(session=session) as it:
+        await it.say("go")
+        await it.until(lambda: it.app.stage.state.busy)
+        for key in "yaya":
+            await it.press(key)
+            it.clock.now += 0.1
+        session.emit(ask())
+        await it.shows("Make this change?")
+        for key in "yayayayayaya":
+            it.clock.now += 0.1
+            await it.press(key)
+        assert not replies(it)
+        assert it.text == "yaya" + "yayayayayaya"
+        it.clock.now += 0.31
+        await it.press("y")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+        await it.shows("› yayayayayayayaya")
+
+
+@pytest.mark.parametrize("pause", [0.05, 0.1, 0.25, 0.4])
+async def test_a_sentence_that_begins_before_the_panel_reaches_the_prompt_whole(pause: float) -> None:
+    session = Session((WAIT_FOR_INTERRUPT,))
+    before, after = "well, try ", "not any space jokes, keep vast easy yards"
+    async with running(session=session) as it:
+        await it.say("go")
+        await it.until(lambda: it.app.stage.state.busy)
+        await it.press(*("space" if key == " " else "comma" if key == "," else key for key in before))
+        session.emit(ask())
+        await it.shows("Make this change?")
+        for key in after:
+            it.clock.now += pause if key != after[0] else 0.01
+            await it.press({" ": "space", ",": "comma"}.get(key, key))
+        await it.press("enter")
+        assert not replies(it)
+        assert it.text == before + after
+
+
+async def test_letters_before_the_first_one_without_meaning_belong_to_the_sentence() -> None:
+    async with running((ask(),)) as it:
+        await appear(it, after=0.05)
+        for key in ("y", "e", "s", "space", "i", "t", "space", "i", "s"):
+            await it.press(key)
+            it.clock.now += 0.1
+        assert not replies(it)
+        assert it.text == "yes it is"
+
+
+async def test_a_letter_that_scrolled_belongs_to_the_word_that_it_begins() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        for key in "but":
+            await it.press(key)
+            it.clock.now += 0.1
+        assert it.text == "but"
+
+
+async def test_a_paste_goes_to_the_draft_and_counts_as_typing() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        it.app.post_message(events.Paste("yes, all of it\ny\n"))
+        await it.until(lambda: it.text == "yes, all of it\ny\n")
+        await it.press("y")
+        assert not replies(it)
 
 
 async def test_the_panel_shows_from_when_on_keys_count() -> None:
@@ -113,6 +197,7 @@ async def test_a_sentence_that_was_meant_for_the_prompt_decides_nothing() -> Non
             await it.press("space" if key == " " else key)
             it.clock.now += 0.4  # slower than the grace of the appearance
         assert not replies(it)
+        assert it.text == "use another way"
         await it.shows("Make this change?")
         it.clock.now += 1.1
         await it.press("y")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from textual import events
+
 from swecli.core.protocol.commands import Answer
 from swecli.core.protocol.events import Option, Question, QuestionAsked
-from tests.tui.support import Running, running
+from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.support import Running, Session, running
 
 COLOURS = (Option("red", "like [b]fire[/b]"), Option("blue"))
 
@@ -66,4 +70,56 @@ async def test_enter_right_after_the_appearance_answers_nothing() -> None:
         await it.say("go")
         await it.shows("Which?")
         await it.press("enter", "1")
+        assert not it.session.sent(Answer)
+
+
+SENTENCE = "and keep just 2 of the jobs, please"
+
+
+async def type_through(it: Running, question: Question, *, pause: float = 0.1) -> None:
+    """A sentence of which the last letters and Enter come while the question appears."""
+    await it.say("go")
+    await it.until(lambda: it.app.stage.state.busy)
+    names = [{" ": "space", ",": "comma"}.get(key, key) for key in SENTENCE]
+    await it.press(*names[:6])
+    it.session.emit(asked(question))
+    await it.shows("Which?")
+    for name in names[6:]:
+        it.clock.now += pause
+        await it.press(name)
+    it.clock.now += pause
+    await it.press("enter")
+
+
+@pytest.mark.parametrize("options", [COLOURS, ()])
+async def test_a_sentence_typed_ahead_goes_to_the_draft_and_its_enter_answers_nothing(
+    options: tuple[Option, ...],
+) -> None:
+    async with running(session=Session((WAIT_FOR_INTERRUPT,))) as it:
+        await type_through(it, Question("Which?", options))
+        assert not it.session.sent(Answer)
+        assert it.text == SENTENCE
+        it.clock.now += 1.0
+        await it.press(*(["enter"] if options else ["r", "e", "d", "enter"]))
+        await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("red",),))])
+        await it.shows(f"› {SENTENCE}")
+
+
+async def test_a_sentence_begun_after_the_appearance_answers_nothing_either() -> None:
+    async with running((asked(Question("Which?", COLOURS)),)) as it:
+        await appear(it, "Which?")
+        for key in "go 2 it":
+            await it.press("space" if key == " " else key)
+            it.clock.now += 0.3
+        await it.press("enter")
+        assert not it.session.sent(Answer)
+        assert it.text == "go 2 it"
+
+
+async def test_a_paste_goes_to_the_draft_and_its_enter_answers_nothing() -> None:
+    async with running((asked(Question("Which?", COLOURS)),)) as it:
+        await appear(it, "Which?")
+        it.app.post_message(events.Paste("2\nthree"))
+        await it.until(lambda: it.text == "2\nthree")
+        await it.press("enter")
         assert not it.session.sent(Answer)
