@@ -153,11 +153,16 @@ class Window:
 
     def close(self) -> None:
         """End the program, whatever it does."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+        left = None
         if self._socket:
             with contextlib.suppress(subprocess.CalledProcessError):
+                left = Path(self._tmux("display-message", "-p", "#{socket_path}").strip())
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        if left is not None:
+            with contextlib.suppress(subprocess.CalledProcessError):
                 self._tmux("kill-server")
+            left.unlink(missing_ok=True)
         self._process.kill()
         self._process.wait()
         os.close(self._master)
