@@ -9,6 +9,8 @@ from fnmatch import fnmatchcase
 from swecli.core.permissions.facts import Extent, FileFacts
 
 MAX_SHOWN = 20
+ENOUGH = 5_000
+"""Files and folders after which no further place is counted."""
 
 
 def matching(path: str, facts: FileFacts) -> list[str]:
@@ -27,10 +29,12 @@ def extent_lines(paths: Iterable[str], facts: FileFacts, *, filtered: bool = Fal
     unique = list(dict.fromkeys(paths))
     there = [path for path in unique if facts.kind(path) != "missing"]
     total = Extent()
-    for path in there[:200]:
+    for path in there:
+        if total.files + total.folders >= ENOUGH:
+            # More would only take time: a person knows by now that it is much.
+            total += Extent(whole=False)
+            break
         total += facts.extent(path)
-    if len(there) > 200:
-        total += Extent(whole=False)
     shown = unique[:MAX_SHOWN]
     more = [f"… and {len(unique) - len(shown):,} more"] if len(unique) > len(shown) else []
     summary = _summary(total, bool(there))
