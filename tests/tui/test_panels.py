@@ -21,6 +21,7 @@ from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import Body, Option, PermissionRequested, Question, QuestionAsked
+from swecli.tui.dock.key_line import KeyLine
 from swecli.tui.dock.panel import DockPanel
 from swecli.tui.screens.sheet import Sheet
 from swecli.tui.trust_gate import TrustItem
@@ -67,11 +68,18 @@ class Scene:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+def ripen(it: Running) -> None:
+    """Let so much time pass that keys count, and show it."""
+    it.clock.now += 5
+    for line in it.app.query(KeyLine):
+        line._look_again()
+
+
 def asks(text: str, *keys: str) -> Callable[[Running], Awaitable[None]]:
     async def act(it: Running) -> None:
         await it.say("go")
         await it.shows(text)
-        it.clock.now += 5
+        ripen(it)
         await it.press(*keys)
 
     return act
@@ -104,7 +112,7 @@ async def todos(it: Running) -> None:
 def waits(text: str, *keys: str) -> Callable[[Running], Awaitable[None]]:
     async def act(it: Running) -> None:
         await it.shows(text)
-        it.clock.now += 5
+        ripen(it)
         await it.press(*keys)
 
     return act
