@@ -101,12 +101,12 @@ def _build(options: LaunchOptions) -> _Parts:
     dump = ExchangeDump(state / "debug", secrets) if options.debug else None
     models = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config), dump)
     continues = options.continue_newest or options.resume is not None
-    model = None if continues else models.chosen()
+    model = None if continues else models.chosen(options.model if options.address else None, options.address)
     instructions = project_instructions(options, startup)
     stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
     if continues:
         try:
-            model = models.chosen(stored.model)
+            model = models.chosen(stored.model, stored.address)
         except StartError:
             stored.release()
             raise

@@ -43,6 +43,8 @@ class LaunchOptions:
     model: str | None = None
     """``provider/name``."""
     base_url: str | None = None
+    address: str = ""
+    """Where ``model`` was asked by the session before this one, which it takes the place of."""
     effort: str | None = None
 
     mode: PermissionMode | None = None

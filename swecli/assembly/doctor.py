@@ -11,6 +11,7 @@ from swecli.assembly.sandbox import examine_sandbox
 from swecli.assembly.startup import Startup
 from swecli.assembly.windows import describe
 from swecli.core.engine.services import ModelUnavailable
+from swecli.core.llm.base_url import without_password
 from swecli.core.llm.catalog import load_catalog
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.cost import utc_now
@@ -94,11 +95,11 @@ async def _row(supply: ModelSupply, account: Account, main: str | None, *, onlin
     name, usual = account.provider.name, account.provider.default_model
     ref = main if _is(account, main) and main is not None else f"{name}/{usual}" if usual else ""
     if not ref:
-        return _Row((name, _shown(account.address), _key(account), "-", "-", "-", "-"), account.problem)
+        return _Row((name, without_password(account.address), _key(account), "-", "-", "-", "-"), account.problem)
     try:
         client = supply.make(ref)
     except ModelUnavailable as error:
-        cells = (name, _shown(account.address), _key(account), ref.partition("/")[2], "-", "-", "-")
+        cells = (name, without_password(account.address), _key(account), ref.partition("/")[2], "-", "-", "-")
         return _Row(cells, f"{name}: {error}")
     assert isinstance(client, HttpModelClient)
     reached, problem = await _reach(supply, client) if online else ("not asked", "")
@@ -106,7 +107,7 @@ async def _row(supply: ModelSupply, account: Account, main: str | None, *, onlin
     window = f"{info.window:,} ({describe(info)})" if info.window is not None else "?"
     cells = (
         name,
-        _shown(client.config.base_url),
+        without_password(client.config.base_url),
         _key(account),
         info.name,
         window,
@@ -148,10 +149,3 @@ def _key(account: Account) -> str:
     if account.key == "missing":
         return f"missing: {account.variable}" if account.variable else "missing"
     return account.key
-
-
-def _shown(address: str) -> str:
-    """An address without what may be a password."""
-    scheme, slashes, rest = address.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{slashes}{host.rpartition('@')[2]}{slash}{path}"

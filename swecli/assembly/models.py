@@ -61,7 +61,9 @@ def no_model(environment: Mapping[str, str]) -> str:
 class ModelSupply:
     """Makes clients for ``provider/name`` or an alias, and brings what a session needs to know of their models.
 
-    ``--base-url`` holds for the model that the session starts with. ``data`` is where learned windows are kept;
+    ``--base-url`` holds for the model that the session starts with; without it, a model that goes on answering is
+    asked where it was asked before, whatever environment and settings say now. ``data`` is where learned windows are
+    kept;
     ``dump`` gets every request and answer. ``notices`` are sentences for the user. Making one may take a moment: not
     for the event loop.
     """
@@ -83,36 +85,78 @@ class ModelSupply:
         self.windows = Windows(data, dump=dump)
         self.own_prices = own_prices(settings)
         self._prices = Prices(own=self.own_prices)
+        self._pinned: dict[str, str] = {}
+        """Addresses of models that go on where they were asked before."""
         self.notices: tuple[str, ...] = ()
         if options.script is None:
             # Here rather than with the first client on the event loop.
             load_catalog()
             self.notices = tuple(filter(None, (self.accounts.prefetch(),)))
 
-    def chosen(self, before: str = "") -> str | None:
+    def chosen(self, before: str | None = None, address: str = "") -> str | None:
         """``provider/name`` by flag; else that of the session that goes on (``before``), if it can still be used;
         else by environment, settings, or the first provider with a key; None without any.
+
+        ``address`` is where ``before`` was asked, if not at its provider's own address. It goes on there, and what was
+        said there goes nowhere else unless the user names another model or address.
 
         Raises:
             StartError: headless, where a run without a model can do nothing.
         """
         if self._options.script is not None:
             return f"{SCRIPTED}/{self._options.script.stem}"
-        trouble = self._go_on_with(before) if before and self._options.model is None else ""
-        if self._main is None and self._options.headless:
+        flagged = self._options.model is not None
+        trouble = ""
+        if before and (not flagged or before == self._main):
+            trouble = self._go_on_with(before, address)
+        elif address and self._main is not None and (here := self._address(self._main)) != address:
+            place = here or "its provider's own address"
+            self._tell(f"This session's messages went to {address} before; {self._main} is asked at {place}.")
+        stays = bool(trouble and address and not self._options.look_only)
+        if (self._main is None or stays) and self._options.headless:
             raise StartError(trouble or no_model(self._environment), ExitCode.CONFIG)
+        if stays:
+            self._tell(
+                f"{trouble} It was asked at {address}, so no other model is sent its messages unless you choose."
+            )
+            return None
         if trouble:
-            self.notices = (*self.notices, f"{trouble} {self._main or 'No model'} answers instead.")
+            self._tell(f"{trouble} {self._main or 'No model'} answers instead.")
         return self._main
 
-    def _go_on_with(self, model: str) -> str:
+    def _go_on_with(self, model: str, address: str) -> str:
         """Take the model of an earlier run; a sentence where it can't be used any more."""
+        main, self._main = self._main, model
         try:
+            if address and not self._options.base_url:
+                self._pin(model, address)
             self._resolve(model, None, None)
         except (ProviderSetupError, KeyStoreError) as error:
+            self._main = main
             return f"This session's model {model} can't be used: {str(error).rstrip('.')}."
-        self._main = model
         return ""
+
+    def _pin(self, model: str, address: str) -> None:
+        """Ask the model at this address from now on, unless that is where it is asked anyway."""
+        here = self._address(model)
+        if here == address:  # it may come with a password, which was not recorded
+            return
+        self._pinned[model] = address
+        if here:
+            self._tell(
+                f"This session goes on at {address}, where it began; environment or settings name {here} now. "
+                f"To go there: --base-url {here}"
+            )
+
+    def _address(self, model: str) -> str:
+        """Where the model would be asked now; empty for its provider's own address."""
+        try:
+            return self._resolve(model, None, None).info.address
+        except (ProviderSetupError, KeyStoreError):  # a key may be missing for that address only
+            return ""
+
+    def _tell(self, notice: str) -> None:
+        self.notices = (*self.notices, notice)
 
     def make(self, model: str) -> ModelClient:
         """A client.
@@ -164,7 +208,7 @@ class ModelSupply:
     def _resolve(self, name: str, asked: EndpointModel | None, learned: LearnedWindow | None) -> ClientConfig:
         settings, options = self._settings, self._options
         overrides = Overrides(
-            base_url=options.base_url if options.base_url and name == self._main else "",
+            base_url=options.base_url if options.base_url and name == self._main else self._pinned.get(name, ""),
             window=settings.models.window.get(name),
             first_timeout=settings.model.first_token_timeout,
             idle_timeout=settings.model.stall_timeout,

@@ -11,7 +11,7 @@ from pathlib import Path
 from swecli import __version__
 from swecli.core.engine.recorder import EventLog
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
-from swecli.core.protocol.events import Event
+from swecli.core.protocol.events import Event, ModelChanged, SessionStarted
 from swecli.core.sessions.database import open_database, open_in_memory
 from swecli.core.sessions.journal import Journal
 from swecli.core.sessions.masking import MaskedBlobs, MaskedSnapshots, masked_events
@@ -35,6 +35,8 @@ class Stored:
     store: SessionStore
     model: str = ""
     """The model of the session when it ended, ``provider/name``; empty for a new one."""
+    address: str = ""
+    """Where it was asked; empty where that was its provider's own address."""
     elsewhere: bool = False
     """Whether the history is not in the store."""
     tell: Callable[[str], None] = field(default=lambda _text: None)
@@ -109,13 +111,22 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
             return Stored(session_id, (), tuple(notices), store)
         store.lease(session_id)
         history = store.load(session_id, notices.append)
-        return Stored(session_id, history, tuple(notices), store, model=store.get(session_id).model)
+        model = store.get(session_id).model
+        return Stored(session_id, history, tuple(notices), store, model, _address(history, model))
     except SessionError as error:
         store.close()
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
     except BaseException:
         store.close()
         raise
+
+
+def _address(history: Sequence[Event], model: str) -> str:
+    """Where the model was asked last."""
+    for event in reversed(history):
+        if isinstance(event.body, SessionStarted | ModelChanged) and event.body.model == model:
+            return event.body.address
+    return ""
 
 
 def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
@@ -138,7 +149,7 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
                 raise StartError(str(error), ExitCode.BAD_INPUT) from error
     memory = SessionStore(open_in_memory())
     session_id = memory.create(str(options.cwd), "", __version__).id
-    stored = Stored(session_id, history, tuple(notices), memory, model=model, elsewhere=True)
+    stored = Stored(session_id, history, tuple(notices), memory, model, _address(history, model), elsewhere=True)
     if snapshot is not None:
         stored.snapshots.save_snapshot(snapshot)
     return stored

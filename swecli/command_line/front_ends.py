@@ -6,11 +6,12 @@ import asyncio
 import os
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swecli.command_line.succession import Succession
 from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:  # nothing that takes long is loaded before the first paint
@@ -51,22 +52,22 @@ def run_plain(options: LaunchOptions) -> int:
     from swecli.app import open_session
     from swecli.plain.front_end import LinearFrontEnd
 
-    fresh = replace(options, prompt="", resume=None, continue_newest=False)
-
     async def opened(wanted: LaunchOptions) -> SessionPort:
         session = await open_session(wanted)
         if wanted.banner:
             session.notice(wanted.banner)
         return session
 
+    sessions = Succession(options, opened)
+
     async def run() -> int:
-        front_end = LinearFrontEnd(lambda: opened(options), lambda: opened(fresh), first_prompt=options.prompt)
-        return await front_end.run()
+        return await LinearFrontEnd(sessions.first, sessions.next, first_prompt=options.prompt).run()
 
     from swecli.command_line.printing import print_text
 
     code = asyncio.run(run())
-    print_text(f"Continue with: {resume_hint(options)}\n")
+    if sessions.spoke:
+        print_text(f"Continue with: {resume_hint(options)}\n")
     return code
 
 
@@ -77,12 +78,11 @@ def run_interactive(options: LaunchOptions, terminal: Terminal | None = None) ->
     from swecli.tui.options import Options
 
     trust = WorkspaceTrust(options)
-    # /clear begins anew: without the first message, and not where another session was continued.
-    fresh = replace(options, prompt="", resume=None, continue_newest=False)
+    sessions = Succession(options, lambda wanted: open_for_screen(trust.applied(wanted)))
     screen = Options(
-        lambda: open_for_screen(trust.applied(options)),
+        sessions.first,
         first_prompt=options.prompt or None,
-        new_session=lambda: open_for_screen(trust.applied(fresh)),
+        new_session=sessions.next,
         commands=_commands,
         files=lambda: mentions(options.cwd),
         branch=lambda: branch(options.cwd),
@@ -93,7 +93,7 @@ def run_interactive(options: LaunchOptions, terminal: Terminal | None = None) ->
         demo=open_demo,
         preferences=lambda: _preferences(trust.applied(options)),
         remember=_remember,
-        screens=screen_ports(options, trust),
+        screens=screen_ports(options, trust, sessions.open),
         trust=trust,
         state=state_folder(options),
         resume_hint=resume_hint(options),
@@ -113,14 +113,18 @@ def _remember(key: str, value: str) -> str:
     return remember(key, value)
 
 
-def screen_ports(options: LaunchOptions, trust: WorkspaceTrust) -> ScreenPorts:
+def screen_ports(
+    options: LaunchOptions, trust: WorkspaceTrust, opened: Callable[[LaunchOptions], Awaitable[SessionPort]]
+) -> ScreenPorts:
     """What the screens show and change. Each is made when it is used first: none of it is needed for the start."""
     from swecli.tui.screens.ports import ScreenPorts
 
     fresh = replace(options, prompt="", resume=None, continue_newest=False, pick_session=False)
+    # Flags speak of the session of this start; one that is gone to later has its own model and its own address.
+    other = fresh if options.pick_session else replace(fresh, model=None, base_url=None)
 
     def opener(session_id: str) -> OpenSession:
-        return lambda: open_for_screen(replace(trust.applied(fresh), resume=session_id))
+        return lambda: opened(replace(other, resume=session_id))
 
     def settings() -> SettingsPort:
         from swecli.assembly.settings_files import SettingsFiles
@@ -263,4 +267,6 @@ def resume_hint(options: LaunchOptions) -> str:
     if options.script is not None:
         return "swecli demo"
     place = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
+    if options.settings is not None:  # its model may be of a provider that only they know
+        place += f" --settings {shlex.quote(str(options.settings))}"
     return f"swecli{place} -c" if options.store else f"swecli{place}"

@@ -36,6 +36,7 @@ def status_text(view: SessionView) -> str:
             ("Session", view.session_id),
             ("Folder", str(view.cwd)),
             ("Model", f"{model.ref}{window}" if model else "none; set one with /model provider/name"),
+            ("Asked at", model.address if model else ""),
             ("Sandbox", sandbox_text(view.sandbox)),
             ("Mode", f"{view.mode}: {MODE_MEANINGS[view.mode]}"),
             (

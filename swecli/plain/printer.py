@@ -157,19 +157,25 @@ def _call(started: ItemStarted) -> str:
     return f"{started.name.replace('_', ' ')} {started.title}".strip()
 
 
+def _at(address: str) -> str:
+    """Where a model is asked, as far as its name does not say it."""
+    return f" at {address}" if address else ""
+
+
 def _told(event: Event) -> list[str]:
     """Lines of what is no item."""
     match event.body:
         case SessionStarted() as body:
             start = "Session continued" if body.resumed else "New session"
-            return [f"{start}. swecli {body.swecli}, model {body.model or 'none'}, mode {body.mode}, in {body.cwd}."]
+            model = f"{body.model or 'none'}{_at(body.address)}"
+            return [f"{start}. swecli {body.swecli}, model {model}, mode {body.mode}, in {body.cwd}."]
         case Notice(level=level, text=text, hint=hint):
             name = {"info": "Note", "warning": "Warning", "error": "Error"}[level]
             return [f"{name}: {text}{f' {hint}' if hint else ''}"]
         case ModeChanged(mode=mode):
             return [f"Mode: {mode}"]
-        case ModelChanged(model=model, switched=True):
-            return [f"Model: {model}"]
+        case ModelChanged(model=model, switched=True, address=address):
+            return [f"Model: {model}{_at(address)}"]
         case QueueChanged(queue=queue):
             return [f"Waiting: {entry.text}" for entry in queue]
         case TodosChanged(todos=todos):

@@ -75,6 +75,41 @@ def test_a_base_url_of_the_command_line_holds_for_the_first_model_only() -> None
     assert client("openai/b", chosen, options).config.base_url == "https://api.openai.com/v1"
 
 
+def test_a_model_that_goes_on_is_asked_where_it_was_asked_before() -> None:
+    here = "http://127.0.0.1:1/v1"
+    going = supply(settings(), environment={})
+    assert going.chosen("openai/x", here) == "openai/x"
+    assert asked_at(going, "openai/x") == here
+    assert asked_at(supply(settings()), "openai/x") == "https://api.openai.com/v1"
+    flagged = supply(settings(), LaunchOptions(Path("/work"), base_url="http://127.0.0.1:2/v1"))
+    assert flagged.chosen("openai/x", here) == "openai/x"
+    assert asked_at(flagged, "openai/x") == "http://127.0.0.1:2/v1"
+
+
+def asked_at(models: ModelSupply, reference: str) -> str:
+    made = models.make(reference)
+    assert isinstance(made, HttpModelClient)
+    return made.config.base_url
+
+
+def test_another_model_than_before_is_asked_elsewhere_only_with_a_word() -> None:
+    going = supply(settings(model={"name": "openai/y"}), LaunchOptions(Path("/work"), model="openai/y"))
+    assert going.chosen("openai/x", "http://127.0.0.1:1/v1") == "openai/y"
+    assert "went to http://127.0.0.1:1/v1 before; openai/y is asked at its provider's own" in " ".join(going.notices)
+
+
+def test_a_model_that_is_gone_is_told_and_replaced_unless_it_was_a_server_of_ones_own() -> None:
+    usual = settings(model={"name": "openai/usual"})
+    going = supply(usual)
+    assert going.chosen("anthropic/gone") == "openai/usual"
+    assert "anthropic/gone can't be used: no key" in " ".join(going.notices)
+    own = supply(usual)
+    assert own.chosen("gone/x", "http://127.0.0.1:1/v1") is None
+    assert "no other model is sent its messages" in " ".join(own.notices)
+    with pytest.raises(StartError, match="gone/x can't be used"):
+        supply(usual, LaunchOptions(Path("/work"), headless=True)).chosen("gone/x", "http://127.0.0.1:1/v1")
+
+
 def test_a_local_server_may_think_for_long_before_its_first_word() -> None:
     local = settings(providers={"mine": {"base_url": "http://127.0.0.1:9/v1"}})
     assert client("mine/m", local).config.timeouts.first == 3600

@@ -31,18 +31,45 @@ def test_the_model_of_the_session_unless_another_one_is_named(tmp_path: Path) ->
         assert "openai/second" in shown.stdout
 
 
-def test_a_model_that_is_gone_is_told_and_replaced(tmp_path: Path) -> None:
+ELSEWHERE = "http://127.0.0.1:1/v1"
+"""Nobody answers there."""
+
+
+def test_it_is_asked_where_it_was_asked_before(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
-    with LoopbackServer(parse_script(SCRIPT.rsplit("[[step]]", 2)[0], python=sys.executable)) as server:
-        keys = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"}
-        first = Program(project, tmp_path / "home", keys).run("-p", "Hello.", "-m", "openai/first")
+    with LoopbackServer(parse_script(SCRIPT, python=sys.executable)) as server:
+        home, address = tmp_path / "home", f"{server.url}/v1"
+        secret = Program(project, home, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": ""})
+        begun = secret.run("-p", "One", "-m", "openai/x", "--base-url", address.replace("://", "://me:s3cret@"))
+        assert begun.code == 0, begun.stderr
+        assert secret.run("-p", "-c", "/status").stdout.count(address) == 1
+        # Nothing of the environment leads there any more, and a flag for the same model changes nothing either.
+        again = secret.run("-p", "-c", "-m", "openai/x", "Two")
+        assert again.code == 0, again.stderr
+        moved = Program(project, home, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": ELSEWHERE})
+        third = moved.run("-p", "-c", "Three")
+        assert f"goes on at {address}, where it began" in third.stderr
+        assert f"--base-url {ELSEWHERE}" in third.stderr
+        assert [request.body["model"] for request in server.asked] == ["x"] * 3
+        away = moved.run("-p", "-c", "--base-url", "http://localhost:1/v1", "/status")
+        assert "http://localhost:1/v1" in away.stdout
+    assert b"s3cret" not in b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_a_model_of_ones_own_that_is_gone_is_replaced_by_none(tmp_path: Path) -> None:
+    project, home = tmp_path / "project", tmp_path / "home"
+    project.mkdir()
+    settings = tmp_path / "mine.toml"
+    with LoopbackServer(parse_script(SCRIPT, python=sys.executable)) as server:
+        settings.write_text(f'[providers.mine]\nbase_url = "{server.url}/v1"\n')
+        first = Program(project, home).run("-p", "Hello.", "-m", "mine/first", "--settings", str(settings))
         assert first.code == 0, first.stderr
-    later = Program(project, tmp_path / "home", {"ANTHROPIC_API_KEY": "k"}).run("-p", "-c", "/status")
-    assert "This session's model openai/first can't be used" in later.stderr
-    assert "anthropic/" in later.stdout
-    none = Program(project, tmp_path / "home").run("-p", "-c", "Hello.")
-    assert none.code == 52
-    assert "can't be used: no key" in none.stderr
-    again = Program(project, tmp_path / "home", {"ANTHROPIC_API_KEY": "k"}).run("-p", "-c", "/status")
-    assert again.code == 0, again.stderr
+        other = Program(project, home, {"OPENAI_BASE_URL": f"{server.url}/v1", "SWECLI_MODEL": "openai/other"})
+        later = other.run("-p", "-c", "Hello again.")
+        assert later.code == 52
+        assert "This session's model mine/first can't be used: there is no provider 'mine'" in later.stderr
+        assert len(server.asked) == 1
+        chosen = other.run("-p", "-c", "Hello again.", "-m", "openai/other")
+        assert chosen.code == 0, chosen.stderr
+        assert len(server.asked) == 2

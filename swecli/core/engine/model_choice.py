@@ -38,17 +38,23 @@ class ModelChoice:
         """The client of the model that answers; None while none is connected."""
         return self._connection.client
 
-    def start(self, model: str) -> str | None:
-        """Connect the model that the session begins with. Returns what is wrong, if anything."""
-        trouble = self._connection.connect(model)
-        if trouble is None:
-            effort = self._services.effort(self._ref)
-            if effort is not None and effort != self._recorder.state.effort:
-                self._announce(effort)
-            self._compactions.take_up(self._connection.client, model)
-            self.measure()
-            self._ask()
-        return trouble
+    def connect(self, model: str) -> str | None:
+        """Connect the model that the session begins with. Nothing is told yet. Returns what is wrong, if anything."""
+        return self._connection.connect(model)
+
+    def start(self, model: str) -> None:
+        """Begin with the model that was connected."""
+        effort = self._services.effort(self._ref)
+        if effort is not None and effort != self._recorder.state.effort:
+            self._announce(effort)
+        self._compactions.take_up(self._connection.client, model)
+        self.measure()
+        self._ask()
+
+    @property
+    def address(self) -> str:
+        """Where the model is asked; empty where that is its provider's own address."""
+        return self._connection.client.info.address if self._connection.client is not None else ""
 
     def choose(self, model: str) -> str | None:
         """Switch to ``provider/name``, an alias, or a name at the present provider. Returns what is wrong, if
@@ -65,6 +71,7 @@ class ModelChoice:
         self._ask()
         if before is not None and before.info.ref != self._ref:
             self._tell_price(before.info.ref)
+            self._tell_address(before.info.address)
         return None
 
     def stand_in(self, error: ProviderError) -> bool:
@@ -172,7 +179,13 @@ class ModelChoice:
         client = self._connection.client
         model = client.info.ref if client is not None else self._recorder.state.model
         window = client.info.window if client is not None else None
-        self._recorder.emit(ModelChanged(model, effort, window, switched))
+        self._recorder.emit(ModelChanged(model, effort, window, switched, self.address))
+
+    def _tell_address(self, before: str) -> None:
+        """Whoever talks to a server of their own must not go on elsewhere unaware."""
+        if before and not self.address:
+            text = f"{self._ref} is asked at its provider's own address, no longer at {before}."
+            self._recorder.emit(Notice(text, "warning", "model"))
 
     def _tell_price(self, before: str) -> None:
         """A switch in the middle of a conversation loses the provider's cache of it: say what that costs."""

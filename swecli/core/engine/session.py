@@ -102,16 +102,19 @@ class Session:
         for body in recover(self._recorder.ledger, self._recorder.state):
             self._recorder.emit(body)
         name = model or self._recorder.state.model
-        cwd, mode = str(self._services.workspace.cwd), self._services.policy.mode
-        self._recorder.emit(SessionStarted(cwd, name, mode, self._services.version, resumed, environment))
+        trouble = self._models.connect(name) if name else None
+        cwd, mode, version = str(self._services.workspace.cwd), self._services.policy.mode, self._services.version
+        address = self._models.address
+        self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address))
         if resumed:
             self._compactions.snapshots.resume()
         self._sandbox.tell()
         if self._services.sandbox_early:
             self._sandbox.start()
-        trouble = self._models.start(name) if name else None
         if trouble is not None:
             self.notice(trouble, "error")
+        elif name:
+            self._models.start(name)
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
         """A line for the user from outside of the engine (start-up, store)."""

@@ -53,6 +53,12 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme.lower()}://{parts.netloc.rpartition('@')[2].lower()}"
 
 
+def without_password(url: str) -> str:
+    """The address without what may be a password."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, parts.fragment))
+
+
 def is_local(url: str) -> bool:
     """Whether the server is on this machine or in a private network, where a key is often not needed."""
     name = urlsplit(url).hostname or ""

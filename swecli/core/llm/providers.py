@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from swecli.core.llm.base_url import host_of, is_local, normalise, origin_of
+from swecli.core.llm.base_url import host_of, is_local, normalise, origin_of, without_password
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect
 from swecli.core.llm.efforts import offered
@@ -138,7 +138,8 @@ def resolve(
     if is_local(address) and protocol in ("openai-chat", "ollama-chat"):
         dialect = _of_local_server(dialect)
     dialect = replace(dialect, **provider.quirks)
-    info = replace(info, efforts=offered(dialect.effort, info.efforts))
+    elsewhere = "" if _is_own(provider, address, protocol) else without_password(address)
+    info = replace(info, efforts=offered(dialect.effort, info.efforts), address=elsewhere)
     target = Target(origin, dialect, provider.name, info.window, info.max_output)
     usual = chosen.timeouts or (LOCAL_TIMEOUTS if is_local(address) else Timeouts())
     timeouts = replace(
@@ -252,6 +253,15 @@ def _address(provider: ProviderConfig, env: Mapping[str, str], overrides: Overri
     except ValueError as error:
         source = "--base-url" if overrides.base_url else variable or f"the base_url of {provider.name}"
         raise BadProviderSetting(f"{source}: {error}; it looks like http://127.0.0.1:8000/v1") from error
+
+
+def _is_own(provider: ProviderConfig, address: str, protocol: str) -> bool:
+    """Whether that is where everybody finds the provider, so that its name says where it is."""
+    known = known_providers().get(provider.name)
+    try:
+        return known is not None and origin_of(normalise(known.base_url, protocol)) == origin_of(address)
+    except ValueError:
+        return False
 
 
 def _of_local_server(dialect: Dialect) -> Dialect:

@@ -218,6 +218,8 @@ class ModelInfo:
     """False where the model is known to take no tools but as text."""
     efforts: tuple[str, ...] | None = field(default=None, compare=False)
     """Words for how much it is to think; empty where it takes none, None where that is not known."""
+    address: str = field(default="", compare=False)
+    """Base URL where it is asked, without a password; empty where that is the provider's own."""
 
     @property
     def ref(self) -> str:

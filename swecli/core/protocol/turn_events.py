@@ -30,6 +30,8 @@ class SessionStarted:
     resumed: bool = False
     environment: str = ""
     """What the model is told about date, directory and platform; it goes in front of the first user message."""
+    address: str = ""
+    """Base URL where the model is asked; empty where that is its provider's own, or not known."""
     type: Literal["session_started"] = field(default="session_started", kw_only=True)
 
 
@@ -132,12 +134,14 @@ class ModeChanged:
 @value
 class ModelChanged:
     """Which model answers from now on, how much it thinks, and its context window in tokens. ``switched`` is false
-    where only more has become known of the model that answers anyway."""
+    where only more has become known of the model that answers anyway. ``address`` is the base URL where it is asked,
+    empty where that is its provider's own."""
 
     model: str
     effort: str | None = None
     window: int | None = None
     switched: bool = True
+    address: str = ""
     type: Literal["model_changed"] = field(default="model_changed", kw_only=True)
 
 

@@ -168,7 +168,8 @@ def _turn_end(block: TurnEndBlock, width: int, palette: Palette) -> list[Row]:
 
 def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
     words = "Continued" if block.resumed else "New session"
-    parts = [f"{words} · swecli {block.version}", block.model, block.mode, block.cwd]
+    model = f"{block.model} at {block.address}" if block.address else block.model
+    parts = [f"{words} · swecli {block.version}", model, block.mode, block.cwd]
     return Styled(cut(safe_line(" · ".join(part for part in parts if part)), width), palette.dim).rows(width)
 
 

@@ -26,6 +26,8 @@ class SessionBlock:
     mode: str
     version: str
     resumed: bool = False
+    address: str = ""
+    """Where the model is asked, unless it is its provider's own address."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ def notice_of(event: Event) -> NoticeBlock | None:
             return NoticeBlock(key, f"Mode is now {body.mode}: {body.reason}", "warning") if body.reason else None
         case ModelChanged() as body:
             effort = f", effort {body.effort}" if body.effort else ""
-            return NoticeBlock(key, f"Model is now {body.model}{effort}") if body.switched else None
+            place = f" at {body.address}" if body.address else ""
+            return NoticeBlock(key, f"Model is now {body.model}{place}{effort}") if body.switched else None
         case ItemsOffloaded() as body:
             tokens = sum(item.tokens for item in body.items)
             moved = _count(len(body.items), "item")

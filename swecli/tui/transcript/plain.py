@@ -49,7 +49,7 @@ def block_text(block: Block) -> str:
         case TurnEndBlock():
             return _lines(block.outcome, block.reason)
         case SessionBlock():
-            return f"{block.model} {block.cwd}"
+            return " ".join(part for part in (block.model, block.address, block.cwd) if part)
         case ShownBlock():
             return _lines(block.title, *map(display_text, block.blocks))
         case RewoundBlock():

@@ -177,7 +177,8 @@ def _close_open_items(board: Reducer) -> None:
 
 def _session(board: Reducer, event: Event, body: SessionStarted) -> None:
     _close_open_items(board)
-    board.put(SessionBlock(f"session-{event.seq}", body.model, body.cwd, body.mode, body.swecli, resumed=body.resumed))
+    key = f"session-{event.seq}"
+    board.put(SessionBlock(key, body.model, body.cwd, body.mode, body.swecli, body.resumed, body.address))
 
 
 def _started(board: Reducer, event: Event, body: ItemStarted) -> None:
