@@ -77,9 +77,11 @@ class Talk:
             if command.name == "quit":
                 self._desk.open("quit")
             else:
-                self._desk.flash(f"{title}: the session is still opening")
+                self._desk.put_back(title)
+                self._desk.flash("The session is still opening; the command is kept")
             return
         if self._busy() and not command.while_busy:
+            self._desk.put_back(title)
             self._desk.flash(f"/{command.name} has to wait until the turn has ended; Esc interrupts it")
             return
         result = await run_command(command, port, arguments)

@@ -404,6 +404,8 @@ async def test_commands_that_need_a_free_session_wait() -> None:
         await it.until(lambda: it.app.stage.state.busy)
         await it.say("/init")
         await it.shows("/init has to wait until the turn has ended")
+        assert it.text == "/init"
+        it.editor.put("")
         await it.say("/context now")
         await it.shows("context got [now]")
 
