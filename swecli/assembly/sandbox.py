@@ -52,7 +52,7 @@ def require_sandbox(options: LaunchOptions, startup: Startup) -> None:
     """
     if not startup.loaded.settings.sandbox.required:
         return
-    state = _look(options, startup)
+    state = sandbox_state(options, startup)
     if state.level != "full":
         raise StartError(
             f"sandbox.required is set, and the sandbox is {state.text}. Nothing was started. `swecli doctor` tells "
@@ -63,14 +63,15 @@ def require_sandbox(options: LaunchOptions, startup: Startup) -> None:
 
 def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:
     """One line about the sandbox of a folder; an error where it is required and not full."""
-    state = _look(options, startup)
+    state = sandbox_state(options, startup)
     if startup.loaded.settings.sandbox.required and state.level != "full":
         return TextBlock(f"Sandbox: {state.text}. It is required, so swecli does not start here.", "error")
     asks = "" if state.level == "full" else ". Auto mode asks before every command that is not proven to only read."
     return TextBlock(f"Sandbox: {state.text}{asks}", "plain" if state.level == "full" else "warning")
 
 
-def _look(options: LaunchOptions, startup: Startup) -> SandboxState:
+def sandbox_state(options: LaunchOptions, startup: Startup) -> SandboxState:
+    """How far commands of a session in this folder would be contained. Takes a moment."""
     sandbox = build_sandbox(options, startup, scrubbed_environment(startup.environment))
     state = sandbox.check()
     sandbox.close()

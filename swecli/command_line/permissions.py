@@ -91,7 +91,7 @@ def _check_one(command: str, folder: Path, mode: Mode | None, *, as_json: bool) 
 
 
 def policies() -> PolicyOf:
-    """The policy of each folder, read once."""
+    """The policy of each folder, read once, with the sandbox that a session would find there."""
     from functools import cache
 
     from swecli.core.permissions.check import BadCheck
@@ -99,15 +99,16 @@ def policies() -> PolicyOf:
     @cache
     def policy_of(folder: Path) -> Policy:
         try:
-            return folder_policy(folder)
+            return folder_policy(folder, sandboxed=True)
         except StartError as error:
             raise BadCheck(str(error)) from error
 
     return policy_of
 
 
-def folder_policy(folder: Path) -> Policy:
-    """The policy that a session in this folder would start with.
+def folder_policy(folder: Path, *, sandboxed: bool = False) -> Policy:
+    """The policy that a session in this folder would start with; ``sandboxed`` looks for its sandbox too, which may
+    take a moment.
 
     Raises:
         StartError: its settings are broken.
@@ -122,7 +123,12 @@ def folder_policy(folder: Path) -> Policy:
 
     environment = dict(os.environ)
     startup = read_startup(folder, environment, {})
-    policy = build_policy(LaunchOptions(cwd=folder), startup, scrubbed_environment(environment))
+    options = LaunchOptions(cwd=folder)
+    policy = build_policy(options, startup, scrubbed_environment(environment))
+    if sandboxed:
+        from swecli.assembly.sandbox import sandbox_state
+
+        policy = replace(policy, sandbox=sandbox_state(options, startup).level)
     return replace(policy, rules=(*policy.rules, *grant_rules(grants_of(startup, folder))))
 
 

@@ -6,10 +6,13 @@ import io
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Literal
 
 import pytest
 
 from swecli.cli import main
+from swecli.core.sandbox.values import SandboxState
+from swecli.launch import LaunchOptions
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +32,29 @@ def test_one_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["permissions", "check", "--json", "--", "npm test"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["verdict"], answer["offer"]) == ("ask", "Bash(npm test *)")
+
+
+@pytest.mark.parametrize("level", ["full", "partial"])
+def test_a_command_is_judged_with_the_sandbox_of_the_folder(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, level: Literal["full", "partial"]
+) -> None:
+    looked: list[Path] = []
+
+    def state(options: LaunchOptions, startup: object) -> SandboxState:
+        looked.append(options.cwd)
+        return SandboxState(level, "bwrap", checked=True)
+
+    monkeypatch.setattr("swecli.assembly.sandbox.sandbox_state", state)
+    assert main(["permissions", "check", "--mode", "auto", "--", "make all"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("allow: The sandbox contains" if level == "full" else "ask: ")
+    assert ("no full sandbox here" in said) == (level == "partial")
+    lines = [json.dumps({"command": "make all", "mode": "auto"})] * 3
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO("\n".join(lines).encode())))
+    assert main(["permissions", "check", "--batch"]) == 0
+    verdicts = {json.loads(line)["verdict"] for line in capsys.readouterr().out.splitlines()}
+    assert verdicts == {"allow" if level == "full" else "ask"}
+    assert len(looked) == 2
 
 
 def test_words_that_the_shell_took_apart_are_one_argument_each(capsys: pytest.CaptureFixture[str]) -> None:
