@@ -93,6 +93,7 @@ def run_interactive(options: LaunchOptions, terminal: Terminal | None = None) ->
         demo=open_demo,
         preferences=lambda: _preferences(trust.applied(options)),
         remember=_remember,
+        keep_model=lambda ref: _keep_model(options, ref),
         screens=screen_ports(options, trust, sessions.open),
         trust=trust,
         state=state_folder(options),
@@ -144,6 +145,12 @@ def screen_ports(
     return ScreenPorts(
         settings, permissions, sessions if options.store else None, "sessions" if options.pick_session else None
     )
+
+
+def _keep_model(options: LaunchOptions, ref: str) -> str:
+    from swecli.command_line.interface_settings import keep_model
+
+    return keep_model(options, ref)
 
 
 async def open_for_screen(options: LaunchOptions) -> SessionPort:

@@ -58,3 +58,19 @@ def remember(key: str, value: str) -> str:
     except ConfigError as error:
         raise ValueError(str(error)) from None
     return str(path)
+
+
+def keep_model(options: LaunchOptions, ref: str) -> str:
+    """Make ``provider/name`` the user's default model. Returns a sentence for the user.
+
+    Raises:
+        ValueError: it is not done, as only flags of this run lead to the model, or the file can't be written.
+    """
+    flag = "--base-url" if options.base_url else "--settings" if options.settings is not None else ""
+    if flag:
+        raise ValueError(f"{flag} holds for one run, so {ref} was not made your default.")
+    path = remember("model.name", ref)
+    return (
+        f"{ref} is your default model from now on: model.name in {path}. `swecli config set model.name PROVIDER/NAME` "
+        "changes it, -m chooses another one for a run."
+    )

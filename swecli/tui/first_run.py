@@ -51,7 +51,7 @@ class FirstRun:
     def _offer(self) -> None:
         from swecli.tui.dock.picker import Picker
 
-        self._picker = Picker(TITLE, self._choices(), self._picked, free=True, end=self._app.leave)
+        self._picker = Picker(TITLE, self._choices(), self._picked, free=True, unasked=True, end=self._app.leave)
         self._app.slot.show(self._picker)
 
     def _choices(self) -> list[Choice]:
@@ -93,7 +93,19 @@ class FirstRun:
                 if self._app.slot.panel is None:
                     self._offer()
                 return
+            await self._keep(ref)
         self._app.talk.set_model(ref)
+
+    async def _keep(self, ref: str) -> None:
+        """What works is what the next start begins with."""
+        from swecli.core.protocol.blocks import TextBlock
+
+        if self._options.keep_model is not None:
+            try:
+                block = TextBlock(await asyncio.to_thread(self._options.keep_model, ref), "dim")
+            except ValueError as error:
+                block = TextBlock(f"The next start asks again: {error}", "warning")
+            self._app.transcript.show((block,))
 
     async def _show_demo(self, demo: OpenSession) -> None:
         await self._app.stage.close(CLOSE_TIME)

@@ -44,6 +44,9 @@ class Options:
     remember: Callable[[str, str], str] | None = None
     """Writes a setting (a dotted key and its value) to the user's file. Returns where it was written; a ValueError
     says in a sentence why it was not."""
+    keep_model: Callable[[str], str] | None = None
+    """Makes a model (``provider/name``) the user's default. Returns a sentence that says where; a ValueError says in a
+    sentence why it was not done."""
     screens: ScreenPorts = ScreenPorts()
     """What the screens show and change."""
     trust: TrustGate | None = None

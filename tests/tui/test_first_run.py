@@ -66,6 +66,26 @@ async def test_what_was_found_is_listed_and_a_model_is_tried_before_it_is_used(
         assert test.tried == ["ollama/broken", "ollama/qwen3"]
 
 
+async def test_the_model_that_answered_is_kept_for_the_next_start() -> None:
+    kept: list[str] = []
+
+    def keep(ref: str) -> str:
+        if kept:
+            raise ValueError("the file can't be written.")
+        kept.append(ref)
+        return f"{ref} is your default model from now on: model.name in /config.toml."
+
+    for said in ("default model from now on", "The next start asks again: the file can't be written."):
+        async with running(session=alone(*OFFERS), try_model=Test(), keep_model=keep, size=(100, 30)) as it:
+            await it.shows("Connect a model")
+            await it.press(*"broken", "enter")
+            await it.shows("ollama/broken is out of memory.", "Connect a model")
+            await it.press(*"qwen", "enter")
+            await it.shows(said)
+            await it.until(lambda: it.session.sent(SetModel) == [SetModel("ollama/qwen3")])
+    assert kept == ["ollama/qwen3"]
+
+
 async def test_a_name_that_is_not_listed_can_be_typed() -> None:
     test = Test()
     async with running(session=alone(), try_model=test) as it:
@@ -140,3 +160,15 @@ async def test_control_d_quits_unless_something_is_typed() -> None:
         assert it.app.return_code is None
         await it.press("backspace", "ctrl+d")
         await it.until(lambda: it.app.return_code == 0)
+
+
+async def test_a_task_that_is_typed_there_waits_in_the_prompt() -> None:
+    test = Test()
+    async with running(session=alone(*OFFERS), try_model=test) as it:
+        await it.shows("Connect a model")
+        await it.press(*("space" if key == " " else key for key in "fix the bug"), "enter")
+        await it.shows("what you typed waits in the prompt", "ollama/qwen3")
+        assert it.text == "fix the bug"
+        assert test.tried == []
+        await it.press("escape")
+        await it.shows("› fix the bug")
