@@ -20,7 +20,6 @@ MORE_METHODS = {
     "PromptEditor": (18, "each key of line editing is an action of the widget"),
     "ResponsesDecoder": (16, "one method for each kind of stream event"),
     "_Reader": (26, "recursive descent: one method for each rule of the grammar"),
-    "_Scanner": (16, "recursive descent: one method for each form of a word"),
 }
 HOOK = re.compile(r"__|(?:_?on|watch|action|compose|render|get|validate|compute)_|compose$")
 """Names that a framework calls; together with properties and event handlers they are no sign of a second concept."""

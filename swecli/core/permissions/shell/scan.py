@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from swecli.core.permissions.shell.ansi_quoted import decode_ansi
+from swecli.core.permissions.shell.braces import expanded, has_braces
 from swecli.core.permissions.shell.found import Found, ScanError, ScanWord
 
 MAX_DEPTH = 12
@@ -41,7 +42,6 @@ _KEYWORDS = frozenset(
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REDIRECT = re.compile(r"(?:\d+|&)?(?:<<<|<<-|<<|<>|<&|<|>>|>\||>&|>)|&>>?")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^\]]*\])?\+?=", re.DOTALL)
-_BRACES = re.compile(r"([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -258,27 +258,12 @@ class _Scanner:
                 plain += char
                 text += char
                 self._at += 1
-        return self._braces(text, plain, known, glob)
-
-    def _braces(self, text: str, plain: str, known: bool, glob: bool) -> list[ScanWord]:
-        if "{" not in plain or not ("," in plain or ".." in plain):
+        if not has_braces(plain):
             return [ScanWord(text, known, glob)]
-        pending, done = [text], list[str]()
-        while pending and len(pending) + len(done) <= 64:
-            item = pending.pop(0)
-            match = _BRACES.fullmatch(item)
-            if match is None:
-                done.append(item)
-            else:
-                pending += [match.group(1) + choice + match.group(3) for choice in match.group(2).split(",")]
-        if pending or any("{" in item for item in done):
+        words = expanded(text, self._variables.get("HOME"))
+        if words is None:
             return [ScanWord(text, known=False, glob=True)]
-        return [ScanWord(self._home(item), known, glob) for item in done if item] or [ScanWord("", known)]
-
-    def _home(self, word: str) -> str:
-        """A word that braces made, with its tilde expanded."""
-        home = self._variables.get("HOME")
-        return home + word[1:] if home is not None and re.match(r"~(?:/|$)", word) else word
+        return [ScanWord(word, known, glob) for word in words] or [ScanWord("", known)]
 
     def _double_quoted(self) -> tuple[str, bool]:
         text, known = "", True
