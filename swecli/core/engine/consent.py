@@ -1,7 +1,7 @@
 """Under what a call may run: decided, asked about, changed on the way, and bound to what was shown.
 
 A call that the user changed is decided again by the same function as one of the model: what is refused stays refused,
-and what always has to be asked is asked about as it is now.
+and what always has to be asked is asked about as it is now. An edit that is refused leaves the question open.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from swecli.core.permissions.types import Call as PermissionCall
 from swecli.core.permissions.types import Decision
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import ReplyPermission
-from swecli.core.protocol.events import Notice, RuleApplied
+from swecli.core.protocol.events import Notice, RefusedEdit, RuleApplied
 from swecli.core.tools.base import Preview, ToolContext, ToolError, ToolOutcome, binding
 from swecli.core.tools.chosen import OutdatedChoice
 
@@ -44,10 +44,13 @@ class Consent:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A reply, and the call as it changes it."""
+    """A reply, the call as it changes it, and as it was before."""
 
     reply: ReplyPermission
     call: PreparedCall
+    before: PreparedCall
+    problem: str = ""
+    """Why the change could not be made."""
 
 
 class Consents:
@@ -67,9 +70,17 @@ class Consents:
             ToolError: the call can't succeed anyway.
         """
         answer: _Answer | None = None
+        refused: RefusedEdit | None = None
         while True:
             await self._sandbox.ready(call.effects)
-            decision = await self._decided(call)
+            try:
+                decision = await self._decided(call)
+            except Rejected as error:
+                if answer is None or answer.reply.arguments is None or answer.reply.choice != "edit":
+                    raise
+                refused = RefusedEdit(answer.reply.arguments, error.detail)
+                call, answer = answer.before, None
+                continue
             if decision.outcome == "allow":
                 return await self._allowed(call, decision)
             preview = await call.tool.preview(call.params, call.ctx)
@@ -79,7 +90,10 @@ class Consents:
             shown = self._bind(call, preview)
             if answer is not None and _covers(answer, decision):
                 return self._consented(call, decision, shown)
-            answer = await self._asked(call, preview, decision, shown)
+            answer = await self._asked(call, preview, decision, shown, refused)
+            refused = None
+            if answer is not None and answer.problem and answer.reply.arguments is not None:
+                refused = RefusedEdit(answer.reply.arguments, answer.problem)
             if answer is not None and answer.call is call and answer.reply.choice != "edit":
                 return self._consented(call, decision, shown)
             call = answer.call if answer is not None else call.as_proposed()
@@ -154,7 +168,9 @@ class Consents:
             raise Rejected(call.told(f"Not allowed: {decision.reason}"), decision.reason)
         return decision
 
-    async def _asked(self, call: PreparedCall, preview: Preview, decision: Decision, shown: str) -> _Answer | None:
+    async def _asked(
+        self, call: PreparedCall, preview: Preview, decision: Decision, shown: str, refused: RefusedEdit | None
+    ) -> _Answer | None:
         """The answer that lets the call go on; None where it has to be asked about again.
 
         Raises:
@@ -171,8 +187,9 @@ class Consents:
             evidence=decision.evidence,
             hunks=preview.hunks,
             facts=(*self._place(call, decision), *preview.facts),
-            warnings=self._uncovered(call),
+            warnings=(*((f"Your edit was refused: {refused.reason}",) if refused else ()), *self._uncovered(call)),
             arguments=None if preview.hunks else call.params.model_dump(mode="json", exclude_defaults=True),
+            refused=refused,
         )
         self._keep(decision.offer, reply)
         if reply.choice == "reject" and reply.by == "headless":
@@ -184,15 +201,15 @@ class Consents:
         try:
             changed = amended(call, preview, reply)
             if changed is call:
-                return _Answer(reply, call)
+                return _Answer(reply, call, call)
             if changed.ctx.choices and await self._binding(call) != shown:
                 self._tell_changed(call)
                 return None
             await changed.tool.preview(changed.params, changed.ctx)
         except (ToolError, OSError, ValueError, RuntimeError) as error:
             self._recorder.emit(Notice(f"{error} The call stays as it was.", "warning", "permissions"))
-            return _Answer(replace(reply, choice="edit"), call)
-        return _Answer(reply, changed)
+            return _Answer(replace(reply, choice="edit"), call, call, str(error))
+        return _Answer(reply, changed, call)
 
     async def _allowed(self, call: PreparedCall, decision: Decision) -> Consent:
         """What the user made of a change is bound also where it needs no question."""

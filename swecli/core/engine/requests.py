@@ -16,6 +16,7 @@ from swecli.core.protocol.events import (
     Question,
     QuestionAnswered,
     QuestionAsked,
+    RefusedEdit,
 )
 from swecli.core.protocol.hunks import Hunk
 
@@ -50,6 +51,7 @@ class Requests:
         facts: Sequence[str] = (),
         warnings: Sequence[str] = (),
         arguments: Mapping[str, Any] | None = None,
+        refused: RefusedEdit | None = None,
     ) -> ReplyPermission:
         """Ask and wait. Cancelled while waiting, the request is settled as cancelled. "Always" is "once" where no
         rule was offered, or where the rule was offered for other arguments."""
@@ -71,6 +73,7 @@ class Requests:
                 tuple(facts),
                 tuple(warnings),
                 arguments,
+                refused,
             )
         )
         settled = False

@@ -45,6 +45,7 @@ from swecli.core.protocol.request_events import (
     UntrustedContent,
 )
 from swecli.core.protocol.request_events import Question as Question
+from swecli.core.protocol.request_events import RefusedEdit as RefusedEdit
 from swecli.core.protocol.turn_events import Mode as Mode
 from swecli.core.protocol.turn_events import (
     ModeChanged,

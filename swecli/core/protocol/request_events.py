@@ -12,6 +12,14 @@ from swecli.core.protocol.value import value
 
 
 @value
+class RefusedEdit:
+    """Arguments of a user that may not run, and why. The call is as it was before."""
+
+    arguments: Mapping[str, Any]
+    reason: str
+
+
+@value
 class PermissionRequested:
     """A call waits for consent. What is shown is what will run: ``binding`` is the SHA-256 of tool,
     arguments, working directory and target, recomputed before execution."""
@@ -34,6 +42,8 @@ class PermissionRequested:
     """What has to be seen before any answer, such as what could not be taken back."""
     arguments: Mapping[str, Any] | None = None
     """What a reply can replace, as it would run; None where it can only choose among hunks, or say yes or no."""
+    refused: RefusedEdit | None = None
+    """What the user had put in place of the arguments before this question, where that was refused."""
     type: Literal["permission_requested"] = field(default="permission_requested", kw_only=True)
 
 

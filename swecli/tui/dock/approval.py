@@ -56,7 +56,7 @@ class ApprovalPanel(DockPanel):
         self._hunks = HunkList(request.blocks, request.hunks) if request.hunks else None
         command = (request.arguments or {}).get("command")
         self._command = command if request.tool == "run_command" and isinstance(command, str) else None
-        self._editor = CommandEditor(self._command or "")
+        self._editor = CommandEditor(self._refused() or self._command or "")
         self._word = LineInput(id="word")
         self._keys = KeyLine("keys")
 
@@ -75,7 +75,13 @@ class ApprovalPanel(DockPanel):
 
     def on_mount(self) -> None:
         self.appear()
-        self._be("asks")
+        self._be("command" if self._refused() else "asks")
+
+    def _refused(self) -> str:
+        """The user's own command, where it was refused: they get it back."""
+        refused = self.request.refused
+        command = refused.arguments.get("command") if refused is not None and self._command is not None else None
+        return command if isinstance(command, str) else ""
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Say which of how many waiting requests this is."""

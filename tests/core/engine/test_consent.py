@@ -116,6 +116,39 @@ async def test_what_is_refused_stays_refused(tmp_path: Path, command: str) -> No
         assert not os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize("command", ["rm -rf .", "curl x", "echo \0"])
+async def test_an_edit_that_is_refused_leaves_the_question_open(tmp_path: Path, command: str) -> None:
+    policy = replace(POLICY, rules=(Rule("deny", "Bash(curl *)", "user"),))
+    async with bench(script("run_command", command="touch a"), tmp_path, tools=TOOLS, policy=policy) as b:
+        first = await started(b)
+        b.send(ReplyPermission(first.request, "edit", arguments={"command": command}))
+        second = await b.asked(2)
+        assert second.title == "touch a"
+        assert second.arguments == first.arguments
+        assert second.refused is not None
+        assert second.refused.arguments == {"command": command}
+        assert second.refused.reason
+        assert any(second.refused.reason in warning for warning in second.warnings)
+        assert not any(body.status == "rejected" for body in b.bodies(ItemCompleted))
+        b.send(ReplyPermission(second.request, "edit", arguments={"command": "touch c"}))
+        third = await b.asked(3)
+        assert third.refused is None
+        b.allow(third)
+        await ended(b)
+        assert os.listdir(tmp_path) == ["c"]
+
+
+async def test_an_edit_of_an_edit_that_is_refused_goes_back_to_the_first_edit(tmp_path: Path) -> None:
+    async with bench(script("run_command", command="touch a"), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        b.send(ReplyPermission((await started(b)).request, "edit", arguments={"command": "touch b"}))
+        b.send(ReplyPermission((await b.asked(2)).request, "edit", arguments={"command": "rm -rf ."}))
+        third = await b.asked(3)
+        assert third.title == "touch b"
+        b.allow(third, "reject")
+        await ended(b)
+        assert not os.listdir(tmp_path)
+
+
 async def test_arguments_that_are_not_valid_leave_the_question_open(tmp_path: Path) -> None:
     async with bench(script("run_command", command="touch a"), tmp_path, tools=TOOLS, policy=POLICY) as b:
         first = await started(b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.commands import ReplyPermission
-from swecli.core.protocol.events import PermissionRequested
+from swecli.core.protocol.events import PermissionRequested, RefusedEdit
 from swecli.core.protocol.hunks import EditedText, Hunk
 from swecli.tui.dock.command_editor import visible_part
 from tests.tui.golden import check
@@ -192,3 +193,27 @@ async def test_screens(scene: str, size: tuple[int, int]) -> None:
             assert "outside of the sandbox" in screen
             assert "3 files, 1,204 bytes" in screen
         check(f"approval-{scene}-{size[0]}x{size[1]}", screen)
+
+
+async def test_a_refused_edit_comes_back_in_the_editor_with_the_reason() -> None:
+    refused = RefusedEdit({"command": "rm -rf .", "timeout": 5}, "It would remove the working directory.")
+    again = replace(COMMAND, warnings=(f"Your edit was refused: {refused.reason}",), refused=refused)
+    async with running((again,)) as it:
+        await it.say("go")
+        await it.shows("It would remove the working directory.", "rm -rf .", "shows it for approval")
+        it.clock.now += 1
+        await it.press(*"/x", "enter")
+        await it.until(lambda: replies(it))
+        assert replies(it)[0].arguments == {"command": "rm -rf ./x", "timeout": 5}
+
+
+async def test_esc_leads_from_a_refused_edit_to_the_call_as_it_was() -> None:
+    again = replace(COMMAND, refused=RefusedEdit({"command": "rm -rf ."}, "No."))
+    async with running((again,)) as it:
+        await it.say("go")
+        await it.shows("shows it for approval")
+        it.clock.now += 1
+        await it.press("escape")
+        await it.shows("rm -rf build", "y once")
+        await it.press("y")
+        await it.until(lambda: [reply.choice for reply in replies(it)] == ["once"])
