@@ -59,7 +59,7 @@ class Desk:
             if value == "yes":
                 self._app.stage.link.send(offer.command)
 
-        self._app.slot.show(Picker(offer.title, choices, picked))
+        self._app.slot.show(Picker(offer.title, choices, picked, narrow=False))
 
     def copy(self, clip: Clip) -> None:
         """Put a text on the clipboard, and say how far that is known to have worked."""

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from swecli.tui.dock.panel import DockPanel
+from swecli.tui.dock.panel import DockPanel, Weight
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput
 from swecli.tui.prompt.fuzzy import score
@@ -31,8 +31,10 @@ class Choice:
 
 class Picker(DockPanel):
     """Calls ``pick`` with the chosen value. ``free`` lets the user pick what they typed even when it is not in the
-    list; else ``nothing`` is said when that leaves none. ``look`` is called with each value that is pointed at,
-    ``leave`` when nothing is picked, ``end`` by the key that quits on an empty prompt, while nothing is typed."""
+    list; else ``nothing`` is said when that leaves none. Without ``narrow`` nothing is typed: it is a question, and
+    letters are meant for the prompt. ``unasked`` tells that it appears by itself: a sentence that is typed there goes
+    to the prompt. ``look`` is called with each value that is pointed at, ``leave`` when nothing is picked, ``end`` by
+    the key that quits on an empty prompt, while nothing is typed."""
 
     def __init__(
         self,
@@ -41,6 +43,8 @@ class Picker(DockPanel):
         pick: Callable[[str], None],
         *,
         free: bool = False,
+        narrow: bool = True,
+        unasked: bool = False,
         nothing: str = "Nothing in the list has these letters.",
         look: Callable[[str], None] | None = None,
         leave: Callable[[], None] | None = None,
@@ -55,6 +59,8 @@ class Picker(DockPanel):
         self._choices = list(choices)
         self._shown = list(choices)
         self._free = free
+        self._narrows = narrow
+        self._unasked = unasked
         self._nothing = nothing
         self._note = Static(Content(KEYS), classes="dock--note")
         self._filter = LineInput(placeholder="type to narrow" if choices else "type it here", intercept=self._intercept)
@@ -63,24 +69,42 @@ class Picker(DockPanel):
 
     def compose(self) -> ComposeResult:
         yield Static(Content(self._title), classes="dock--title")
-        yield self._filter
+        if self._narrows:
+            yield self._filter
         yield self._rows
         yield self._note
 
     def on_mount(self) -> None:
         self._show(next((n for n, choice in enumerate(self._choices) if choice.current), 0))
-        self._filter.focus()
+        self.appear()
+        (self._filter if self._narrows else self).focus()
 
     @property
-    def field(self) -> LineInput:
-        return self._filter
+    def field(self) -> LineInput | None:
+        return self._filter if self._narrows else None
+
+    def weight(self, key: str) -> Weight:
+        return "decides" if key == "enter" else "nothing" if self._step(key) is None else "moves"
+
+    def take(self, key: str) -> None:
+        step = self._step(key)
+        if step is None:
+            self._choose("")
+        else:
+            self._move(step)
+
+    def _step(self, key: str) -> int | None:
+        return {"previous": -1, "next": 1}.get(keymap_of(self).action("list", key) or "")
+
+    def _move(self, step: int) -> None:
+        self._rows.move(step)
+        self._point()
 
     def _intercept(self, event: events.Key) -> bool:
         self._narrow()
-        step = {"previous": -1, "next": 1}.get(keymap_of(self).action("list", event.key) or "")
+        step = self._step(event.key)
         if step is not None:
-            self._rows.move(step)
-            self._point()
+            self._move(step)
         elif self._end is not None and not self._filter.value and self._ends(event.key):
             self._end()
         else:
@@ -118,7 +142,15 @@ class Picker(DockPanel):
     @on(Input.Submitted)
     def _chosen(self, event: Input.Submitted) -> None:
         event.stop()
-        typed = event.value.strip()
+        self._choose(event.value.strip())
+
+    def _choose(self, typed: str) -> None:
+        if self._unasked and not self._shown and len(typed.split()) > 1:
+            self._filter.value = ""
+            self._narrow()
+            self.around.stray(typed)
+            self._note.update(Content("A name has no blanks: what you typed waits in the prompt."))
+            return
         value = self._shown[self._rows.selected].value if self._shown else typed if self._free else ""
         if value:
             self.post_message(self.Finished())
