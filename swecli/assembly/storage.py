@@ -105,7 +105,7 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
     store = SessionStore(database)
     notices: list[str] = list(database.problems)
     try:
-        session_id = _continued(options, store)
+        session_id = _continued(options, store, notices.append)
         if session_id is None:
             session_id = store.create(str(options.cwd), model, __version__).id
             return Stored(session_id, (), tuple(notices), store)
@@ -140,7 +140,7 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
     if options.resume or options.continue_newest:
         with closing(SessionStore(open_database(directory / DATABASE))) as store:
             try:
-                stored_id = _continued(options, store) or ""
+                stored_id = _continued(options, store, notices.append) or ""
                 history = store.load(stored_id, notices.append)
                 model = store.get(stored_id).model
                 with suppress(SnapshotError):  # what it would spare is done again
@@ -155,14 +155,26 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
     return stored
 
 
-def _continued(options: LaunchOptions, store: SessionStore) -> str | None:
+def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str], None]) -> str | None:
+    """The id of the session that goes on; None for a new one. A newer one that can't is told."""
     if options.resume:
         return store.get(options.resume).id
     if options.continue_newest:
-        newest = store.latest()
-        if newest is None:
+        newest, there = store.latest(), next(iter(store.list(limit=1)), None)
+        holder = None if there is None or there == newest else store.holder(there.id)
+        if there is None or (newest is None and holder is None):
             raise StartError(
                 "There is no session to continue in this folder. Start one with `swecli`.", ExitCode.BAD_INPUT
             )
+        title = f" ({' '.join(there.title.split())[:60]})" if there.title else ""
+        held = f"Session {there.id}{title} is open in another swecli (process {holder.pid})" if holder else ""
+        if newest is None:
+            raise StartError(
+                f"{held}, and there is no other one to continue in this folder. Close it there, or start a new one "
+                "with `swecli`; `swecli -r` lists all.",
+                ExitCode.BAD_INPUT,
+            )
+        if held:
+            tell(f"{held}. This is the newest of the others.")
         return newest.id
     return None
