@@ -14,7 +14,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 from swecli.tui.boot import KEYS_OFF, KEYS_ON
-from swecli.tui.input_filter import Alt, Background, InputFilter, Keys, Pasted
+from swecli.tui.input_filter import Alt, InputFilter, Keys, Pasted, Piece, Run
 
 READ_SIZE = 1 << 16
 
@@ -75,14 +75,14 @@ class Driver(LinuxDriver):
         decode = getincrementaldecoder("utf-8")("replace").decode
         cutter = InputFilter()
 
-        def handle(pieces: list[Keys | Alt | Pasted | Background]) -> None:
+        def handle(pieces: list[Piece]) -> None:
             for piece in pieces:
                 if isinstance(piece, Keys):
                     for message in parser.feed(piece.text):
                         self.process_message(message)
                 elif isinstance(piece, Alt):
                     self.process_message(events.Key(f"alt+{piece.key}", None))
-                elif isinstance(piece, Pasted):
+                elif isinstance(piece, Pasted | Run):
                     self.process_message(events.Paste(piece.text))
                 else:
                     self.process_message(BackgroundReported(piece.dark))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.tui.input_filter import Alt, Background, InputFilter, Keys, Pasted
+from swecli.tui.input_filter import Alt, Background, InputFilter, Keys, Pasted, Piece, Run
 
 
-def feed(*chunks: str) -> list[Keys | Pasted | Background]:
+def feed(*chunks: str) -> list[Piece]:
     cutter = InputFilter()
     out = [piece for chunk in chunks for piece in cutter.feed(chunk)]
     return out + cutter.flush()
 
 
-def keys(pieces: list[Keys | Pasted | Background]) -> str:
-    return "".join(piece.text for piece in pieces if isinstance(piece, Keys))
+def keys(pieces: list[Piece]) -> str:
+    return "".join(piece.text for piece in pieces if isinstance(piece, Keys | Run))
 
 
 def test_keys_pass() -> None:
@@ -85,3 +85,25 @@ def test_keys_with_alt_are_told_apart_from_what_came_with_them() -> None:
         Alt("backspace"),
         Keys("y\x1b[A\x1bOB"),
     ]
+
+
+LETTERS = "a sentence, long enough to be no typing: éñ日本"
+
+
+def test_letters_that_came_at_once_are_one_object() -> None:
+    assert feed(f"{LETTERS}\r{LETTERS}") == [Run(LETTERS), Keys("\r"), Run(LETTERS)]
+    assert feed(f"\x1b[I\x1b[A{LETTERS}\x1bOA\t") == [Keys("\x1b[I\x1b[A"), Run(LETTERS), Keys("\x1bOA\t")]
+    assert feed("y" * 32) == [Keys("y" * 32)]
+
+
+def test_letters_of_what_the_terminal_reports_are_no_typing() -> None:
+    for report in (f"\x1bP>|{LETTERS}\x1b\\", f"\x1b_G{LETTERS}\x1b\\"):
+        assert feed(report) == [Keys(report)]
+        assert not [piece for piece in feed(report[:4], report[4:]) if isinstance(piece, Run)]
+
+
+def test_after_a_pause_an_unfinished_sequence_is_over() -> None:
+    cutter = InputFilter()
+    cutter.feed("\x1bO")
+    cutter.flush()
+    assert cutter.feed(LETTERS) == [Run(LETTERS)]
