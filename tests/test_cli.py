@@ -317,3 +317,32 @@ sys.exit(dispatch.dispatch(sys.argv[1:]))
         assert done.returncode == 1
         assert ("Traceback" in done.stderr) == debug
         assert debug or (done.stderr.count("\n") == 1 and "RuntimeError: boom bang" in done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["confg"], "did you mean swecli config?"),
+        (["confg", "get", "ui.theme"], "did you mean swecli config?"),
+        (["-m", "a/b", "Docter"], "did you mean swecli doctor?"),
+        (["session"], "did you mean swecli sessions?"),
+        (["help"], "did you mean swecli --help?"),
+        (["-m", "a/b", "context"], "only as the first word: swecli context"),
+        (["--safe-mode", "context", "--json"], "only as the first word: swecli context"),
+    ],
+)
+def test_a_word_that_is_hardly_a_message_is_not_sent(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == ExitCode.USAGE
+    error = capsys.readouterr().err
+    assert said in error
+    assert "swecli -- " in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--", "confg"], ["-m", "a/b", "--", "context"], ["-p", "confg"], ["hello"], ["fix confg"], ["-c"]]
+)
+def test_other_words_are_messages(arguments: list[str]) -> None:
+    assert dispatching.parsed(arguments)

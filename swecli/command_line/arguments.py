@@ -53,7 +53,7 @@ def main_parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("prompt", nargs="?", default="", help="first message; a single word may be a subcommand")
+    parser.add_argument("prompt", nargs="?", default="", help="first message; a word like a subcommand only after --")
     parser.add_argument("--version", action="version", version=f"swecli {__version__}")
     _output_options(parser.add_argument_group("one shot, without a screen"))
     _session_options(parser.add_argument_group("sessions"))

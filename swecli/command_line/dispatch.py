@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
+import difflib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from types import TracebackType
@@ -17,6 +20,9 @@ from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
     from swecli.tui.boot import Terminal
+
+NEAR = 0.78
+"""How much a word has to look like a subcommand to be taken for a mistyped one; 1 is the same word."""
 
 SUBCOMMANDS = {
     **dict.fromkeys(("demo", "sessions", "debug"), "subcommands"),
@@ -55,8 +61,45 @@ def _run(arguments: Sequence[str], terminal: Terminal | None) -> int:
         if terminal is not None:  # only the demonstration has a screen
             return module.demo(arguments[1:], terminal)
         return getattr(module, arguments[0])(arguments[1:])
-    options = launch_options(main_parser().parse_args(arguments), os.environ, is_root=is_root())
+    options = launch_options(parsed(arguments), os.environ, is_root=is_root())
     return launch(options if terminal is not None else with_standard_input(options), terminal)
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """The arguments of the form without a subcommand. A single word that is most likely meant as a subcommand is no
+    message, unless it comes after ``--`` or with ``-p``.
+
+    Raises:
+        UsageError: they make no sense.
+    """
+    parser = main_parser()
+    try:
+        found = parser.parse_args(arguments)
+    except UsageError:
+        with suppress(UsageError):
+            _no_subcommand(parser.parse_known_args(arguments)[0].prompt, arguments)
+        raise
+    _no_subcommand(found.prompt, arguments)
+    return found
+
+
+def _no_subcommand(prompt: str, arguments: Sequence[str]) -> None:
+    """Raises ``MeantAsSubcommand`` where the message is a subcommand at the wrong place, or nearly one."""
+    if "--" in arguments or not prompt.isascii() or not prompt.isidentifier():
+        return
+    if prompt in SUBCOMMANDS:
+        raise MeantAsSubcommand(f"{prompt} is a subcommand only as the first word: swecli {prompt} …", prompt)
+    near = [f"--{prompt}"] if prompt in ("help", "version") else []
+    near = near or difflib.get_close_matches(prompt.lower(), SUBCOMMANDS, 1, NEAR)
+    if near:
+        raise MeantAsSubcommand(f"there is no subcommand {prompt}; did you mean swecli {near[0]}?", prompt)
+
+
+class MeantAsSubcommand(StartError):
+    """A word that was hardly meant as a message. Says how to send it all the same."""
+
+    def __init__(self, message: str, word: str) -> None:
+        super().__init__(f"{message} To send the word as a message: swecli -- {word}", ExitCode.USAGE)
 
 
 def is_root() -> bool:
