@@ -10,8 +10,9 @@ from contextlib import aclosing
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.startup import startup_of
 from swecli.core.config.key_store import KeyStore
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.door import Door
 from swecli.core.engine.services import ModelUnavailable
-from swecli.core.llm.streaming import stream_events
 from swecli.core.llm.types import Failed, ModelClient, ModelRequest, SystemBlock
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.launch import LaunchOptions, StartError
@@ -58,7 +59,7 @@ async def _ask(client: ModelClient) -> Failed | None:
         max_output_tokens=MOST_TOKENS,
     )
     failed: Failed | None = None
-    async with aclosing(stream_events(client, request)) as events:
+    async with aclosing(Door(ContextManager(())).send(client, request)) as events:
         async for event in events:
             failed = event if isinstance(event, Failed) else None
     return failed

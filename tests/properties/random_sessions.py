@@ -62,12 +62,15 @@ class Say:
 class Do:
     """Something besides a turn."""
 
-    what: Literal["compact", "undo", "redo", "rewind", "mode"]
+    what: Literal["compact", "undo", "redo", "rewind", "mode", "ask"]
+    words: int = 1
+    """Of a question beside the conversation."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole session. ``factor`` is the provider's tokens for one of ours, ``silent`` reports no usage."""
+    """A whole session. ``factor`` is the provider's tokens for one of ours, ``silent`` reports no usage.
+    ``beside`` is the window of a model of its own for summaries and questions; None = the one at hand does it."""
 
     window: int
     factor: float
@@ -75,6 +78,7 @@ class Plan:
     summaries: tuple[Summary, ...]
     strategy: str = "chain"
     silent: bool = False
+    beside: int | None = None
 
 
 _CALLS = st.lists(
@@ -82,10 +86,12 @@ _CALLS = st.lists(
 )
 _SAY = st.builds(
     Say,
-    st.sampled_from([1, 5, 30, 200, 900]),
+    st.sampled_from([1, 5, 30, 200, 900, 60_000]),
     st.lists(_CALLS.map(tuple), max_size=7).map(tuple),
 )
-_DO = st.builds(Do, st.sampled_from(["compact", "undo", "redo", "rewind", "mode"]))
+_DO = st.builds(
+    Do, st.sampled_from(["compact", "undo", "redo", "rewind", "mode", "ask"]), st.sampled_from([1, 3_000, 60_000])
+)
 
 plans = st.builds(
     Plan,
@@ -97,6 +103,7 @@ plans = st.builds(
     ),
     strategy=st.sampled_from(["chain", "chain", "truncation", "summarization"]),
     silent=st.booleans(),
+    beside=st.sampled_from([None, None, 6_000, 20_000]),
 )
 
 
@@ -122,8 +129,9 @@ def provider_tokens(factor: float) -> Any:
 class RandomModel:
     """Answers as the plan says. ``before`` is called with each request, summaries included."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.info = ModelInfo("random", "model", plan.window, plan.window // 8)
+    def __init__(self, plan: Plan, window: int | None = None) -> None:
+        window = window or plan.window
+        self.info = ModelInfo("random", "model", window, window // 8)
         self._plan = plan
         self._tokens = provider_tokens(plan.factor)
         self._summaries = list(plan.summaries)
@@ -131,11 +139,17 @@ class RandomModel:
         self.outputs: dict[str, str] = {}
         self.requests: list[ModelRequest] = []
         self.sizes: list[int] = []
-        self.summaries = 0
+        self.summaries = self.questions = 0
         self._number = 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         size = sum(map(self._tokens, blocks_of(request)[0])) + self._tokens(request.tail)
+        assert self.info.window is not None
+        assert size < edge(0.98, self.info.window - self.info.window // 8), (size, request.messages[-1].id)
+        if request.messages[-1].id == "question":
+            self.questions += 1
+            yield self._finished((TextPart("An answer."),), None)
+            return
         if request.messages[-1].id.startswith("compaction"):
             self.summaries += 1
             async for event in self._summary(self._summaries.pop(0) if self._summaries else "good"):
@@ -243,10 +257,18 @@ def ledger_of(b: Bench) -> Ledger:
 async def carry_out(plan: Plan) -> RandomModel:
     """Run the plan; raises AssertionError where something does not hold."""
     model = RandomModel(plan)
+    models = {"random/beside": RandomModel(plan, plan.beside)}
+    side = {"summary": "random/beside", "small": "random/beside"} if plan.beside else {}
     options = CompactionOptions(strategy=plan.strategy)  # type: ignore[arg-type]
     with tempfile.TemporaryDirectory() as name:
         script = '[[step]]\ntext = "unused"'
-        async with bench(script, Path(name), make_client=lambda _name: model, compaction=options) as b:
+        async with bench(
+            script,
+            Path(name),
+            make_client=lambda name: models.get(name, model),
+            compaction=options,
+            side_models=side,
+        ) as b:
             b.allow_all = True
             b.gates.outputs = model.outputs
             witness = Witness(b, model, plan)
@@ -267,6 +289,8 @@ async def _do(b: Bench, action: Do, witness: Witness, number: int) -> None:
         before = sum(len(b.bodies(kind)) for kind in ended)
         b.send(Compact())
         await until(lambda: sum(len(b.bodies(kind)) for kind in ended) > before and not b.session.view.busy)
+    elif action.what == "ask":
+        await b.session.ask_model("Answer.", "word " * action.words)
     elif action.what == "mode":
         b.send(SetMode("plan" if number % 2 else "default"))
     elif action.what == "rewind":

@@ -127,6 +127,11 @@ class ContextManager:
         """The measure of a request that would be made now, without its tail."""
         return self._measured(messages, info, "default", (), None, "", None)[1]
 
+    def weigh(self, request: ModelRequest, info: ModelInfo) -> Budget:
+        """The measure of any request, as it is, against the window of the model that it goes to. It leaves the measure
+        of the conversation alone."""
+        return self.monitor.measure(request, self.limits, info, cleared=_left_out(request, *self._cleared), beside=True)
+
     def cache_miss(
         self, request: ModelRequest, usage: Usage | None, info: ModelInfo, view: tuple[ViewEntry, ...], at: float
     ) -> CacheMiss | None:
@@ -151,7 +156,7 @@ class ContextManager:
 
     def count_tokens(self, content: str | Sequence[Message], info: ModelInfo | None = None) -> int:
         """Tokens of a text, or of a whole request with these messages, as the model counts them."""
-        model = self._model(info)
+        model = _known(info or self._info)
         if isinstance(content, str):
             return round(self.monitor.count_tokens(content) * self.monitor.ratio(model))
         return self.measure(content, model).used
@@ -159,11 +164,11 @@ class ContextManager:
     def predict_next(self, messages: Sequence[Message], text: str = "", info: ModelInfo | None = None) -> Forecast:
         """The size of the next request if the user said ``text`` now."""
         said = (Message("user", (TextPart(text),), "forecast"),) if text else ()
-        return forecast(self.measure((*messages, *said), self._model(info)))
+        return forecast(self.measure((*messages, *said), _known(info or self._info)))
 
     def should_compact(self, history: Sequence[Message], info: ModelInfo | None = None) -> bool:
         """Whether a request with this history would have to be compacted first."""
-        return self.measure(history, self._model(info)).level in ("compact", "block")
+        return self.measure(history, _known(info or self._info)).level in ("compact", "block")
 
     def needs_compaction(self) -> bool:
         """Whether the newest request has to be compacted."""
@@ -179,7 +184,7 @@ class ContextManager:
 
     def get_stats(self, history: Sequence[Message], info: ModelInfo | None = None) -> ContextStats:
         """Figures about a history."""
-        return context_stats(self.measure(history, self._model(info)), len(history))
+        return context_stats(self.measure(history, _known(info or self._info)), len(history))
 
     async def compact(
         self, history: Sequence[Message], client: ModelClient, options: CompactionOptions | None = None, focus: str = ""
@@ -193,13 +198,6 @@ class ContextManager:
     def get_context_limit(provider: str, model: str) -> int:
         """Context window of a model in tokens by the catalogue; for an unknown model a cautious guess."""
         return window_of(look_up_model(provider, model), Limits()).total
-
-    def _model(self, info: ModelInfo | None) -> ModelInfo:
-        if info is not None:
-            return info
-        if self._info is None:
-            raise ValueError("nothing was measured yet: say which model is meant")
-        return self._info
 
     def _measured(
         self,
@@ -224,8 +222,18 @@ class ContextManager:
             tail=tail_text(mode=mode, todos=todos, budget=known, notes=notes),
             effort=effort,
         )
-        before, cleared = self._cleared
-        same = cleared and request.messages[: len(before)] == before  # else nobody knows what will be left out
-        budget = self.monitor.measure(request, self.limits, info, prompt.components, cleared if same else 0)
+        budget = self.monitor.measure(request, self.limits, info, prompt.components, _left_out(request, *self._cleared))
         self._info = info
         return request, budget
+
+
+def _known(info: ModelInfo | None) -> ModelInfo:
+    if info is None:
+        raise ValueError("nothing was measured yet: say which model is meant")
+    return info
+
+
+def _left_out(request: ModelRequest, before: tuple[Message, ...], cleared: int) -> int:
+    """Tokens of the request that the provider leaves out by itself, as far as that is known: it left out ``cleared``
+    of these messages."""
+    return cleared if cleared and request.messages[: len(before)] == before else 0

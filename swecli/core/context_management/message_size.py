@@ -98,13 +98,8 @@ class SizeCache:
     def messages(self, messages: Sequence[Message]) -> tuple[MessageSize, ...]:
         """The estimates of a whole conversation. What it has in common with the one before, from its beginning, is
         taken over, for every step of a session measures all that was said before."""
-        before, sizes = self._newest
-        same = min(len(before), len(messages))
-        # The newest message of all may be another object while it grows; what stands before it is the same.
-        while same and before[same - 1] is not messages[same - 1]:
-            same -= 1
-        if tuple(messages[:same]) != before[:same]:
-            same = 0
+        sizes = self._newest[1]
+        same = self._common(messages)
         found = (*sizes[:same], *(self.message(message) for message in messages[same:]))
         if same < len(sizes):
             here = set(found)
@@ -114,6 +109,21 @@ class SizeCache:
             self._forget_oldest(messages)
         self._newest = (tuple(messages), found)
         return found
+
+    def beside(self, messages: Sequence[Message]) -> tuple[MessageSize, ...]:
+        """The estimates of messages that do not take the place of the conversation: those of what both begin with, and
+        new ones of the rest, which nobody remembers."""
+        same = self._common(messages)
+        return (*self._newest[1][:same], *(self.measure(message) for message in messages[same:]))
+
+    def _common(self, messages: Sequence[Message]) -> int:
+        """How many messages these begin with that the newest conversation begins with, too."""
+        before = self._newest[0]
+        same = min(len(before), len(messages))
+        # The newest message of all may be another object while it grows; what stands before it is the same.
+        while same and before[same - 1] is not messages[same - 1]:
+            same -= 1
+        return same if tuple(messages[:same]) == before[:same] else 0
 
     def _forget_oldest(self, messages: Sequence[Message]) -> None:
         if len(self._messages) <= len(messages) + KEPT_BESIDE + _SLACK:

@@ -113,15 +113,17 @@ class TokenMonitor:
         info: ModelInfo,
         names: Mapping[str, str] | None = None,
         cleared: int = 0,
+        *,
+        beside: bool = False,
     ) -> Budget:
         """The request by component against the effective window; ``cleared`` tokens of its results are left out by the
-        provider.
+        provider. ``beside``: it does not take the place of the conversation's newest request.
 
         ``names`` gives the component of a system block by its text; others count as the system prompt. The
         components add up to ``used``.
         """
         fixed = self._fixed_components(request, names or {})
-        sent = self._sent(request, sum(fixed.values()))
+        sent = self._sent(request, sum(fixed.values()), beside)
         prediction = self._calibration(info).predict(sent)
         window = window_of(info, limits)
         results = min(cleared, round(prediction.messages.get(RESULTS, 0.0)))
@@ -165,11 +167,11 @@ class TokenMonitor:
             self._kept[info.ref] = calibration.learned.tokens
         return calibration
 
-    def _sent(self, request: ModelRequest, fixed_tokens: int) -> Sent:
+    def _sent(self, request: ModelRequest, fixed_tokens: int, beside: bool = False) -> Sent:
         return Sent(
             fixed=(tuple(block.text for block in request.system), request.tools),
             fixed_tokens=fixed_tokens,
-            messages=self._sizes.messages(request.messages),
+            messages=(self._sizes.beside if beside else self._sizes.messages)(request.messages),
             tail_tokens=self._sizes.counter.count(request.tail),
         )
 

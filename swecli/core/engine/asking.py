@@ -13,7 +13,7 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.retry import retry_delay
 from swecli.core.engine.services import Services
 from swecli.core.engine.step_account import Fragment
-from swecli.core.llm.streaming import stream_events
+from swecli.core.engine.way_out import door_of
 from swecli.core.llm.types import Failed, Finished, ModelClient, ProviderError, StreamNotice
 from swecli.core.protocol.events import Notice, RetryScheduled
 from swecli.core.protocol.messages import Message, Origin
@@ -48,6 +48,7 @@ class Asking:
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._services = services
         self._recorder = recorder
+        self._door = door_of(services, recorder)
         self.fragment: Fragment | None = None
         """What came of an answer that was interrupted."""
 
@@ -84,7 +85,7 @@ class Asking:
         return True
 
     async def _stream(self, client: ModelClient, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
-        async with aclosing(stream_events(client, prepared.request)) as events:
+        async with aclosing(self._door.send(client, prepared.request)) as events:
             async for event in events:
                 match event:
                     case Finished(message=message):

@@ -24,6 +24,7 @@ from swecli.core.engine.resumption import known_size
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.engine.snapshots import SessionSnapshots
 from swecli.core.engine.state import SessionState
+from swecli.core.engine.way_out import door_of
 from swecli.core.llm.types import ModelClient, ModelRequest
 from swecli.core.protocol.events import (
     CompactionCompleted,
@@ -50,7 +51,8 @@ class Compactions:
         self._connection = connection
         self.snapshots = SessionSnapshots(services, recorder)
         self._limits = LimitNotices(recorder, services.context.limits)
-        self._compactor = Compactor(services.context, with_session_hooks(services.compaction, services.hooks))
+        options = with_session_hooks(services.compaction, services.hooks)
+        self._compactor = Compactor(services.context, options, door_of(services, recorder))
 
     def plan(self, client: ModelClient) -> CompactionPlan:
         """What a compaction would do now."""

@@ -14,7 +14,7 @@ from swecli.core.engine.results import Results
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
 from swecli.core.engine.view import ToolRun
-from swecli.core.llm.streaming import stream_events
+from swecli.core.engine.way_out import door_of
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, SystemBlock
 from swecli.core.protocol.blocks import TerminalBlock, TextBlock
 from swecli.core.protocol.commands import RunShell
@@ -48,7 +48,7 @@ async def ask_model(
         max_output_tokens=max_output_tokens,
         session=recorder.session,
     )
-    async with aclosing(stream_events(client, request)) as events:
+    async with aclosing(door_of(services, recorder).send(client, request)) as events:
         async for event in events:
             if isinstance(event, Finished):
                 usage = event.message.response.usage if event.message.response else None

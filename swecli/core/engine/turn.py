@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from swecli.core.context_management.context_manager import PreparedRequest
+from swecli.core.context_management.door import over_cap
 from swecli.core.context_management.notes import INTERRUPTED
 from swecli.core.context_management.projection import project
 from swecli.core.engine.answer import Call
@@ -23,6 +24,7 @@ from swecli.core.engine.retry import why_not_again
 from swecli.core.engine.scheduler import Scheduler
 from swecli.core.engine.services import Services
 from swecli.core.engine.step_account import StepAccount
+from swecli.core.engine.way_out import tokens_left
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import (
@@ -112,11 +114,14 @@ class Turn:
             self._check_caps()
             await self._services.context.settle(self._recorder.ledger)
             await self._changed.check()
-            prepared = await self._with_room(self._prepare())
+            prepared = self._prepare()
+            self._check_left(prepared)  # a summary would be as large as the request
+            prepared = await self._with_room(prepared)
             self._check_caps()  # making room may have asked a model for a summary
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
             self._gate(prepared)
+            self._check_left(prepared)
             await self._recorder.barrier()
             sent_at = self._services.clock()
             self._account.begin(self._step, prepared, self._client.info)
@@ -143,6 +148,13 @@ class Turn:
         if limits.max_price is not None and (totals.cost is None or totals.cost >= limits.max_price):
             cost = f"${totals.cost:.4f}" if totals.cost is not None else "an unknown price"
             raise Ended("limit", f"stopped after {cost}; the cap is ${limits.max_price}", "max_price")
+
+    def _check_left(self, prepared: PreparedRequest) -> None:
+        """A request is not sent that alone would go past the cap."""
+        left, used = tokens_left(self._services, self._recorder), prepared.budget.used
+        if left is not None and used > left:
+            reason = f"the next request was not sent: {over_cap(used, left)} of {self._services.limits.max_tokens:,}"
+            raise Ended("limit", reason, "max_tokens")
 
     def _prepare(self) -> PreparedRequest:
         return self._services.context.prepare(

@@ -201,8 +201,10 @@ async def test_what_can_not_shrink_ends_in_a_clear_stop(tmp_path: Path) -> None:
         assert end.error_kind == "context"
         assert "user messages" in end.reason
         assert b.model.requests == []
+        assert b.bodies(CompactionFailed)
         again = await b.say("Then do something small.")
         assert again.outcome == "done"
+        assert all(sum(len(m.text) for m in request.messages) < 8_000 * 5 for request in b.model.requests)
         assert len(b.model.requests) <= 1 + 3
 
 

@@ -107,3 +107,20 @@ async def test_a_step_whose_tools_are_interrupted_is_counted_once(tmp_path: Path
         assert len(ended) >= 2
         assert len(b.bodies(StepStarted)) - len(ended) in (0, 1)
         assert not any(step.estimated for step in ended[:2])
+
+
+async def test_a_request_that_alone_goes_past_the_cap_on_tokens_is_not_sent(tmp_path: Path) -> None:
+    async with bench(STEPS, tmp_path, limits=TurnLimits(max_tokens=10)) as b:
+        end = await b.say("word " * 100)
+        assert (end.outcome, end.error_kind) == ("limit", "max_tokens")
+        assert "10 are left of the cap of 10" in end.reason
+        assert b.model.requests == []
+        assert await b.session.ask_model("s", "word " * 100) is None
+        assert b.model.requests == []
+
+
+async def test_the_cap_on_tokens_is_passed_by_one_answer_at_most(tmp_path: Path) -> None:
+    async with bench(STEPS, tmp_path, limits=TurnLimits(max_tokens=2_500)) as b:
+        end = await b.say("go")
+        assert (end.outcome, end.error_kind) == ("limit", "max_tokens")
+        assert len(b.model.requests) == 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from swecli.core.context_management.compaction.breaker import PROGRESS
 from swecli.core.context_management.compaction.hooks import ask_before
@@ -29,6 +29,7 @@ from swecli.core.context_management.compaction.views import (
     shrunk,
 )
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.door import Door
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import ModelClient, ModelInfo, ModelRequest
@@ -106,8 +107,11 @@ class _Attempt:
 class Compactor:
     """Builds, measures and judges candidates. It changes nothing itself: the caller records the result."""
 
-    def __init__(self, context: ContextManager, options: CompactionOptions | None = None) -> None:
+    def __init__(
+        self, context: ContextManager, options: CompactionOptions | None = None, door: Door | None = None
+    ) -> None:
         self._context = context
+        self._door = door or Door(context)
         self.options = options or CompactionOptions()
 
     async def compact(
@@ -132,8 +136,11 @@ class Compactor:
         view, summary = self._with_given_summary(attempt, wishes.summary)
         if view is None:
             view = self._without_model(attempt)
+        if view is None and not attempt.cleared and self._packaged(replace(attempt, strategies=[]), "") is None:
+            # Not even an empty summary would make enough room: none is asked for.
+            return NotCompacted(self._hopeless(attempt), notes=tuple(attempt.notes))
         if view is None and not job.without_model and wants_summary(self.options, ledger):
-            summarizer = Summarizer(job.client, self.options.summarization, sleep, job.summary_client)
+            summarizer = Summarizer(self._door, job.client, self.options.summarization, sleep, job.summary_client)
             calls = CALLS_BESIDES if attempt.cleared else CALLS
             summary = await summarizer.summarize(
                 job.request, wishes.focus, self._summary_tokens(attempt), before.effective, calls

@@ -1,0 +1,66 @@
+"""The one door through which requests leave for a model: each is measured against the window of the model that it goes
+to, whatever it is for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from swecli.core.context_management.budget import edge
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.message_size import texts_of
+from swecli.core.llm.streaming import stream_events
+from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent
+from swecli.core.protocol.events import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """``left`` gives the tokens that may still be used; None = no cap."""
+
+    context: ContextManager
+    left: Callable[[], int | None] = lambda: None
+
+    async def send(self, client: ModelClient, request: ModelRequest) -> AsyncGenerator[StreamEvent]:
+        """The events of one request. One that may not leave fails as if the provider had refused it, and nothing of it
+        is sent. Closing this generator (``contextlib.aclosing``) aborts the request at once."""
+        budget = await self._measured(request, client.info)
+        trouble = self._trouble(budget, client.info)
+        if trouble is not None:
+            yield Failed(trouble)
+            return
+        # A server may refuse a request whose answer would not fit at its longest.
+        most, free = request.max_output_tokens, max(1, budget.window - budget.upper)
+        if most is not None and most > free:
+            request = replace(request, max_output_tokens=free)
+        async with aclosing(stream_events(client, request)) as events:
+            async for event in events:
+                yield event
+
+    async def too_long(self, request: ModelRequest, info: ModelInfo) -> bool:
+        """Whether the request is too long for the model."""
+        return (await self._measured(request, info)).level == "block"
+
+    async def _measured(self, request: ModelRequest, info: ModelInfo) -> Budget:
+        # What is older is counted already; a long new text must not hold up the event loop.
+        newest = [text for message in request.messages[-1:] for part in message.parts for text in texts_of(part)]
+        await self.context.monitor.count_ahead(newest, exact=False)
+        return self.context.weigh(request, info)
+
+    def _trouble(self, budget: Budget, info: ModelInfo) -> ProviderError | None:
+        if budget.level == "block":
+            room = max(0, edge(self.context.limits.block, budget.effective) - 1)
+            return ProviderError(
+                "context_overflow",
+                f"the request was not sent: it has up to {budget.upper:,} tokens, and {info.ref} has room for {room:,}",
+            )
+        left = self.left()
+        if left is not None and budget.used > left:
+            return ProviderError("quota", f"the request was not sent: {over_cap(budget.used, left)}")
+        return None
+
+
+def over_cap(used: int, left: int) -> str:
+    """Why a request of so many tokens is not within the cap."""
+    return f"it has about {used:,} tokens, and {max(0, left):,} are left of the cap"

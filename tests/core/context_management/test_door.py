@@ -1,0 +1,107 @@
+"""No request leaves that is too large for the model it goes to, whatever it is for."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import swecli
+from swecli.core.context_management.compaction.summarizer import TOO_SMALL, Summarizer
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.door import Door
+from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.types import Failed, Finished, ModelRequest, SystemBlock
+from swecli.core.protocol.messages import Message, TextPart
+
+ANSWER = '[[step]]\ntext = "## Goal\\nA summary that is long enough to count as one."\n'
+
+
+def model(window: int) -> ScriptedModel:
+    return ScriptedModel(parse_script(f"window = {window}\n{ANSWER * 6}"))
+
+
+def request(*texts: str) -> ModelRequest:
+    messages = tuple(
+        Message("assistant" if number % 2 else "user", (TextPart(text),), f"m{number}")
+        for number, text in enumerate(texts)
+    )
+    return ModelRequest((SystemBlock("s"),), (), messages, max_output_tokens=4_000)
+
+
+async def sent(door: Door, client: ScriptedModel, wanted: ModelRequest) -> Finished | Failed:
+    events = [event async for event in door.send(client, wanted)]
+    assert isinstance(events[-1], Finished | Failed)
+    return events[-1]
+
+
+async def no_sleep(_seconds: float) -> None:
+    return None
+
+
+async def test_what_is_too_large_is_not_sent_and_leaves_the_measure_of_the_conversation_alone() -> None:
+    context, client = ContextManager(()), model(26_000)
+    messages = request("hello").messages
+    before = context.prepare(messages, info=client.info).budget
+    refused = await sent(Door(context), client, request("word " * 200_000))
+    assert isinstance(refused, Failed)
+    assert refused.error.kind == "context_overflow"
+    assert "was not sent" in refused.error.message
+    assert client.requests == []
+    assert context.prepare(messages, info=client.info).budget == before
+    assert isinstance(await sent(Door(context), client, request("hello")), Finished)
+
+
+async def test_the_longest_answer_is_what_the_window_has_left() -> None:
+    client = model(8_000)
+    await sent(Door(ContextManager(())), client, request("word " * 4_000))
+    assert 0 < (client.requests[0].max_output_tokens or 0) < 4_000
+
+
+async def test_what_is_left_of_the_cap_holds_for_everything() -> None:
+    client = model(26_000)
+    refused = await sent(Door(ContextManager(()), lambda: 10), client, request("word " * 100))
+    assert isinstance(refused, Failed)
+    assert "10 are left of the cap" in refused.error.message
+    assert client.requests == []
+    assert isinstance(await sent(Door(ContextManager(()), lambda: 10_000), client, request("word " * 100)), Finished)
+
+
+@pytest.mark.parametrize("window", [4_000, 26_000])
+@pytest.mark.parametrize("other", [None, 3_000])
+@pytest.mark.parametrize("word", ["word ", "漢字", "\x00\u2603"])
+async def test_summaries_of_a_conversation_beyond_the_window(window: int, other: int | None, word: str) -> None:
+    client, beside = model(window), model(other) if other else None
+    context = ContextManager(())
+    summarizer = Summarizer(Door(context), client, None, no_sleep, beside)
+    wanted = request("hello", "hi", word * 100_000, "so much", "go on")
+    summary = await summarizer.summarize(wanted, "", 300, window * 4 // 5)
+    asked = beside or client
+    assert summary.text.startswith("## Goal")
+    assert asked.requests
+    for one in asked.requests:
+        assert context.weigh(one, asked.info).level != "block"
+    assert beside is None or client.requests == []
+
+
+async def test_without_room_for_any_part_no_model_is_asked() -> None:
+    client = model(300)
+    summary = await Summarizer(Door(ContextManager(())), client, None, no_sleep).summarize(
+        request("word " * 1_000), "", 200, 240
+    )
+    assert summary.text == ""
+    assert summary.notes == (TOO_SMALL,)
+    assert client.requests == []
+
+
+def test_nothing_else_sends_requests() -> None:
+    root = Path(swecli.__file__).parent
+    senders = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "stream_events"
+    }
+    assert senders == {"core/context_management/door.py"}
