@@ -134,7 +134,7 @@ async def without_screen(launch: LaunchOptions, turns: int, early: int) -> list[
 
 async def typed() -> float:
     """Processor seconds from a key to its paint in the program that runs here: a letter, then Backspace."""
-    from textual.app import active_app
+    from textual._context import active_app  # the program runs in this task
     from textual.pilot import Pilot
 
     pilot = Pilot[None](active_app.get())
