@@ -10,9 +10,11 @@ def main(argv: list[str] | None = None) -> int:
     """Entry point of the ``swecli`` command. Returns the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
     if None in (sys.stdout, sys.stderr):  # they were closed
-        from swecli.command_line.closed_output import replace_closed
+        from swecli.command_line.closed_output import refuse_closed_output, replace_closed_error
 
-        replace_closed()
+        replace_closed_error()
+        if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+            return refuse_closed_output()
     if arguments == ["--version"]:
         from swecli import __version__
 

@@ -1,4 +1,4 @@
-"""A start with standard output or error closed: what would go there goes nowhere."""
+"""A start with standard output or standard error closed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import os
 import sys
 
 
-def replace_closed() -> None:
-    """Put the null device in place of the standard streams that are closed."""
-    for name, number in (("stdout", 1), ("stderr", 2)):
-        if getattr(sys, name) is None:
-            opened = os.open(os.devnull, os.O_WRONLY)
-            if opened != number:
-                os.dup2(opened, number)
-                os.close(opened)
-            stream = open(number, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - lives to the end
-            setattr(sys, name, stream)
-            setattr(sys, f"__{name}__", stream)
+def replace_closed_error() -> None:
+    """Put the null device in place of standard error, if that is closed: what would go there goes nowhere."""
+    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison] - it is None where it was closed
+        return
+    opened = os.open(os.devnull, os.O_WRONLY)
+    if opened != 2:
+        os.dup2(opened, 2)
+        os.close(opened)
+    sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - lives to the end
+
+
+def refuse_closed_output() -> int:
+    """Say that an answer would be lost, and give the exit status."""
+    sys.stderr.write(
+        "swecli: standard output is closed, so the answer would be lost. Nothing was done; >/dev/null where only the "
+        "work counts.\n"
+    )
+    return 1
