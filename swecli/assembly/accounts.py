@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 
 from swecli.assembly.providers import configured
@@ -68,6 +69,19 @@ class Accounts:
             "",
         )
 
+    def find(self, provider: str) -> ProviderConfig:
+        """The provider of this name.
+
+        Raises:
+            AccountError: there is none.
+        """
+        found = find_provider(provider, self.custom)
+        if found is None:
+            near = difflib.get_close_matches(provider.lower(), self._names, 1)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            raise AccountError(f"there is no provider {provider!r}.{meant} Known are {', '.join(sorted(self._names))}")
+        return found
+
     def store(self, provider: str, key: str) -> str:
         """Store a key for a provider at the address where it is asked. Returns a sentence for the user.
 
@@ -75,9 +89,7 @@ class Accounts:
             AccountError: no such provider, no such key, or it can't be stored.
         """
         key = key.strip()
-        found = find_provider(provider, self.custom)
-        if found is None:
-            raise AccountError(f"there is no provider {provider!r}; known are {', '.join(sorted(self._names))}")
+        found = self.find(provider)
         if not is_key(key):
             raise AccountError("that is no key: one word without blanks and without quotes; nothing was stored")
         try:

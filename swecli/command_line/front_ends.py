@@ -83,11 +83,13 @@ def run_interactive(options: LaunchOptions, terminal: Terminal | None = None) ->
         sessions.first,
         first_prompt=options.prompt or None,
         new_session=sessions.next,
+        add_folder=sessions.add_folder,
         commands=_commands,
         files=lambda: mentions(options.cwd),
         branch=lambda: branch(options.cwd),
         models=lambda: models(options),
         providers=lambda: providers(options),
+        no_provider=lambda provider: no_provider(options, provider),
         store_key=lambda provider, key: store_key(options, provider, key),
         try_model=lambda ref: trial(trust.applied(options), ref),
         demo=open_demo,
@@ -237,6 +239,17 @@ def providers(options: LaunchOptions) -> Sequence[tuple[str, str]]:
         for account in _accounts(options).all()
         if account.provider.api_key_env
     ]
+
+
+def no_provider(options: LaunchOptions, provider: str) -> str:
+    """Why no key can be stored for a provider of this name; empty where it can."""
+    from swecli.assembly.accounts import AccountError
+
+    try:
+        _accounts(options).find(provider)
+    except (AccountError, StartError) as error:
+        return str(error)
+    return ""
 
 
 def store_key(options: LaunchOptions, provider: str, key: str) -> tuple[str, str]:

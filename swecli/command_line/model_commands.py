@@ -60,7 +60,7 @@ def login(arguments: Sequence[str]) -> int:
     startup = read_startup(Path.cwd(), dict(os.environ), {})
     accounts = accounts_of(startup)
     try:
-        told = accounts.store(provider, _read_key(provider))
+        told = accounts.store(accounts.find(provider).name, _read_key(provider))
     except AccountError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
     return print_text(f"{told}\n")

@@ -20,9 +20,18 @@ class Login:
         if self._options.store_key is None:
             self._app.activity.flash("Keys can't be stored here; swecli login does it")
         elif provider:
-            self._ask_key(provider)
+            self._app.run_worker(self._ask_if_known(provider))
         else:
             self._app.run_worker(self._pick_provider())
+
+    async def _ask_if_known(self, provider: str) -> None:
+        from swecli.core.protocol.blocks import TextBlock
+
+        problem = await asyncio.to_thread(self._options.no_provider, provider)
+        if problem:
+            self._app.transcript.show((TextBlock(problem, "error"),), f"/login {provider}")
+        else:
+            self._ask_key(provider)
 
     async def _pick_provider(self) -> None:
         from swecli.tui.dock.picker import Choice, Picker

@@ -23,6 +23,8 @@ class Options:
 
     open_session: OpenSession
     new_session: OpenSession | None = None
+    add_folder: Callable[[Path], None] | None = None
+    """Sessions that are opened from now on work in this folder too."""
     first_prompt: str | None = None
     commands: Callable[[], Sequence[SlashCommand]] = lambda: ()
     files: Callable[[], Sequence[str]] = lambda: ()
@@ -33,6 +35,8 @@ class Options:
     """``provider/name`` of the models that /model offers."""
     providers: Callable[[], Sequence[tuple[str, str]]] = lambda: ()
     """Providers that /login offers: name, and a word on each."""
+    no_provider: Callable[[str], str] = lambda _: ""
+    """Why no key can be stored for a provider of this name; empty where it can."""
     store_key: Callable[[str, str], tuple[str, str]] | None = None
     """Stores a key for a provider. Returns a sentence for the user and the provider's usual model, or nothing."""
     try_model: Callable[[str], Awaitable[tuple[bool, str]]] | None = None

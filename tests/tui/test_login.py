@@ -53,6 +53,21 @@ async def test_a_key_is_asked_for_without_being_shown_or_kept(tmp_path: Path) ->
     assert not holding(KEY, tmp_path)
 
 
+async def test_no_key_is_asked_for_a_provider_that_does_not_exist() -> None:
+    store = Store()
+
+    def problem(provider: str) -> str:
+        return "" if provider == "openai" else f"there is no provider {provider!r}"
+
+    async with running(commands=WITH_LOGIN, store_key=store, no_provider=problem) as it:
+        await it.say("/login nosuch")
+        await it.shows("there is no provider 'nosuch'")
+        assert "Key for" not in it.screen()
+        await it.say("/login openai")
+        await it.shows("Key for openai")
+    assert store.kept == []
+
+
 async def test_the_provider_is_chosen_where_none_was_named() -> None:
     store = Store()
     offered = [("anthropic", "no key yet"), ("openai", "key stored")]
