@@ -70,11 +70,7 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool) -> Rep
     chosen = next((row for row, account in zip(rows, accounts, strict=True) if _is(account, main)), None)
     healthy = main is not None and chosen is not None and not chosen.problem
     if main is None:
-        blocks.append(
-            TextBlock(
-                "No model would answer: set a key, store one with `swecli login PROVIDER`, or name a model.", "error"
-            )
-        )
+        blocks.append(TextBlock(f"No model would answer. {supply.nothing_chosen}", "error"))
     elif healthy:
         blocks.append(TextBlock(f"{main} would answer."))
     elif chosen is None:

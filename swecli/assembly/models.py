@@ -188,6 +188,11 @@ class ModelSupply:
         )
 
     @property
+    def nothing_chosen(self) -> str:
+        """Why no model can be chosen without being named, and what to do."""
+        return no_model(self._environment)
+
+    @property
     def scripted(self) -> bool:
         """Whether a script answers instead of any provider."""
         return self._options.script is not None

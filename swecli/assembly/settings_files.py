@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from swecli.assembly.startup import Startup, flags_of, startup_of
+from swecli.assembly.themes import unknown_theme
 from swecli.core.config.change import set_value, unset_value
 from swecli.core.config.consent import loosens
 from swecli.core.config.described import Described, describe, meaning
@@ -136,6 +137,8 @@ class SettingsFiles:
             )
         except ConfigError as error:
             raise ValueError(_sentence(error, name)) from None
+        if name == "ui.theme" and (problem := unknown_theme(str(value), self._options, startup)):
+            raise ValueError(problem)
         return value
 
     def _setting(self, each: Described) -> Setting:

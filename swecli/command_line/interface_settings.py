@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from swecli.assembly.startup import startup_of
+from swecli.assembly.themes import theme_folders
 from swecli.core.config.change import set_value
-from swecli.core.config.paths import project_folder, user_paths
+from swecli.core.config.paths import user_paths
 from swecli.core.config.read_toml import ConfigError
 from swecli.launch import LaunchOptions, StartError
 from swecli.tui.preferences import Preferences
@@ -20,14 +21,11 @@ def preferences(options: LaunchOptions) -> Preferences:
         startup = startup_of(options, dict(os.environ), with_flags=False)
     except StartError:
         return Preferences()
-    folders = [] if options.safe_mode else [startup.paths.config / "themes"]
-    if startup.trust.trusts and not options.safe_mode:
-        folders.append(project_folder(options.cwd) / "themes")
     ui = startup.loaded.settings.ui
     return Preferences(
         keys=startup.loaded.settings.keys.changes,
         theme=ui.theme,
-        theme_folders=tuple(folders),
+        theme_folders=theme_folders(options, startup),
         reduced_motion=ui.reduced_motion,
         density=ui.density,
         diff=ui.diff,

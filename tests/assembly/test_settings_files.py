@@ -169,3 +169,17 @@ def test_no_sessions_and_damaged_ones_are_no_error(place: Place) -> None:
     file.parent.mkdir(parents=True)
     file.write_bytes(b"nonsense" * 100)
     assert list(sessions.read()) == []
+
+
+def test_a_theme_that_does_not_exist_is_no_value(place: Place) -> None:
+    with pytest.raises(ValueError, match=r"there is no theme 'nrod'\. Did you mean nord\?"):
+        place.settings.write("ui.theme", "nrod", "user")
+    assert not place.file.exists()
+    for name in ("nord", "auto"):
+        place.settings.write("ui.theme", name, "user")
+        assert f'theme = "{name}"' in place.file.read_text()
+    own = place.home / "themes" / "mine.toml"
+    assert place.settings.check("ui.theme", "mine", "user")
+    own.parent.mkdir()
+    own.write_text('background = "#101010"\nforeground = "#f0f0f0"\n')
+    assert place.settings.check("ui.theme", "mine", "user") == ""
