@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.launch import LaunchOptions
@@ -21,6 +22,11 @@ class Succession:
         self._open = open_session
         self._last: SessionPort | None = None
         self._spoke = False
+        self._added: tuple[Path, ...] = ()
+
+    def add_folder(self, folder: Path) -> None:
+        """One more folder to work in, in every session that is opened from now on."""
+        self._added = (*self._added, folder)
 
     @property
     def spoke(self) -> bool:
@@ -33,7 +39,7 @@ class Succession:
         Raises:
             StartError: it can't start.
         """
-        session = await self._open(options)
+        session = await self._open(replace(options, add_dirs=(*options.add_dirs, *self._added)))
         self._spoke = self.spoke
         self._last = session
         return session

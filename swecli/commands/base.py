@@ -25,6 +25,7 @@ Screen = Literal[
     "permissions",
     "sessions",
     "jobs",
+    "add_folder",
 ]
 """What only a front-end can do; one without a screen ignores it or ends."""
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from swecli.commands.add_dir import ADD_DIR
 from swecli.commands.base import SlashCommand
 from swecli.commands.cache import CACHE
 from swecli.commands.clear import CLEAR
@@ -65,6 +66,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     USAGE,
     STATUS,
     DOCTOR,
+    ADD_DIR,
     CLEAR,
     RESUME,
     QUIT,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.engine.view import SessionPort
 
+SHELL_USE = "! before a command runs it in your own shell, for example !git status; nothing was run or sent."
+"""What is said of a lone exclamation mark."""
+
 
 async def run_command(command: SlashCommand, port: SessionPort, arguments: str) -> CommandResult:
     """What the command shows; an internal failure of it is reported, and shown as an error."""

@@ -35,6 +35,7 @@ def status_text(view: SessionView) -> str:
             ("swecli", __version__),
             ("Session", view.session_id),
             ("Folder", str(view.cwd)),
+            ("Also", ", ".join(str(root) for root in view.roots if root != view.cwd)),
             ("Model", f"{model.ref}{window}" if model else "none; set one with /model provider/name"),
             ("Asked at", model.address if model else ""),
             ("Sandbox", sandbox_text(view.sandbox)),

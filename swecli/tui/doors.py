@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from swecli.commands.base import Screen
+from swecli.safe_text import safe_line
 from swecli.tui import help
 from swecli.tui.keys import KeyActions
 from swecli.tui.link import CLOSE_TIME, OpenSession
@@ -35,6 +37,7 @@ class Doors:
             "permissions": screens.permissions,
             "sessions": screens.sessions,
             "jobs": screens.jobs,
+            "add_folder": self._add_folder,
         }
 
     def open(self, name: Screen, words: str = "") -> None:
@@ -44,6 +47,14 @@ class Doors:
     def _show_keys(self, words: str) -> None:
         """What every key does, or those that have to do with the words."""
         self._app.transcript.show(help.key_blocks(self._app.keymap, words), f"/keys {words}".rstrip())
+
+    def _add_folder(self, path: str) -> None:
+        """Open the session again, to work in one more folder."""
+        if self._options.add_folder is None:
+            self._app.activity.flash(f"Quit, and start with --add-dir {safe_line(path)}")
+        else:
+            self._options.add_folder(Path(path))
+            self._app.screens.open_again(f"{path} belongs to the session now")
 
     def _start_over(self) -> None:
         new = self._options.new_session

@@ -48,6 +48,7 @@ class FakeView:
     session_id: str = "fake"
     started_seq: int = 1
     cwd: Path = Path("/work")
+    roots: tuple[Path, ...] = (Path("/work"),)
     mode: str = "default"
     model: ModelInfo | None = field(default_factory=lambda: ModelInfo("fake", "model"))
     effort: str | None = None

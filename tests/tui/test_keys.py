@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from swecli.commands.add_dir import ADD_DIR
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DiffBlock, Todo
@@ -396,6 +397,9 @@ async def test_exclamation_mark_runs_a_command_of_the_user() -> None:
     async with running() as it:
         await it.say("!ls -l")
         assert it.session.commands == [RunShell("ls -l")]
+        await it.say("!")
+        await it.shows("runs it in your own shell, for example !git status")
+        assert it.session.commands == [RunShell("ls -l")]
 
 
 async def test_commands_that_need_a_free_session_wait() -> None:
@@ -405,6 +409,11 @@ async def test_commands_that_need_a_free_session_wait() -> None:
         await it.say("/init")
         await it.shows("/init has to wait until the turn has ended")
         assert it.text == "/init"
+        it.editor.put("")
+        await it.say("!ls -l")
+        await it.shows("Your command has to wait until the turn has ended")
+        assert it.text == "!ls -l"
+        assert it.session.sent(RunShell) == []
         it.editor.put("")
         await it.say("/context now")
         await it.shows("context got [now]")
@@ -427,6 +436,21 @@ async def test_help_lists_keys_and_commands() -> None:
     async with running(size=(120, 90)) as it:
         await it.say("?")
         await it.shows("Shift+Tab", "What context does", "/tokens")
+
+
+async def test_one_more_folder_opens_the_session_again(tmp_path: Path) -> None:
+    added: list[Path] = []
+    again = Session(answer("opened again"))
+
+    async def new_session() -> Session:
+        return again
+
+    async with running(new_session=new_session, add_folder=added.append, commands=lambda: (ADD_DIR,)) as it:
+        await it.say(f"/add-dir {tmp_path}")
+        await it.until(lambda: added == [tmp_path.resolve()])
+        await it.until(lambda: it.app.stage.link.port is again)
+        await it.say("hello")
+        await it.shows("opened again")
 
 
 async def test_clear_opens_a_new_session_when_there_is_a_way_to() -> None:

@@ -49,6 +49,10 @@ class LiveView:
         return self._services.workspace.cwd
 
     @property
+    def roots(self) -> tuple[Path, ...]:
+        return tuple(self._services.workspace.roots)
+
+    @property
     def mode(self) -> Mode:
         return self._recorder.state.mode
 

@@ -74,6 +74,11 @@ class SessionView(Protocol):
     @property
     def cwd(self) -> Path: ...
     @property
+    def roots(self) -> tuple[Path, ...]:
+        """The folders that belong to the work, ``cwd`` first."""
+        ...
+
+    @property
     def mode(self) -> Mode: ...
     @property
     def model(self) -> ModelInfo | None:

@@ -9,6 +9,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.sandbox.values import Request
+from swecli.core.workspace import process_tree as tree
 
 SECONDS = 15.0
 _CANARIES = """
@@ -78,21 +80,24 @@ def _run(request: Request, start: Start, base: Path, server: socket.socket) -> P
     launch = start(request, str(work))
     argv = [*launch.prefix, os.path.realpath(sys.executable), "-I", "-S", "-c", _CANARIES]
     try:
-        ended = subprocess.run(
+        process = subprocess.Popen(
             [*argv, str(server.getsockname()[1]), mark],
             cwd=work,
-            env={**request.environment, **launch.environment},
+            env={**request.environment, **launch.environment, tree.MARK: tree.new_mark(own=True)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=launch.inherited,
-            timeout=SECONDS,
-            check=False,
             start_new_session=True,
         )
-        output = ended.stdout.decode("utf-8", "replace").strip()
-    except subprocess.TimeoutExpired:
-        return Probed(False, reason="the probe did not end in time")
+        try:
+            output = process.communicate(timeout=SECONDS)[0].decode("utf-8", "replace").strip()
+        except subprocess.TimeoutExpired:
+            return Probed(False, reason="the probe did not end in time")
+        finally:
+            if process.poll() is None:  # bubblewrap's child waits for ever where its parent alone is killed
+                tree.signal_group(process.pid, signal.SIGKILL)
+                process.communicate()
     finally:
         launch.end()
     if _text(work / "source" / "finished") != mark:

@@ -12,11 +12,12 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 MARK = "SWECLI_JOB"
+_OWN = b"-own"
 _PROC = Path("/proc")
 _POLL = 0.5
 """Seconds between two looks at a process where its end can't be waited for."""
@@ -63,10 +64,11 @@ def _inspect(pid: int) -> tuple[bytes, Running] | None:
     return fields[0], Running(pid, parent, group, session, int(fields[19]), name)
 
 
-def new_mark() -> str:
-    """A value of ``SWECLI_JOB`` that no other command has: this process's id and start, and a random part."""
+def new_mark(*, own: bool = False) -> str:
+    """A value of ``SWECLI_JOB`` that no other command has: this process's id and start, and a random part. ``own``:
+    what runs is no command of the user or the model."""
     me = inspect(os.getpid())
-    return f"{os.getpid()}-{me.started if me else 0}-{os.urandom(4).hex()}"
+    return f"{os.getpid()}-{me.started if me else 0}-{os.urandom(4).hex()}{_OWN.decode() if own else ''}"
 
 
 def members(leader: int, mark: str, *, gone: bool = False) -> list[Running]:
@@ -113,10 +115,17 @@ async def _ended(process: Running) -> None:
 
 
 def leftovers() -> list[Running]:
-    """Live processes of commands whose swecli is gone: it was killed before it could end them."""
+    """Live processes of commands whose swecli is gone: it was killed before it could end them. Its own, which nobody
+    asked for, are ended on the way."""
+    abandoned = list(_abandoned())
+    signal_each([process for process, mark in abandoned if mark.endswith(_OWN)], signal.SIGKILL)
+    return [process for process, mark in abandoned if not mark.endswith(_OWN)]
+
+
+def _abandoned() -> Iterator[tuple[Running, bytes]]:
+    """With their marks."""
     if sys.platform != "linux":
-        return []
-    found: list[Running] = []
+        return
     for pid in _pids():
         mark = next(
             (item[len(MARK) + 1 :] for item in _environment(pid).split(b"\0") if item.startswith(b"SWECLI_JOB=")), b""
@@ -127,8 +136,7 @@ def leftovers() -> list[Running]:
             now = inspect(int(owner))
             process = inspect(pid)
             if process is not None and (now is None or now.started != int(started)):
-                found.append(process)
-    return found
+                yield process, mark
 
 
 def owned() -> list[Running]:

@@ -113,6 +113,14 @@ class Screens:
 
     # --- what follows ---
 
+    def open_again(self, told: str) -> None:
+        """Close the session and open it again, as what it begins with has changed."""
+        view, port, new = self._app.stage.link.view, self.ports.sessions, self._options.new_session
+        if view is not None and port is not None and self._app.stage.spoke:
+            self._app.run_worker(self._switch(port().open(view.session_id), told))
+        elif new is not None:
+            self._app.run_worker(self._switch(new, told))
+
     def closed(self) -> None:
         """A screen was closed: settings that wait for a session are asked about."""
         self._app.place.close()
@@ -126,7 +134,6 @@ class Screens:
             return
         from swecli.tui.dock.picker import Choice, Picker
 
-        session = view.session_id
         choices = [
             Choice("now", "now", "opens this session again with the new settings; what was said stays"),
             Choice("later", "later", "from the next session on"),
@@ -134,7 +141,7 @@ class Screens:
 
         def picked(value: str) -> None:
             if value == "now":
-                self._app.run_worker(self._switch(port().open(session), "Opened again with the new settings"))
+                self.open_again("Opened again with the new settings")
 
         self._app.slot.show(Picker(f"Use {names}", choices, picked))
 

@@ -189,6 +189,23 @@ async def test_leftovers_of_a_killed_swecli_are_found(tmp_path: Path) -> None:
     await until(lambda: not running_with("7405"))
 
 
+@linux
+async def test_what_a_killed_swecli_ran_for_itself_is_ended(tmp_path: Path) -> None:
+    script = (
+        "import os,subprocess\nfrom swecli.core.workspace import process_tree as tree\n"
+        "marked = {**os.environ, tree.MARK: tree.new_mark(own=True)}\n"
+        "subprocess.run(['sleep', '7406'], env=marked, start_new_session=True)\n"
+    )
+    owner = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
+    await until(lambda: bool(running_with("7406")), 20)
+    process_tree.leftovers()
+    assert running_with("7406")
+    owner.kill()
+    await owner.wait()
+    assert "sleep" not in [process.name for process in process_tree.leftovers()]
+    await until(lambda: not running_with("7406"))
+
+
 @pytest.mark.parametrize(
     ("command", "says"),
     [("echo a\0b", "NUL"), ("echo \ud800", "surrogate"), ("x" * 200_000, "script file")],

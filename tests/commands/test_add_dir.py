@@ -1,0 +1,50 @@
+"""/add-dir: what is refused, and what it asks of the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from swecli.commands.add_dir import ADD_DIR
+from swecli.commands.registry import Invocation
+from swecli.core.workspace.jobs import JobInfo
+from swecli.headless.slash import run as headless
+from tests.commands.support import CommandSession
+
+
+async def test_a_folder_is_handed_on_as_its_real_path(tmp_path: Path) -> None:
+    work, other = tmp_path / "work", tmp_path / "other"
+    work.mkdir()
+    other.mkdir()
+    (work / "link").symlink_to(other)
+    port = CommandSession(work)
+    port.view.roots = (work,)
+    for name in ("../other", "link", str(other)):
+        result = await ADD_DIR.run(port, name)
+        assert (result.screen, result.argument) == ("add_folder", str(other))
+    assert f"--add-dir {other}" in (await headless(port, Invocation(ADD_DIR, "../other"))).text
+
+
+async def test_what_is_no_new_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "file").write_text("x")
+    port = CommandSession(tmp_path)
+    port.view.roots = (tmp_path,)
+    for name, words in (
+        ("", "Folders of this session"),
+        ("sub", "belongs to this session already"),
+        ("file", "not a directory"),
+        ("gone", "no such directory"),
+        ("~nobody-here/x", "can't be used"),
+        ("a\0b", "nothing was added"),
+    ):
+        result = await ADD_DIR.run(port, name)
+        assert result.screen is None
+        assert words in result.blocks[0].text  # type: ignore[union-attr]
+
+
+async def test_running_jobs_are_not_ended_by_it(tmp_path: Path) -> None:
+    port = CommandSession(tmp_path / "work")
+    port.view.jobs = (JobInfo("j1", "npm start", "t1", 1, 0.0),)
+    result = await ADD_DIR.run(port, str(tmp_path))
+    assert result.screen is None
+    assert "would end them" in result.blocks[0].text  # type: ignore[union-attr]
