@@ -241,12 +241,12 @@ def test_no_provider_is_a_clear_line(project: Path) -> None:
     assert silent(unknown)
 
 
-@pytest.mark.parametrize(("option", "code"), [("--max-turns", 53), ("--max-tokens", 60)])
-def test_caps_end_the_run(option: str, code: int, project: Path) -> None:
+@pytest.mark.parametrize(("option", "code", "requests"), [("--max-turns", 53, 1), ("--max-tokens", 60, 0)])
+def test_caps_end_the_run(option: str, code: int, requests: int, project: Path) -> None:
     with server(FIX) as provider:
         ended = program(project, provider).run("-p", "x", "-m", "openai/m", option, "1", "--output-format", "json")
     assert (ended.code, ended.result["status"]) == (code, "limit")
-    assert len(provider.asked) == 1
+    assert len(provider.asked) == requests
 
 
 def test_imperfect_calls_are_answered_not_executed(project: Path) -> None:

@@ -83,6 +83,7 @@ class Consents:
                 continue
             if decision.outcome == "allow":
                 return await self._allowed(call, decision)
+            await self._requests.order.turn(call.item)
             preview = await call.tool.preview(call.params, call.ctx)
             decision = self.decide(call)  # the mode or the rules may have changed while the preview was made
             if decision.outcome == "allow":

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from swecli.core.engine.asking_order import AskingOrder
 from swecli.core.engine.recorder import Recorder
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.commands import Answer, ReplyPermission
@@ -32,6 +33,8 @@ class Requests:
         self._recorder = recorder
         self._permissions: dict[str, asyncio.Future[ReplyPermission]] = {}
         self._questions: dict[str, asyncio.Future[Answer]] = {}
+        self.order = AskingOrder()
+        """Of the calls that run now."""
 
     def _new_id(self, prefix: str) -> str:
         return f"{prefix}{self._recorder.state.seq + 1}"
@@ -76,6 +79,7 @@ class Requests:
                 refused,
             )
         )
+        self.order.passed(item)
         settled = False
         try:
             reply = await future
@@ -102,10 +106,12 @@ class Requests:
 
     async def ask(self, item: str, questions: Sequence[Question]) -> Answers | None:
         """Put questions and wait; an empty tuple when they were dismissed, None when nobody is there to answer."""
+        await self.order.turn(item)
         request = self._new_id("q")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._questions[request] = future
         self._recorder.emit(QuestionAsked(request, item, tuple(questions)))
+        self.order.passed(item)
         settled = False
         try:
             answer = await future

@@ -22,9 +22,10 @@ class Scheduler:
         """Returns when every call has its terminal item; cancelled, it cancels them and still waits.
 
         A call that waits for the user holds up only calls that write the same file, and commands: these run after the
-        writes and commands before them, whatever the order of the answers.
+        writes and commands before them, whatever the order of the answers. They ask in the order of the calls.
         """
         prepared = [ready for call in calls if (ready := self._calls.prepare(call)) is not None]
+        self._calls.order.begin(call.item for call in prepared)
         try:
             for position, call in enumerate(prepared):
                 earlier = prepared[:position]
@@ -40,6 +41,7 @@ class Scheduler:
             raise
         finally:
             for call in prepared:  # a task cancelled before its first step never ran its own clean-up
+                self._calls.order.passed(call.item)
                 self._calls.close(call)
             self._tasks.clear()
 

@@ -61,6 +61,7 @@ class ToolCalls:
         self._jobs = jobs
         self._recorder = recorder
         self._requests = requests
+        self.order = requests.order
         self._results = results
         self._sandbox = sandbox
         self._consents = Consents(services, recorder, requests, sandbox)
@@ -125,6 +126,8 @@ class ToolCalls:
             while outcome is None or consent is not None:
                 consent = consent or await self._consents.obtain(call)
                 call = consent.call
+                if not call.effects.interactive:  # else the question is what it does
+                    self.order.passed(call.item)
                 if before:
                     await asyncio.wait(before)
                 async with self._locks.hold(call.effects):
@@ -158,6 +161,7 @@ class ToolCalls:
             raise
         finally:
             self._live.forget(call.item)
+            self.order.passed(call.item)
             self.close(call)
 
     def close(self, call: PreparedCall) -> None:
