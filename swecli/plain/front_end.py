@@ -12,7 +12,7 @@ from typing import TextIO
 
 from swecli.commands.base import CommandResult
 from swecli.commands.registry import COMMANDS, Invocation, parse
-from swecli.commands.running import run_command
+from swecli.commands.running import SHELL_USE, run_command
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.commands import Answer, Interrupt, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
@@ -210,6 +210,9 @@ class LinearFrontEnd:
         stripped = "/help" if text.strip() == "?" else text.strip()
         if stripped.startswith("!") and stripped[1:].strip():
             self._session.send(RunShell(stripped[1:].strip()))
+            return
+        if stripped == "!":
+            self._printer.say([SHELL_USE])
             return
         found = parse(stripped)
         if found is None:

@@ -39,13 +39,13 @@ class Slash:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownSlash:
-    """A slash command that does not exist; ``message`` says so and names the nearest."""
+class NotSent:
+    """Nothing that can be done, as a slash command that does not exist; ``message`` says so and names the nearest."""
 
     message: str
 
 
-Submission = Nothing | Say | Shell | Slash | UnknownSlash
+Submission = Nothing | Say | Shell | Slash | NotSent
 
 
 def interpret(
@@ -54,6 +54,7 @@ def interpret(
     """The meaning of ``text``. A line that begins with a path (one with a second slash, or one that
     ``exists``) is a message."""
     from swecli.commands.registry import Invocation, parse
+    from swecli.commands.running import SHELL_USE
 
     stripped = text.strip()
     if not stripped:
@@ -62,9 +63,11 @@ def interpret(
         stripped = "/help"
     if stripped.startswith("!") and stripped[1:].strip():
         return Shell(stripped[1:].strip())
+    if stripped == "!":
+        return NotSent(SHELL_USE)
     parsed = parse(stripped, commands)
     if parsed is None:
         return Say(text)
     if isinstance(parsed, Invocation):
         return Slash(parsed.command, parsed.arguments)
-    return Say(text) if exists("/" + parsed.name) else UnknownSlash(parsed.message)
+    return Say(text) if exists("/" + parsed.name) else NotSent(parsed.message)

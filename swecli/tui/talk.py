@@ -14,7 +14,7 @@ from swecli.core.protocol.events import Mode
 from swecli.core.protocol.messages import ImagePart
 from swecli.safe_text import safe_line
 from swecli.tui.link import SessionLink
-from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, interpret
+from swecli.tui.submission import Nothing, NotSent, Say, Shell, Slash, interpret
 
 
 class Desk(Protocol):
@@ -49,15 +49,19 @@ class Talk:
                     self._desk.put_back(text)  # the session says that it was not sent
             case Shell(command):
                 await self._shell(command)
-            case UnknownSlash(message):
+            case NotSent(message):
                 self._desk.show((TextBlock(message, "warning"),))
             case Slash(command, arguments):
                 await self._run(command, arguments)
 
     async def _shell(self, command: str) -> None:
-        """Run the user's command in their terminal; while a turn runs there is none to give away."""
+        """Run the user's command in their terminal; not while a turn runs, whose work it would get in the way of."""
+        if self._busy():
+            self._desk.put_back(f"!{command}")
+            self._desk.flash("Your command has to wait until the turn has ended; Esc interrupts it")
+            return
         view = self._link.view
-        ran = None if self._busy() or view is None else await self._desk.run_in_terminal(command, view.cwd)
+        ran = None if view is None else await self._desk.run_in_terminal(command, view.cwd)
         self._link.send(RunShell(command) if ran is None else RunShell(command, *ran))
 
     def _message(self, text: str, queue: bool, images: tuple[ImagePart, ...]) -> Command:

@@ -8,6 +8,7 @@ from dataclasses import fields
 import pytest
 
 from swecli.commands.registry import COMMANDS
+from swecli.commands.running import SHELL_USE
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import (
     Body,
@@ -32,7 +33,7 @@ from swecli.core.protocol.messages import TextPart, ToolCallPart
 from swecli.tui import activity, connect, ladder, reduction
 from swecli.tui.ladder import Situation
 from swecli.tui.state import UiState
-from swecli.tui.submission import Nothing, Say, Shell, Slash, UnknownSlash, interpret
+from swecli.tui.submission import Nothing, NotSent, Say, Shell, Slash, interpret
 
 
 def state(*bodies: Body) -> UiState:
@@ -78,7 +79,7 @@ def test_control_c_never_quits_over_a_selection() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["/etc/hosts is wrong", "/tmp is full", "/tmp", "a /help", "//", "/ help", "/a.b", "!", "text"]
+    "text", ["/etc/hosts is wrong", "/tmp is full", "/tmp", "a /help", "//", "/ help", "/a.b", "text"]
 )
 def test_text_for_the_model(text: str) -> None:
     assert interpret(text, COMMANDS, lambda path: path == "/tmp") == Say(text)
@@ -87,6 +88,7 @@ def test_text_for_the_model(text: str) -> None:
 def test_other_lines() -> None:
     assert interpret(" \n", COMMANDS) == Nothing()
     assert interpret("!ls -l\n", COMMANDS) == Shell("ls -l")
+    assert interpret(" ! ", COMMANDS) == NotSent(SHELL_USE)
     for text, name, arguments in (
         ("?", "help", ""),
         ("/HELP", "help", ""),
@@ -97,7 +99,7 @@ def test_other_lines() -> None:
         assert isinstance(meaning, Slash)
         assert (meaning.command.name, meaning.arguments) == (name, arguments)
     unknown = interpret("/contxt x", COMMANDS)
-    assert isinstance(unknown, UnknownSlash)
+    assert isinstance(unknown, NotSent)
     assert "/context" in unknown.message
 
 

@@ -13,7 +13,9 @@ from swecli.core.permissions.shell.tables import tables
 
 NAME_TO_COME = "./{}"
 """Stands for each name of the list."""
-_UNDERSTOOD = "what xargs hands on is not known to be names of files"
+_XARGS = "what xargs hands on"
+_SHELL = "what $(…) gives here"
+_UNDERSTOOD = "{} is not known to be names of files"
 _GIT_OPTIONS = frozenset(("-z", "-c", "-m", "-o", "--cached", "--modified", "--others", "--exclude-standard", "--"))
 _SEARCH_OPTIONS = re.compile(
     r"-[rRlLiwEFPZsIu]+|--(include|exclude|exclude-dir|glob|type)=.*|--(files|files-with-matches|recursive|ignore-case"
@@ -101,7 +103,7 @@ def with_names(
     """
     inner = [word for word in arguments if word is not None]
     if len(inner) != len(arguments):
-        raise UnprovenError(_UNDERSTOOD)
+        raise UnprovenError(_UNDERSTOOD.format(_SHELL))
     _check_names(producer, inner, situation, split_by_shell=True)
     return list(inner)
 
@@ -113,19 +115,20 @@ def _check_names(
     if inner and inner[0] in lists["listed_any"]:
         return
     words = [word for word in producer if word is not None]
+    names = _SHELL if split_by_shell else _XARGS
     if len(words) != len(producer) or not words:
-        raise UnprovenError(_UNDERSTOOD)
-    _check_producer(words)
+        raise UnprovenError(_UNDERSTOOD.format(names))
+    _check_producer(words, names)
     starts = ["."]
     if words[0] == "find":
         starts = _starts(words[1:])
         check_executed(inner, words, starts, situation)
     else:
         if not inner or inner[0] not in lists["listed_names"] | lists["listed_search"]:
-            raise UnprovenError("xargs hands the names to a command that is not known to only read them")
+            raise UnprovenError(f"{names} goes to a command that is not known to only read such names")
         for word in words[1:]:
             if word.startswith("/") or ".." in word.split("/"):
-                raise UnprovenError("what xargs hands on may be elsewhere")
+                raise UnprovenError(f"{names} may be elsewhere")
             if looks_for_secrets(word) or is_secret("/" + word):
                 raise UnprovenError(f"{word} may hold secrets, by its name", soft=True)
         check_tree(".", situation)
@@ -188,7 +191,7 @@ def _only_selects(words: Sequence[str | None]) -> bool:
             return False
 
 
-def _check_producer(words: Sequence[str]) -> None:
+def _check_producer(words: Sequence[str], names: str) -> None:
     """Raise unless the command prints names that it finds and nothing else."""
     lists = tables().lists
     options = [word for word in words[1:] if word.startswith("-")]
@@ -205,7 +208,7 @@ def _check_producer(words: Sequence[str]) -> None:
         case _:
             fine = False
     if not fine:
-        raise UnprovenError(_UNDERSTOOD)
+        raise UnprovenError(_UNDERSTOOD.format(names))
 
 
 def _starts(words: Sequence[str]) -> list[str]:
