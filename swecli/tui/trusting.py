@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from swecli.tui.dock.panel import DockPanel
@@ -23,8 +24,11 @@ async def ask_trust(gate: TrustGate, slot: Slot) -> tuple[str, ...]:
     choice: TrustChoice = await _asked(slot, lambda done: trust_panel(question, done))
     notices = [await asyncio.to_thread(gate.answer, choice)]
     if choice in ("trust", "session"):
-        for item in await asyncio.to_thread(gate.items):
-            if await _asked(slot, lambda done, item=item: item_panel(item, done)):
+        items = await asyncio.to_thread(gate.items)
+        for number, item in enumerate(items, 1):
+            place = f"{number} of {len(items)} · {item.origin}" if len(items) > 1 else item.origin
+            shown = replace(item, origin=place)
+            if await _asked(slot, lambda done, shown=shown: item_panel(shown, done)):
                 notices.append(await asyncio.to_thread(gate.accept, [item]))
     return tuple(notice for notice in notices if notice)
 
