@@ -59,6 +59,18 @@ def test_a_stored_key_is_used_at_its_own_address_only(tmp_path: Path) -> None:
         flagged.make("openai/m")
 
 
+def test_a_session_that_goes_on_elsewhere_gets_no_key_of_another_address(tmp_path: Path) -> None:
+    Accounts(Settings(), {}, keys(tmp_path)).store("openai", CANARY)
+    local = supply(tmp_path, {})
+    assert local.chosen("openai/m", "http://127.0.0.1:1/v1") == "openai/m"
+    assert headers(local, "openai/m") == {}
+    far = supply(tmp_path, {})
+    assert far.chosen("openai/m", "https://gateway.example/v1") is None
+    assert "no key for openai" in " ".join(far.notices)
+    with pytest.raises(ModelUnavailable):
+        far.make("openai/m")
+
+
 def test_a_key_of_the_environment_comes_first(tmp_path: Path) -> None:
     told = Accounts(Settings(), {"OPENAI_API_KEY": "sk-env"}, keys(tmp_path)).store("openai", CANARY)
     assert "OPENAI_API_KEY in the environment comes before it" in told
