@@ -95,7 +95,8 @@ def run_interactive(options: LaunchOptions, terminal: Terminal | None = None) ->
         demo=open_demo,
         preferences=lambda: _preferences(trust.applied(options)),
         remember=_remember,
-        keep_model=lambda ref: _keep_model(options, ref),
+        # What is picked for a session that goes on is for that session.
+        keep_model=None if options.continue_newest or options.resume else lambda ref: _keep_model(options, ref),
         screens=screen_ports(options, trust, sessions.open),
         trust=trust,
         state=state_folder(options),

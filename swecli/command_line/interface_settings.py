@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -67,6 +68,9 @@ def keep_model(options: LaunchOptions, ref: str) -> str:
     flag = "--base-url" if options.base_url else "--settings" if options.settings is not None else ""
     if flag:
         raise ValueError(f"{flag} holds for one run, so {ref} was not made your default.")
+    with contextlib.suppress(StartError):
+        if known := startup_of(options, dict(os.environ), with_flags=False).loaded.settings.model.name:
+            return f"Your default model is still {known}; `swecli config set model.name PROVIDER/NAME` changes it."
     path = remember("model.name", ref)
     return (
         f"{ref} is your default model from now on: model.name in {path}. `swecli config set model.name PROVIDER/NAME` "
