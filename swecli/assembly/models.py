@@ -116,9 +116,8 @@ class ModelSupply:
         if (self._main is None or stays) and self._options.headless:
             raise StartError(trouble or no_model(self._environment), ExitCode.CONFIG)
         if stays:
-            self._tell(
-                f"{trouble} It was asked at {address}, so no other model is sent its messages unless you choose."
-            )
+            # What is wrong is told when the session tries to connect it.
+            self._tell(f"{before} was asked at {address}: no other model is sent its messages unless you choose one.")
             return None
         if trouble:
             self._tell(f"{trouble} {self._main or 'No model'} answers instead.")
