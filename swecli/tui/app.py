@@ -58,6 +58,9 @@ class SwecliApp(Endings, inherit_bindings=True):
     CSS = """
     Screen { layout: vertical; overflow: hidden; background: $background; color: $foreground; }
     #place { height: 1fr; min-height: 1; }
+    Screen.-whole {
+        #place, TodoPanel, ActivityLine, StatusBar { display: none; }
+    }
     """
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = "#editor"

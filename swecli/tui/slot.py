@@ -16,6 +16,9 @@ from swecli.tui.prompt.box import Prompt
 if TYPE_CHECKING:
     from swecli.tui.state import Request
 
+WHOLE = "-whole"
+"""Class of the screen while a panel has all of it."""
+
 
 class Slot(Vertical):
     """Requests of the model take the slot before pickers do, oldest first."""
@@ -25,7 +28,9 @@ class Slot(Vertical):
     def __init__(self, prompt: Prompt, *, clock: Clock = time.monotonic) -> None:
         super().__init__(id="slot")
         self._prompt = prompt
-        self._around = Surroundings(clock, lambda: prompt.typed_at, prompt.receive, prompt.receive_paste)
+        self._around = Surroundings(
+            clock, lambda: prompt.typed_at, self._give_whole, prompt.receive, prompt.receive_paste
+        )
         self._request: str | None = None
         self._answered = 0
         self._consent = False
@@ -100,6 +105,7 @@ class Slot(Vertical):
         """Back to the prompt, or to the screen that is open."""
         self._request, self._consent = None, False
         panel, self.panel = self.panel, None
+        self.screen.remove_class(WHOLE)
         self._prompt.display = self._above is None
         self.focus_panel()
         if panel is not None:
@@ -108,11 +114,16 @@ class Slot(Vertical):
     def _open(self, panel: DockPanel) -> None:
         before, self.panel = self.panel, panel
         panel.around = self._around
+        self.screen.remove_class(WHOLE)
         self._prompt.display = False
         self.mount(panel)
         panel.focus()
         if before is not None:
             before.remove()
+
+    def _give_whole(self, panel: DockPanel, on: bool) -> None:
+        if panel is self.panel:
+            self.screen.set_class(on, WHOLE)
 
     def _panel_for(self, request: Request, place: tuple[int, int]) -> DockPanel:
         from swecli.core.protocol.events import PermissionRequested

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from textual import events
 
 from swecli.core.engine.view import SessionPort
 from swecli.tui.dock.grace import GRACE, TYPING
@@ -114,3 +115,36 @@ async def test_names_are_shown_as_text_and_cut_to_the_screen() -> None:
     async with running(open_session=Opening(gate), trust=gate, size=(70, 18)) as it:
         await it.shows("[red]x[/red]", "more", "yes")
         assert "\x1b" not in it.screen()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 15), (30, 8), (30, 6)])
+async def test_files_and_keys_are_seen_at_every_size(size: tuple[int, int]) -> None:
+    gate = Gate(tuple(f"file-{number}" for number in range(6)))
+    async with running(open_session=Opening(gate), trust=gate, size=size) as it:
+        await it.shows("Do you trust /work?", "file-0", "y yes", "esc")
+
+
+async def test_where_nothing_can_be_read_nothing_is_trusted() -> None:
+    gate = Gate()
+    async with running(open_session=Opening(gate), trust=gate, size=(30, 3)) as it:
+        await it.shows("Enlarge the window")
+        it.clock.now += 5
+        await it.press("y", "s")
+        assert gate.told == []
+        await it.pilot.resize_terminal(80, 24)
+        await it.shows("y yes")
+        await it.press("y")
+        await it.until(lambda: "trust" in gate.told)
+
+
+async def test_letters_and_pastes_there_go_to_the_prompt() -> None:
+    gate = Gate()
+    async with running(open_session=Opening(gate), trust=gate) as it:
+        await it.shows("y yes")
+        it.clock.now += 5
+        for key in "fix my bugs":
+            await it.press("space" if key == " " else key)
+            it.clock.now += 0.2
+        assert gate.told == []
+        it.app.post_message(events.Paste(" now"))
+        await it.until(lambda: it.text == "fix my bugs now")

@@ -26,6 +26,9 @@ from swecli.tui.line_input import LineInput
 _Doing = Literal["asks", "word", "command", "hunks"]
 """What the panel is at: it asks, or takes a word to the model, a command, a choice of hunks."""
 
+ESSENCE = 3
+"""Lines of what would be done that are shown before anything about it is."""
+
 
 class ApprovalPanel(DockPanel):
     """One request. Nothing but the keys of "once" and "always" approves, at first those that are set for it."""
@@ -250,15 +253,20 @@ class ApprovalPanel(DockPanel):
             self.post_message(self.Finished(reply))
 
     def fit(self) -> None:
-        """Share the lines that there are: title, keys and one line of the body first, then warnings, the rule, the
+        """Share the lines that there are: title, keys and some lines of the body first, then warnings, the rule, the
         facts, the reason, and the rest of the body. Where the rule finds no place, always is not offered."""
         if not self.is_mounted:
             return
-        rows, columns = self.available(), self.screen.size.width
+        columns = self.screen.size.width
         width = max(1, columns - 2)
+        hints = self._hints(columns < NARROW)
         asked = self._doing in ("asks", "word")
         title = approval_text.title(self.request, self._place)
-        spare = rows - 3 - height(title, width) - (self._doing == "word")
+        shown = len(self._body.lines(width)) if asked else ESSENCE
+        fixed = 2 + height(title, width) + (self._doing == "word")
+        best, least = fixed + min(ESSENCE, shown), fixed + min(2, shown)
+        rows = self.measure(approval_text.least_width(hints), best, least)
+        spare = rows - min(rows - 1, best)
         texts = {
             "#warnings": approval_text.warnings(self.request),
             "#rule": approval_text.rule(self.request, self._span) if asked else "",
@@ -274,14 +282,15 @@ class ApprovalPanel(DockPanel):
         spare -= height(reason, width)
         self._put("#title", title)
         self._always = self.request.rule is not None and bool(self.query_one("#rule").display)
+        # what "always" means may have had no room
         self._keys.tell(self._hints(columns < NARROW), width, narrow=columns < NARROW)
-        room = max(1, spare + 1)
+        room = max(1, spare + min(ESSENCE, shown))
         most = room if self._expanded or self._doing == "hunks" else max(1, min(room, max(6, rows * 6 // 10)))
         for view in (self._body, self._hunks):
             if view is not None:
                 view.styles.max_height = most
         self._editor.styles.max_height = room
-        super().fit()
+        self.set_class(columns < NARROW, "-tight")
 
     def _put(self, name: str, text: str) -> None:
         widget = self.query_one(name, Static)

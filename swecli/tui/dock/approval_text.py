@@ -56,8 +56,8 @@ def about(request: PermissionRequested, width: int, room: int) -> str:
     for number, line in enumerate(lines):
         last = number == len(lines) - 1
         if height("\n".join((*out, line)), width) > room - (not last):
-            left = len(lines) - number
-            return "\n".join((*out, f"\u2026 {left} more of the reason (v shows it)")) if room > len(out) else ""
+            left = f"\u2026 {len(lines) - number} more of the reason (v shows it)"
+            return "\n".join((*out, left) if height("\n".join((*out, left)), width) <= room else out)
         out.append(line)
     return "\n".join(out)
 
@@ -81,6 +81,11 @@ def keys(hints: Sequence[Hint], width: int, *, narrow: bool, early: bool = False
     return Content.assemble(
         *(part for key, word, _ in left for part in ((key, strong), (f" {word}{gap}", "$foreground-muted")))
     )
+
+
+def least_width(hints: Sequence[Hint]) -> int:
+    """Cells that the keys take which are never left out."""
+    return sum(cell_len(f"{key} {word}  ") for key, word, last in hints if not last) - 2
 
 
 def height(text: str, width: int) -> int:

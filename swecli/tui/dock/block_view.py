@@ -9,7 +9,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.tui.dock.render import render
+from swecli.tui.dock.render import first_change, render
 from swecli.tui.transcript.palette import Palette, palette_for
 
 
@@ -26,6 +26,8 @@ class BlockView(ScrollView, can_focus=False):
         self._key: tuple[int, Palette] | None = None
         self._lines: list[Strip] = []
         self._tail = self._follows = False
+        self._brought: int | None = 0
+        """Where the view was brought by itself; None once the user has scrolled."""
 
     def show(self, blocks: Sequence[DisplayBlock], *, tail: bool = False) -> None:
         """Show other blocks, from their beginning. With ``tail`` their end is shown at first, and again when they have
@@ -61,6 +63,15 @@ class BlockView(ScrollView, can_focus=False):
         self.virtual_size = Size(width, len(self.lines(width)))
         if self._follows:
             self.scroll_end(animate=False, immediate=True, force=True)
+        elif not self._tail and self._brought == int(self.scroll_offset.y):
+            self._bring_first_change(width)
+
+    def _bring_first_change(self, width: int) -> None:
+        """A view too low for it begins with the first line that is changed."""
+        start, count = first_change(self._blocks, max(1, width), palette_for(self.app.current_theme))
+        wanted = start if start + count > self.size.height else 0
+        self.scroll_to(0, wanted, animate=False, immediate=True, force=True)
+        self._brought = int(self.scroll_offset.y)
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from textual import events
 from textual.containers import Vertical
 from textual.message import Message
+from textual.widgets import Static
 
 from swecli.tui.dock.grace import Clock, Grace
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from swecli.tui.dock.command_editor import CommandEditor
     from swecli.tui.line_input import LineInput
 
+
+TOO_SMALL = "Enlarge the window: what is asked has no room here."
 
 NARROW = 62
 """Columns below which panels use short forms."""
@@ -34,6 +37,8 @@ class Surroundings:
 
     clock: Clock = time.monotonic
     typed: Callable[[], float | None] = lambda: None
+    whole: Callable[[DockPanel, bool], None] = lambda panel, on: None
+    """Gives a panel the whole screen, or takes it back."""
     stray: Callable[[str], None] = lambda text: None
     pasted: Callable[[str], None] = lambda text: None
 
@@ -42,6 +47,8 @@ class DockPanel(Vertical, can_focus=True):
     """A panel in place of the prompt. It posts ``Finished`` and leaves closing to the app."""
 
     around = Surroundings()
+    cramped = False
+    """Whether not even the whole screen has room for what is asked: nothing can be decided then."""
     grace: Grace | None = None
     """Weighs the keys of a panel that appeared without being asked for; made when it is on the screen."""
 
@@ -51,6 +58,7 @@ class DockPanel(Vertical, can_focus=True):
     DockPanel .dock--title { height: auto; text-style: bold; }
     DockPanel .dock--note { height: auto; color: $foreground-muted; text-style: $muted-style; }
     DockPanel .dock--keys { height: auto; }
+    DockPanel .dock--small { dock: top; width: 100%; height: 100%; color: $warning; }
     DockPanel Input { height: 1; border: none; padding: 0; background: $panel; }
     DockPanel Input:focus { border: none; background-tint: transparent; }
     DockPanel Input > .input--placeholder { color: $foreground-muted; text-style: $muted-style; }
@@ -67,6 +75,23 @@ class DockPanel(Vertical, can_focus=True):
         """Lines that the panel may take: the screen without status bar, activity line and two lines of the
         transcript."""
         return max(3, self.screen.size.height - 4)
+
+    def measure(self, columns: int, best: int, least: int) -> int:
+        """Lines that the panel has. ``best`` are those that it should have, else it takes the whole screen; with less
+        than ``least``, or than ``columns``, it is cramped."""
+        size, usual = self.screen.size, self.available()
+        whole = best > usual
+        self.around.whole(self, whole)
+        self.cramped = columns > size.width or least > size.height
+        told = self.query(".dock--small")
+        if self.cramped and not told:
+            self.mount(Static(TOO_SMALL, classes="dock--small", markup=False))
+        elif told and not self.cramped:
+            told.remove()
+        self.styles.height = "auto" if not self.cramped else max(2, size.height)
+        rows = max(usual, size.height) if whole else usual
+        self.styles.max_height = rows
+        return rows
 
     def on_resize(self) -> None:
         self.fit()
@@ -100,6 +125,10 @@ class DockPanel(Vertical, can_focus=True):
 
     def _weigh(self, event: events.Key) -> None:
         weight, letter = self.weight(event.key), (event.character or "") if event.is_printable else ""
+        if weight == "decides" and self.cramped:
+            event.stop()
+            event.prevent_default()
+            return
         if weight == "nothing" and letter:
             weight = "letter"
         if weight == "nothing":

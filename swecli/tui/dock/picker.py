@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
+from swecli.tui.dock.approval_text import height
 from swecli.tui.dock.panel import DockPanel, Weight
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput
@@ -78,6 +79,14 @@ class Picker(DockPanel):
         self._show(next((n for n, choice in enumerate(self._choices) if choice.current), 0))
         self.appear()
         (self._filter if self._narrows else self).focus()
+
+    def fit(self) -> None:
+        """A question has to show what it is about, and what can be chosen."""
+        super().fit()
+        if not self._narrows and self.is_mounted:
+            width = max(1, self.screen.size.width - 2)
+            fixed = 1 + height(self._title, width) + min(2, len(self._rows.rows))
+            self.measure(12, fixed + height(KEYS, width), fixed)
 
     @property
     def field(self) -> LineInput | None:

@@ -10,7 +10,8 @@ from textual.widgets import Input, Static
 from swecli.core.protocol.commands import Answer
 from swecli.core.protocol.events import Question, QuestionAsked
 from swecli.safe_text import safe_line, sanitise
-from swecli.tui.dock.panel import DockPanel, Weight
+from swecli.tui.dock.approval_text import height
+from swecli.tui.dock.panel import NARROW, DockPanel, Weight
 from swecli.tui.line_input import LineInput
 from swecli.tui.rows import Row, Rows
 
@@ -28,6 +29,7 @@ class QuestionPanel(DockPanel):
         self._answers: list[tuple[str, ...]] = []
         self._checked: set[int] = set()
         self._done = False
+        self._told = ""
         self._rows = Rows(limit=10)
         self._text = LineInput(placeholder="Your answer", intercept=self._too_early)
 
@@ -59,7 +61,8 @@ class QuestionPanel(DockPanel):
         question, count = self._question, len(self.request.questions)
         place = f" ({len(self._answers) + 1} of {count})" if count > 1 else ""
         header = f"{safe_line(question.header)}: " if question.header else ""
-        self.query_one("#title", Static).update(Content(f"{header}{sanitise(question.text)}{place}"))
+        self._told = f"{header}{sanitise(question.text)}{place}"
+        self.query_one("#title", Static).update(Content(self._told))
         self._checked.clear()
         self._text.value = ""
         self._show_rows(0)
@@ -86,10 +89,24 @@ class QuestionPanel(DockPanel):
         else:
             keys = "↑↓ or number · enter answers · esc dismisses"
         self.query_one("#keys", Static).update(Content(keys))
+        self.fit()
 
     @property
     def field(self) -> LineInput | None:
         return self._text if self._text.display else None
+
+    def fit(self) -> None:
+        """The question, some of its answers and the keys have to be there; a long question is cut before them."""
+        if not self.is_mounted:
+            return
+        width = max(1, self.screen.size.width - 2)
+        answers = 1 if self._text.display else len(self._rows.rows)
+        told = height(self._told, width)
+        keys = height(str(self.query_one("#keys", Static).content), width)
+        fixed = 1 + keys + min(answers, 3)
+        rows = self.measure(12, fixed + told, fixed + min(told, 2))
+        self.query_one("#title", Static).styles.max_height = max(1, rows - fixed)
+        self.set_class(self.screen.size.width < NARROW, "-tight")
 
     def weight(self, key: str) -> Weight:
         if key in ("enter", "space") or key.isdecimal():
@@ -109,7 +126,7 @@ class QuestionPanel(DockPanel):
             return False
         if event.is_printable:
             return self.grace.in_sentence(event.character or "")
-        return event.key == "enter" and not self.grace.counts()
+        return event.key == "enter" and (self.cramped or not self.grace.counts())
 
     def _choose(self, key: str) -> None:
         options, multiple = self._question.options, self._question.multiple

@@ -8,7 +8,8 @@ from textual.strip import Strip
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.safe_text import SafeText, sanitise
-from swecli.tui.transcript.diff import render_diff
+from swecli.tui.transcript.diff import compare, render_diff, render_lines
+from swecli.tui.transcript.diff_lines import TextDiff
 from swecli.tui.transcript.display import render_display
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import NO_STYLE, Row, plain_rows, segment
@@ -20,6 +21,24 @@ def render(blocks: Sequence[DisplayBlock], width: int, palette: Palette) -> list
     several = sum(isinstance(block, DiffBlock) for block in blocks) > 1
     rows = [row for block in blocks for row in _rows(block, width, palette, named=several)]
     return [Strip(row.segments()).adjust_cell_length(width, row.fill or NO_STYLE) for row in rows]
+
+
+def first_change(blocks: Sequence[DisplayBlock], width: int, palette: Palette) -> tuple[int, int]:
+    """The lines before the first changed one of a diff, and how many changed ones follow it; zeros without a diff."""
+    several = sum(isinstance(block, DiffBlock) for block in blocks) > 1
+    before = 0
+    for block in blocks:
+        lines = compare(block).lines if isinstance(block, DiffBlock) else ()
+        start = next((place for place, line in enumerate(lines) if line.sign in "+-"), None)
+        if isinstance(block, DiffBlock) and start is not None:
+            end = next((place for place in range(start, len(lines)) if lines[place].sign not in "+-"), len(lines))
+            above = render_lines(block, TextDiff(lines[:start], 0, 0), width, palette)
+            head = len(_rows(block, width, palette, named=several)) - len(
+                render_lines(block, compare(block), width, palette)
+            )
+            return before + head + len(above), end - start
+        before += len(_rows(block, width, palette, named=several))
+    return 0, 0
 
 
 def _rows(block: DisplayBlock, width: int, palette: Palette, *, named: bool) -> list[Row]:

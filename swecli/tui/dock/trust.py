@@ -9,10 +9,15 @@ from textual.content import Content
 from textual.widgets import Static
 
 from swecli.safe_text import safe_line
-from swecli.tui.dock.panel import DockPanel, Weight
+from swecli.tui.dock.approval_text import height, least_width
+from swecli.tui.dock.key_line import KeyLine
+from swecli.tui.dock.panel import NARROW, DockPanel, Weight
 from swecli.tui.trust_gate import TrustChoice, TrustItem, TrustQuestion
 
 _TRUST_KEYS: Mapping[str, TrustChoice] = {"y": "trust", "s": "session", "n": "decline"}
+
+Key = tuple[str, str, str, int]
+"""A key, what it does, the same in a narrow window, and how soon it is left out: 0 is never."""
 
 
 class ChoicePanel(DockPanel):
@@ -21,7 +26,7 @@ class ChoicePanel(DockPanel):
     DEFAULT_CSS = """
     ChoicePanel { border-top: solid $warning; }
     ChoicePanel .dock--title { color: $warning; }
-    ChoicePanel #lines { height: auto; }
+    ChoicePanel #lines, ChoicePanel #intro { height: auto; }
     """
 
     def __init__(
@@ -29,42 +34,63 @@ class ChoicePanel(DockPanel):
         title: str,
         lines: Sequence[str],
         note: str,
-        keys: Sequence[tuple[str, str]],
+        keys: Sequence[Key],
         done: Callable[[str], None],
+        *,
+        intro: str = "",
     ) -> None:
         super().__init__()
         self._title = title
+        self._intro = intro
         self._lines = [safe_line(line) for line in lines]
         self._note = note
         self._keys = keys
         self._done = done
+        self._legend = KeyLine("keys")
         self._decided = False
 
     def compose(self) -> ComposeResult:
         yield Static(Content(self._title), classes="dock--title")
+        yield Static(Content(self._intro), id="intro")
         yield Static(Content(""), id="lines")
         yield Static(Content(self._note), classes="dock--note")
-        yield Static(self._legend(), classes="dock--keys")
+        yield self._legend
 
     def on_mount(self) -> None:
         self.appear()
+        self._legend.wait(self.grace)
         self.fit()
 
+    def weighed(self) -> None:
+        self._legend.wait(self.grace)
+
     def fit(self) -> None:
-        """Show as many lines as there is room for."""
-        super().fit()
-        room = max(1, self.available() - 6)
+        """Show what it is about first, as much of it as there is room for, then what is said of it."""
+        if not self.is_mounted:  # a terminal that changes its size may ask before the lines are there
+            return
+        columns = self.screen.size.width
+        narrow = columns < NARROW
+        width = max(1, columns - (0 if narrow else 2))
+        hints = [(key, short if narrow else word, last) for key, word, short, last in self._keys]
+        fixed = 2 + height(self._title, width)
+        best, least = fixed + min(3, len(self._lines)), fixed + min(2, len(self._lines))
+        spare = self.measure(least_width(hints), best, least) - fixed
+        taken = min(len(self._lines), 3)
+        for text, selector in ((self._note, ".dock--note"), (self._intro, "#intro")):
+            fits = bool(text) and height(text, width) <= spare - taken
+            taken += height(text, width) if fits else 0
+            self.query_one(selector).display = fits
+        room = max(1, spare - taken + min(len(self._lines), 3))
         shown = self._lines if len(self._lines) <= room else self._lines[: room - 1]
         hidden = len(self._lines) - len(shown)
-        width = max(10, self.screen.size.width - 4)
         lines = [line if len(line) <= width else line[: width - 1] + "…" for line in shown]
         text = "\n".join([*lines, *([f"… and {hidden} more"] if hidden else [])])
-        # A terminal that changes its size may ask before the lines are there.
-        for place in self.query("#lines").results(Static):
-            place.update(Content(text))
+        self.query_one("#lines", Static).update(Content(text))
+        self._legend.tell(hints, width, narrow=narrow)
+        self.set_class(narrow, "-tight")
 
     def weight(self, key: str) -> Weight:
-        return "decides" if key != "esc" and key.lower() in {name for name, _ in self._keys} else "nothing"
+        return "decides" if key != "esc" and key.lower() in {name for name, *_ in self._keys} else "nothing"
 
     def take(self, key: str) -> None:
         self._decide(key.lower())
@@ -78,24 +104,21 @@ class ChoicePanel(DockPanel):
             self.post_message(self.Finished())
             self._done(key)
 
-    def _legend(self) -> Content:
-        return Content.assemble(
-            *(
-                part
-                for key, word in self._keys
-                for part in ((key, "bold $accent"), (f" {word}   ", "$foreground-muted"))
-            )
-        )
-
 
 def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) -> ChoicePanel:
     """The question about a folder."""
     return ChoicePanel(
         f"Do you trust {safe_line(question.folder)}?",
-        ["It holds files that would tell swecli how to work:", *(f"  {name}" for name in question.names)],
+        [f"  {name}" for name in question.names],
         "None of them has been read. Without trust they don't count, and changes are asked about.",
-        (("y", "yes"), ("s", "this time"), ("n", "no, never"), ("esc", "not now")),
+        (
+            ("y", "yes", "yes", 0),
+            ("s", "this time", "once", 2),
+            ("n", "no, never", "never", 1),
+            ("esc", "not now", "not now", 0),
+        ),
         lambda key: done(_TRUST_KEYS.get(key, "later")),
+        intro="It holds files that would tell swecli how to work:",
     )
 
 
@@ -105,6 +128,6 @@ def item_panel(item: TrustItem, done: Callable[[bool], None]) -> ChoicePanel:
         f"The project sets {safe_line(item.key)}. Let it?",
         [item.value[at : at + 70] for at in range(0, min(len(item.value), 2_000), 70)],
         f"{safe_line(item.origin)}. If it changes, it is asked about again.",
-        (("y", "yes"), ("n", "no"), ("esc", "no")),
+        (("y", "yes", "yes", 0), ("n", "no", "no", 0), ("esc", "no", "no", 1)),
         lambda key: done(key == "y"),
     )

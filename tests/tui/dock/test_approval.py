@@ -353,3 +353,46 @@ async def test_choosing_how_long_says_nothing_about_a_single_yes() -> None:
         await appear(it)
         await it.press("s", "y")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+
+
+LINES = "".join(f"line {number}\n" for number in range(1, 41))
+FAR = ask(old=LINES, new=LINES.replace("line 20\n", "LINE 20\n"))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 15), (40, 12), (30, 8), (30, 7)])
+async def test_what_would_change_can_be_seen_at_every_size(size: tuple[int, int]) -> None:
+    async with running((FAR,), size=size) as it:
+        await appear(it)
+        await it.shows("20 - line 20", "20 + LINE 20", "Make this change?", "y once")
+
+
+async def test_the_user_can_scroll_away_from_the_first_change() -> None:
+    async with running((FAR,), size=(40, 12)) as it:
+        await appear(it)
+        await it.shows("20 - line 20")
+        await it.press("home")
+        await it.shows("16 unchanged lines")
+        await it.pilot.resize_terminal(40, 11)
+        await it.shows("16 unchanged lines")
+
+
+async def test_where_nothing_can_be_seen_nothing_is_decided() -> None:
+    async with running((ask(),), size=(20, 4)) as it:
+        await it.say("go")
+        await it.shows("Enlarge the window")
+        it.clock.now += 5
+        await it.press("y", "a", "n", "v", "y")
+        assert not replies(it)
+        await it.pilot.resize_terminal(80, 24)
+        await it.shows("Make this change?", "y once", "default")
+        assert "Enlarge" not in it.screen()
+        await it.press("y")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+
+
+async def test_a_panel_that_had_the_whole_screen_gives_it_back() -> None:
+    async with running((ask(),), size=(30, 7)) as it:
+        await appear(it)
+        assert "default" not in it.screen()
+        await it.press("y")
+        await it.shows("default", "New session")

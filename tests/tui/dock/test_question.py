@@ -123,3 +123,19 @@ async def test_a_paste_goes_to_the_draft_and_its_enter_answers_nothing() -> None
         await it.until(lambda: it.text == "2\nthree")
         await it.press("enter")
         assert not it.session.sent(Answer)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12), (30, 8), (20, 9)])
+async def test_a_question_shows_itself_and_its_answers_at_every_size(size: tuple[int, int]) -> None:
+    async with running(
+        (asked(Question("Which colour is it to be, of all those that there are? " * 3, COLOURS)),), size=size
+    ) as it:
+        await appear(it, "Which colour is")
+        await it.shows("1. red", "enter")
+
+
+async def test_where_a_question_has_no_room_nothing_is_answered() -> None:
+    async with running((asked(Question("Which?", COLOURS)),), size=(30, 4)) as it:
+        await appear(it, "Enlarge the window")
+        await it.press("1", "enter")
+        assert not it.session.sent(Answer)
