@@ -51,7 +51,9 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
         return f"Retry {retry.attempt} of {retry.limit} in {left}s: {retry.reason}", "esc to stop"
     what = f"{_doing(state.running)} {seconds}".rstrip()
     silence = now - state.heard
-    model_works = state.busy and not any(item.executing or item.kind == "compaction" for item in state.running.values())
+    model_works = state.busy and not any(
+        item.executing or item.awaits or item.kind == "compaction" for item in state.running.values()
+    )
     told_already = not state.running and silence > now - state.turn_since - 2  # by the time since the turn began
     if model_works and silence >= SILENCE and not told_already:
         what = f"{what} · nothing new for {elapsed(silence)}"
@@ -71,6 +73,8 @@ def _doing(running: dict[str, Running]) -> str:
                 return "Reasoning…"
             case "text":
                 return "Writing…"
+            case "tool" if item.awaits:
+                return f"{VERBS.get(item.name, item.name)} {item.title}: {item.awaits}…"
             case "tool":
                 return f"Preparing {item.name}…" if item.name else "Preparing…"
             case "compaction":

@@ -95,6 +95,7 @@ def _checkpoint(state: UiState, body: ItemCheckpointed) -> None:
     if item is not None:
         item.title = body.title or item.title
         item.executing = item.executing or body.running
+        item.awaits = "" if body.running else body.awaits
 
 
 def _complete(state: UiState, body: ItemCompleted) -> None:

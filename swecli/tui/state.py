@@ -29,6 +29,8 @@ class Running:
     title: str
     since: float
     executing: bool = False
+    awaits: str = ""
+    """What it waits for before it runs, as a clause."""
 
     @property
     def is_command(self) -> bool:

@@ -158,6 +158,14 @@ BEGUN = (TurnStarted("u"),)
         ),
         ((*BEGUN, CompactionStarted("k", "auto", "s", 5)), "Compacting the context… 59s"),
         ((*BEGUN, CompactionStarted("k", "auto", "s", 5), CompactionFailed("k", "no")), "Waiting for the model… 59s"),
+        (
+            (
+                *BEGUN,
+                ItemStarted("t", "tool", "run_command"),
+                ItemCheckpointed("t", TextPart(""), "make", awaits="recording the files first"),
+            ),
+            "Running make: recording the files first… 59s",
+        ),
         ((*BEGUN, RetryScheduled(2, 6, 70.0, "rate_limit", "HTTP 429")), "Retry 2 of 6 in 12s: HTTP 429"),
         ((*BEGUN, RetryScheduled(2, 6, 70.0, "rate_limit", "HTTP 429"), ItemStarted("a", "text")), "Writing… 59s"),
         ((*BEGUN, ItemStarted("a", "text"), ItemDelta("a", "x"), TurnEnded("done")), ""),

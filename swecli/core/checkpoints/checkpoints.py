@@ -23,7 +23,7 @@ from swecli.core.workspace.to_the_end import to_the_end
 
 T = TypeVar("T")
 PATIENCE = 5.0
-"""Seconds that a command waits for the first copy of the workspace."""
+"""Seconds that commands wait for the first copy of the workspace, all of them together."""
 LISTED = 200
 """Operations that are listed."""
 _FAILURES = (sqlite3.Error, OSError)
@@ -45,6 +45,7 @@ class Checkpoints:
         self._gaps = Gaps(cwd, roots, home)
         self._patience = patience
         self._copying: asyncio.Task[None] | None = None
+        self._patient_until: float | None = None
         self._trees = asyncio.Lock()
         self.failure = ""
         """Why nothing is recorded any more."""
@@ -65,9 +66,13 @@ class Checkpoints:
             self._failed(error)
 
     @asynccontextmanager
-    async def around(self, session: str, turn: int, item: str, title: str, effects: Effects) -> AsyncGenerator[None]:
-        """Record what a call changes while the block runs, however it ends."""
-        if self.failure or not (effects.writes or effects.command is not None):
+    async def around(
+        self, session: str, turn: int, item: str, title: str, effects: Effects, *, reads_only: bool = False
+    ) -> AsyncGenerator[None]:
+        """Record what a call changes while the block runs, however it ends. One that is proven to change nothing
+        (``reads_only``) is not held up by the first copy."""
+        changes = bool(effects.writes or effects.command is not None)
+        if self.failure or not changes or (reads_only and not self._is_copied):
             yield
             return
         kind = "command" if effects.command is not None else "edit"
@@ -93,12 +98,35 @@ class Checkpoints:
             self._failed(error)
             return None
 
+    @property
+    def _is_copied(self) -> bool:
+        return self._copying is not None and self._copying.done()
+
+    def delays(self, effects: Effects) -> bool:
+        """Whether a call has to wait for the first copy."""
+        self.start()
+        return effects.command is not None and not self.failure and not self._is_copied and self._left() > 0
+
+    async def ready(self) -> None:
+        """Wait for the first copy, as long as commands do."""
+        if self._copying is not None and not self._copying.done():
+            await asyncio.wait((self._copying,), timeout=self._left())
+
+    def _left(self) -> float:
+        """Seconds of patience that are left, counted from the first time that somebody waits."""
+        now = asyncio.get_running_loop().time()
+        if self._patient_until is None:
+            self._patient_until = now + self._patience
+        return max(0.0, self._patient_until - now)
+
     async def _copied(self, *, told: bool = True) -> bool:
         """Whether the first copy is complete, after some patience; if not, the user is ``told``."""
         self.start()
         if self._copying is None or self.failure:
             return False
-        if not self._copying.done():
+        if told:
+            await self.ready()
+        elif not self._copying.done():
             await asyncio.wait((self._copying,), timeout=self._patience)
         if not self._copying.done() and told:
             self.tell(

@@ -35,11 +35,12 @@ class Rejected(Exception):
 @dataclass(frozen=True, slots=True)
 class Consent:
     """``call`` is what may run, as the user may have changed it; ``shown`` is the binding of what was approved, None
-    where no question was needed; ``ctx`` is what the call runs with."""
+    where no question was needed; ``ctx`` is what the call runs with. ``reads_only``: it is proven to change nothing."""
 
     call: PreparedCall
     shown: str | None
     ctx: ToolContext
+    reads_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +218,7 @@ class Consents:
         return self._consented(call, decision, await self._binding(call) if call.ctx.choices else None)
 
     def _consented(self, call: PreparedCall, decision: Decision, shown: str | None = None) -> Consent:
-        return Consent(call, shown, self._sandbox.context(call.ctx, call.effects, decision))
+        return Consent(call, shown, self._sandbox.context(call.ctx, call.effects, decision), decision.reads_only)
 
     def _keep(self, rule: str | None, reply: ReplyPermission) -> None:
         """Keep a rule that is to hold longer than the session."""

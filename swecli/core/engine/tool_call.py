@@ -40,6 +40,7 @@ from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome
 from swecli.core.workspace.jobs import Jobs
 
 INTERRUPTED = "Interrupted by the user while this ran; it may have had part of its effect."
+RECORDING = "recording the files first"
 NOT_RUN = "Interrupted by the user before this ran; nothing was done."
 
 
@@ -130,6 +131,7 @@ class ToolCalls:
                     self.order.passed(call.item)
                 if before:
                     await asyncio.wait(before)
+                await self._files_recorded(consent)
                 async with self._locks.hold(call.effects):
                     if not await self._consents.holds(consent):
                         consent, call = None, consent.call.as_proposed()
@@ -138,7 +140,7 @@ class ToolCalls:
                     running = True
                     started = self._services.monotonic()
                     self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, running=True))
-                    outcome = await self._execute(call, consent.ctx)
+                    outcome = await self._execute(consent)
                 consent, outcome = await self._consents.outside(call, outcome)
             duration = self._services.monotonic() - started
             outcome = self._files.shortened(outcome)
@@ -179,8 +181,16 @@ class ToolCalls:
         block = TerminalBlock(call.effects.command or call.title, written, None, str(call.ctx.cwd), truncated=cut)
         return ToolOutcome(text, (block,), "interrupted", is_error=True)
 
-    async def _execute(self, call: PreparedCall, ctx: ToolContext) -> ToolOutcome:
-        async with self._recorded(call):
+    async def _files_recorded(self, consent: Consent) -> None:
+        """Wait for the first record of the files, without which a command could not be taken back, and show that."""
+        checkpoints, call = self._services.checkpoints, consent.call
+        if checkpoints is not None and not consent.reads_only and checkpoints.delays(call.effects):
+            self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, awaits=RECORDING))
+            await checkpoints.ready()
+
+    async def _execute(self, consent: Consent) -> ToolOutcome:
+        call, ctx = consent.call, consent.ctx
+        async with self._recorded(consent):
             outcome = await call.tool.run(call.params, ctx)
         self._sandbox.tell()
         for origin in _strangers(call, ctx, outcome):
@@ -189,13 +199,14 @@ class ToolCalls:
             self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
         return outcome
 
-    def _recorded(self, call: PreparedCall) -> AbstractAsyncContextManager[None]:
+    def _recorded(self, consent: Consent) -> AbstractAsyncContextManager[None]:
         """What the call changes while it runs is recorded, so that it can be taken back."""
-        checkpoints = self._services.checkpoints
+        checkpoints, call = self._services.checkpoints, consent.call
         if checkpoints is None:
             return nullcontext()
         title = call.title if call.effects.command is not None else f"{call.tool.verb} {call.title}".strip()
-        return checkpoints.around(self._recorder.session, self._recorder.turn, call.item, title, call.effects)
+        session, turn = self._recorder.session, self._recorder.turn
+        return checkpoints.around(session, turn, call.item, title, call.effects, reads_only=consent.reads_only)
 
     def _end(
         self,

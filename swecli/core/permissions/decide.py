@@ -47,7 +47,8 @@ def decide(policy: Policy, call: Call) -> Decision:
         return _by_rule(rule)
     found = _by_mode(policy, call, judgement)
     if policy.yolo and not (policy.mode == "plan" and found.outcome == "deny"):
-        return Decision("allow", "Everything runs without a question in this session (--yolo).")
+        proven = judgement is not None and judgement.proven
+        return Decision("allow", "Everything runs without a question in this session (--yolo).", reads_only=proven)
     return found
 
 
@@ -249,7 +250,7 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     if judgement.proven:
         if call.effects.outside:
             return outside
-        return Decision("allow", "This command is proven to only read inside the workspace.")
+        return Decision("allow", "This command is proven to only read inside the workspace.", reads_only=True)
     why = judgement.reason
     evidence = tuple(f"{_text(part)}{part.reason}" for part in judgement.parts if part.reason is not None)[:10]
     if mode == "plan":

@@ -81,7 +81,8 @@ class Policy:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """``reason`` is shown and logged; ``rule`` decided if set; ``offer`` is the rule that "always" would add.
-    ``contained``: it may run without a question only because the sandbox holds it, so it must run in there."""
+    ``contained``: it may run without a question only because the sandbox holds it, so it must run in there.
+    ``reads_only``: the command is proven to only read, so nothing has to be recorded before it."""
 
     outcome: Outcome
     reason: str
@@ -89,3 +90,4 @@ class Decision:
     offer: str | None = None
     evidence: tuple[str, ...] = field(default=())
     contained: bool = False
+    reads_only: bool = False

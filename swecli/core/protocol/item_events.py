@@ -42,13 +42,15 @@ class ItemCheckpointed:
     """What the item holds so far, whole: stored at least every 500 ms of a running answer.
 
     For a tool call it is stored once, with the complete ``ToolCallPart``, before the tool can run. A later
-    checkpoint with ``running`` set marks that execution has begun.
+    checkpoint with ``running`` set marks that execution has begun. ``awaits`` says, as a clause, what it waits for
+    before that.
     """
 
     item: str
     part: Part
     title: str = ""
     running: bool = False
+    awaits: str = ""
     type: Literal["item_checkpointed"] = field(default="item_checkpointed", kw_only=True)
 
 

@@ -43,6 +43,24 @@ async def test_a_command_does_not_wait_for_ever_for_the_first_copy(
     await checkpoints.close()
 
 
+async def test_what_only_reads_is_not_held_up_and_all_commands_wait_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path)
+    release = threading.Event()
+    monkeypatch.setattr(bench.history, "first_copy", lambda: release.wait(30))
+    checkpoints = over(bench, bench.history, patience=0.05)
+    checkpoints.start()
+    async with checkpoints.around("s1", 1, "t1", "ls", COMMAND, reads_only=True):
+        pass
+    assert checkpoints.delays(COMMAND)
+    assert not checkpoints.delays(Effects(writes=(str(bench.work / "b"),)))
+    await checkpoints.ready()
+    assert not checkpoints.delays(COMMAND)
+    release.set()
+    await checkpoints.close()
+
+
 async def test_a_call_that_is_cancelled_is_recorded_as_far_as_it_came(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     checkpoints = over(bench, bench.history)

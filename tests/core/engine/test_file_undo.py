@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,9 +15,16 @@ from swecli.core.checkpoints.history import FileHistory, Options
 from swecli.core.checkpoints.schema import SCHEMA
 from swecli.core.checkpoints.targets import Target
 from swecli.core.engine.file_undo import OFF
-from swecli.core.permissions.types import Policy
-from swecli.core.protocol.commands import RedoFiles, UndoFiles
-from swecli.core.protocol.events import FilesRestored, LeftFile, Notice, PermissionRequested
+from swecli.core.permissions.types import Decision, Policy
+from swecli.core.protocol.commands import RedoFiles, Submit, UndoFiles
+from swecli.core.protocol.events import (
+    FilesRestored,
+    ItemCheckpointed,
+    LeftFile,
+    Notice,
+    PermissionRequested,
+    TurnEnded,
+)
 from swecli.core.sessions.database import open_database
 from swecli.core.tools.builtin import builtin_tools
 from tests.core.engine.support import bench, until
@@ -272,3 +280,30 @@ async def test_the_model_is_told_what_was_taken_back(work: Path) -> None:
         await b.session.files.redo()
         await b.say("and more")
         assert "took your change back" not in b.model.requests[-1].tail
+
+
+@pytest.mark.parametrize(("command", "waits"), [("pwd", False), ("rm b.txt", True)])
+async def test_a_command_says_that_it_waits_for_the_record_of_the_files(
+    work: Path, monkeypatch: pytest.MonkeyPatch, command: str, waits: bool
+) -> None:
+    release = threading.Event()
+    monkeypatch.setattr(FileHistory, "first_copy", lambda self: release.wait(30))
+    allowed = Decision("allow", "for the test", reads_only=not waits)
+    async with bench(
+        script(run(command)),
+        work,
+        tools=builtin_tools(),
+        decide=lambda _policy, _call: allowed,
+        checkpoints=checkpoints(work),
+    ) as b:
+        b.send(Submit("go"))
+        if waits:
+            await until(lambda: any(body.awaits for body in b.bodies(ItemCheckpointed)))
+            assert not any(body.running for body in b.bodies(ItemCheckpointed))
+            assert (work / "b.txt").exists()
+            release.set()
+        await until(lambda: bool(b.bodies(TurnEnded)))
+        assert any(body.running for body in b.bodies(ItemCheckpointed))
+        assert any(body.awaits for body in b.bodies(ItemCheckpointed)) == waits
+        assert (work / "b.txt").exists() != waits
+        release.set()
