@@ -37,7 +37,7 @@ class Piece:
     tone: Tone = "plain"
 
 
-_WORDS: dict[ContextLevel, str] = {"ok": "", "warn": " high", "compact": " compacting", "block": " FULL"}
+_WORDS: dict[ContextLevel, str] = {"ok": "", "warn": " high", "compact": " nearly full", "block": " FULL"}
 
 
 def tokens(count: int) -> str:

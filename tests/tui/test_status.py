@@ -52,7 +52,7 @@ def test_an_estimate_and_the_unknown_are_marked() -> None:
     assert text(Facts("plan", None), 80) == "plan · no model · ctx ? · $?"
 
 
-@pytest.mark.parametrize(("level", "word"), [("warn", "high"), ("compact", "compacting"), ("block", "FULL")])
+@pytest.mark.parametrize(("level", "word"), [("warn", "high"), ("compact", "nearly full"), ("block", "FULL")])
 def test_levels_are_readable_without_colour(level: ContextLevel, word: str) -> None:
     pieces = line(Facts("default", "m", budget(0.97, level)), 80)
     assert word in "".join(piece.text for piece in pieces)

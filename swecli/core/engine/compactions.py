@@ -107,8 +107,6 @@ class Compactions:
         """One transaction. Where nothing changed, an event says why."""
         recorder, ledger = self._recorder, self._recorder.ledger
         item = recorder.new_item("k")
-        recorder.emit(ItemStarted(item, "compaction"))
-        recorder.emit(CompactionStarted(item, trigger, self._compactor.options.strategy, prepared.budget.used))
         allowances = Allowances.of(prepared.budget.effective)
         job = Job(
             trigger=trigger,
@@ -128,6 +126,13 @@ class Compactions:
                 allowances.attached,
             ),
         )
+        roomy = prepared.budget.level in ("ok", "warn")
+        if without_model and roomy and self._compactor.preview(ledger, job, "") is None:
+            reason = f"There is nothing to free: all of the {prepared.budget.used:,} tokens are needed as they are."
+            self._notice(reason)
+            return NotCompacted(reason)
+        recorder.emit(ItemStarted(item, "compaction"))
+        recorder.emit(CompactionStarted(item, trigger, self._compactor.options.strategy, prepared.budget.used))
         try:
             outcome = await self._compactor.compact(ledger, job, self._services.sleep)
         except asyncio.CancelledError:

@@ -13,6 +13,7 @@ from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.commands import Answer, Compact, Submit
 from swecli.core.protocol.events import (
     CompactionCompleted,
+    CompactionFailed,
     CompactionStarted,
     Notice,
     QuestionAsked,
@@ -157,3 +158,13 @@ async def test_a_budget_above_the_real_window_is_told_once_and_does_not_count(tm
         assert "24,000 tokens" in told[0]
         assert b.session.view.budget is not None
         assert b.session.view.budget.window == 24_000
+
+
+async def test_where_there_is_nothing_to_free_that_is_no_failure(tmp_path: Path) -> None:
+    async with bench(script('[[step]]\ntext = "Hello."'), tmp_path) as b:
+        await b.say("hi")
+        b.send(Compact(without_model=True))
+        await until(lambda: any("nothing to free" in body.text for body in b.bodies(Notice)))
+        assert not b.bodies(CompactionStarted)
+        assert not b.bodies(CompactionFailed)
+        assert len(b.model.requests) == 1
