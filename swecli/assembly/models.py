@@ -113,7 +113,12 @@ class ModelSupply:
             place = here or "its provider's own address"
             self._tell(f"This session's messages went to {address} before; {self._main} is asked at {place}.")
         stays = bool(trouble and address and not self._options.look_only)
-        if (self._main is None or stays) and self._options.headless:
+        if stays and self._options.headless:
+            raise StartError(
+                f"{trouble} It was asked at {address}, and nothing was sent to any other model; -m names one.",
+                ExitCode.CONFIG,
+            )
+        if self._main is None and self._options.headless:
             raise StartError(trouble or no_model(self._environment), ExitCode.CONFIG)
         if stays:
             # What is wrong is told when the session tries to connect it.
