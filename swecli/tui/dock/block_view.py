@@ -26,8 +26,8 @@ class BlockView(ScrollView, can_focus=False):
         self._key: tuple[int, Palette] | None = None
         self._lines: list[Strip] = []
         self._tail = self._follows = False
-        self._brought: int | None = 0
-        """Where the view was brought by itself; None once the user has scrolled."""
+        self._brought = 0
+        """Where the view was brought by itself; elsewhere the user has scrolled."""
 
     def show(self, blocks: Sequence[DisplayBlock], *, tail: bool = False) -> None:
         """Show other blocks, from their beginning. With ``tail`` their end is shown at first, and again when they have
@@ -38,6 +38,7 @@ class BlockView(ScrollView, can_focus=False):
         self._key = None
         if not tail:
             self.scroll_to(0, 0, animate=False, immediate=True)
+            self._brought = 0
         if self.size:
             self.on_resize()
         self.refresh()

@@ -27,7 +27,7 @@ from swecli.tui.screens.told import ScreenClosed, ScreenReady
 ROOMY = 14
 """Lines from which on a third of them is for a word on the chosen entry."""
 TIGHT = 9
-"""Lines below which there is no word on it at all."""
+"""Lines below which there is no word on it at all while something is listed."""
 
 _PLACES: tuple[Place, ...] = ("screen", "list", "everywhere")
 _IN_LIST: Mapping[str, Callable[[Lines], None]] = {
@@ -82,6 +82,8 @@ class ScreenView(Vertical):
         self._listed: str | None = None
         """What was typed when the list was made."""
         self._pointed: str | None = None
+        self._bare = False
+        """Whether nothing is listed: a low screen then has room for what is said."""
         self._line = LineInput(words, intercept=self._intercept)
         self._lines = Lines()
         self._heading = Static("", classes="screen--title", markup=False)
@@ -104,7 +106,7 @@ class ScreenView(Vertical):
 
     def on_resize(self) -> None:
         height = self.size.height
-        reads = self._sheet.reads
+        reads = self._sheet.reads or (self._bare and height < TIGHT)
         self._lines.display = not reads
         self._about.display = reads or height >= TIGHT
         self._about.styles.height = "1fr" if reads else max(5, height // 3) if height >= ROOMY else 3
@@ -195,6 +197,9 @@ class ScreenView(Vertical):
         if name is None and any(entry.name == typed for entry in entries):
             name = typed
         self._lines.show(entries, name)
+        if self._bare != (not entries):
+            self._bare = not entries
+            self.on_resize()
         count = sum(not entry.heading for entry in entries)
         total = sum(not entry.heading for entry in self._sheet.entries)
         self._heading.update(Content(safe_line(self._sheet.headline(count, total))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.commands import SetMode, Submit
 from swecli.tui.link import OpenSession, SessionNotOpened
@@ -47,6 +49,20 @@ async def test_a_value_is_checked_while_it_is_typed_and_written() -> None:
         await it.press("enter")
         await it.shows("written to /w", "Settings · 5")
         assert settings.written == [("agent.hard_block", "0.97", "local")]
+
+
+@pytest.mark.parametrize("size", [(40, 15), (40, 10), (40, 8)])
+async def test_a_small_window_says_what_is_wrong_with_a_value_too(size: tuple[int, int]) -> None:
+    settings = Settings()
+    async with running(screens=ports(settings), size=size) as it:
+        await opened(it)
+        await it.press("enter")
+        await it.shows("agent.hard_block = 0.98")
+        await it.press("ctrl+u", *"bad", "enter")
+        await it.shows("must be better")
+        await it.press("escape")
+        await it.shows("Settings · 5", "d_block")
+        assert settings.written == []
 
 
 async def test_few_values_are_offered_and_count_at_once() -> None:
