@@ -15,6 +15,7 @@ from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.model_names import expand, named_models
 from swecli.core.config.settings import Settings
 from swecli.core.engine.services import ModelUnavailable, Services
+from swecli.core.llm.base_url import is_local
 from swecli.core.llm.catalog import load_catalog
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.cost import utc_now
@@ -62,9 +63,8 @@ class ModelSupply:
     """Makes clients for ``provider/name`` or an alias, and brings what a session needs to know of their models.
 
     ``--base-url`` holds for the model that the session starts with; without it, a model that goes on answering is
-    asked where it was asked before, whatever environment and settings say now. ``data`` is where learned windows are
-    kept;
-    ``dump`` gets every request and answer. ``notices`` are sentences for the user. Making one may take a moment: not
+    asked where it was asked before, unless environment or settings name another server nearby. ``data`` is where learned
+    windows are kept; ``dump`` gets every request and answer. ``notices`` are sentences for the user. Making one may take a moment: not
     for the event loop.
     """
 
@@ -141,9 +141,13 @@ class ModelSupply:
         return ""
 
     def _pin(self, model: str, address: str) -> None:
-        """Ask the model at this address from now on, unless that is where it is asked anyway."""
+        """Ask the model at this address from now on, unless environment or settings name a server of the user's own:
+        one that was started anew may be at another port."""
         here = self._address(model)
         if here == address:  # it may come with a password, which was not recorded
+            return
+        if here and is_local(here):
+            self._tell(f"This session goes on at {here}; it was asked at {address} before.")
             return
         self._pinned[model] = address
         if here:

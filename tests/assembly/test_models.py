@@ -81,6 +81,13 @@ def test_a_model_that_goes_on_is_asked_where_it_was_asked_before() -> None:
     assert going.chosen("openai/x", here) == "openai/x"
     assert asked_at(going, "openai/x") == here
     assert asked_at(supply(settings()), "openai/x") == "https://api.openai.com/v1"
+    moved = supply(settings(), environment={"OPENAI_BASE_URL": "http://127.0.0.1:3/v1"})
+    assert moved.chosen("openai/x", here) == "openai/x"
+    assert asked_at(moved, "openai/x") == "http://127.0.0.1:3/v1"
+    assert f"it was asked at {here} before" in " ".join(moved.notices)
+    away = supply(settings(), environment={"OPENAI_BASE_URL": "https://gateway.example/v1", "OPENAI_API_KEY": "k"})
+    assert away.chosen("openai/x", here) == "openai/x"
+    assert asked_at(away, "openai/x") == here
     flagged = supply(settings(), LaunchOptions(Path("/work"), base_url="http://127.0.0.1:2/v1"))
     assert flagged.chosen("openai/x", here) == "openai/x"
     assert asked_at(flagged, "openai/x") == "http://127.0.0.1:2/v1"

@@ -31,8 +31,8 @@ def test_the_model_of_the_session_unless_another_one_is_named(tmp_path: Path) ->
         assert "openai/second" in shown.stdout
 
 
-ELSEWHERE = "http://127.0.0.1:1/v1"
-"""Nobody answers there."""
+ELSEWHERE = "https://gateway.example.invalid/v1"
+"""Nobody is there, and it is not nearby."""
 
 
 def test_it_is_asked_where_it_was_asked_before(tmp_path: Path) -> None:
