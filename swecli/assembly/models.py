@@ -63,9 +63,9 @@ class ModelSupply:
     """Makes clients for ``provider/name`` or an alias, and brings what a session needs to know of their models.
 
     ``--base-url`` holds for the model that the session starts with; without it, a model that goes on answering is
-    asked where it was asked before, unless environment or settings name another server nearby. ``data`` is where learned
-    windows are kept; ``dump`` gets every request and answer. ``notices`` are sentences for the user. Making one may take a moment: not
-    for the event loop.
+    asked where it was asked before, unless environment or settings name another server nearby. ``data`` is where
+    learned windows are kept; ``dump`` gets every request and answer. ``notices`` are sentences for the user. Making
+    one may take a moment: not for the event loop.
     """
 
     def __init__(
