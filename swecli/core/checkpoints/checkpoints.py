@@ -16,6 +16,7 @@ from swecli.core.checkpoints.gaps import Gaps
 from swecli.core.checkpoints.history import UNFINISHED, FileHistory, Running
 from swecli.core.checkpoints.journal import Origin
 from swecli.core.checkpoints.lazy_history import LazyHistory
+from swecli.core.checkpoints.patience import Patience
 from swecli.core.checkpoints.report import Recent, Restored
 from swecli.core.checkpoints.targets import Target
 from swecli.core.permissions.types import Effects
@@ -43,9 +44,8 @@ class Checkpoints:
     ) -> None:
         self._history = LazyHistory(open_history)
         self._gaps = Gaps(cwd, roots, home)
-        self._patience = patience
+        self._patience = Patience(patience)
         self._copying: asyncio.Task[None] | None = None
-        self._patient_until: float | None = None
         self._trees = asyncio.Lock()
         self.failure = ""
         """Why nothing is recorded any more."""
@@ -92,7 +92,7 @@ class Checkpoints:
             if not await self._copied():
                 return await _begun(history, lambda: history.begin(origin, paths, watch=False, note=UNFINISHED))
             async with self._trees:
-                self._tell_news(history)
+                _tell_news(self._gaps, history, self.tell)
                 return await _begun(history, lambda: history.begin(origin, paths, watch=True))
         except _FAILURES as error:
             self._failed(error)
@@ -105,19 +105,12 @@ class Checkpoints:
     def delays(self, effects: Effects) -> bool:
         """Whether a call has to wait for the first copy."""
         self.start()
-        return effects.command is not None and not self.failure and not self._is_copied and self._left() > 0
+        return effects.command is not None and not self.failure and not self._is_copied and self._patience.left() > 0
 
     async def ready(self) -> None:
         """Wait for the first copy, as long as commands do."""
         if self._copying is not None and not self._copying.done():
-            await asyncio.wait((self._copying,), timeout=self._left())
-
-    def _left(self) -> float:
-        """Seconds of patience that are left, counted from the first time that somebody waits."""
-        now = asyncio.get_running_loop().time()
-        if self._patient_until is None:
-            self._patient_until = now + self._patience
-        return max(0.0, self._patient_until - now)
+            await asyncio.wait((self._copying,), timeout=self._patience.left())
 
     async def _copied(self, *, told: bool = True) -> bool:
         """Whether the first copy is complete, after some patience; if not, the user is ``told``."""
@@ -127,7 +120,7 @@ class Checkpoints:
         if told:
             await self.ready()
         elif not self._copying.done():
-            await asyncio.wait((self._copying,), timeout=self._patience)
+            await asyncio.wait((self._copying,), timeout=self._patience.seconds)
         if not self._copying.done() and told:
             self.tell(
                 "This workspace is large: its first copy is not complete yet, so /undo does not cover the command "
@@ -135,17 +128,12 @@ class Checkpoints:
             )
         return self._copying.done() and not self.failure
 
-    def _tell_news(self, history: FileHistory) -> None:
-        news = self._gaps.news(history.not_covered)
-        if news:
-            self.tell(news)
-
     def warning(self, effects: Effects) -> str:
         """What a command names that is not covered, as a sentence; empty where there is nothing."""
         history = self._history.ready
         if effects.command is None or history is None:
             return ""
-        self._tell_news(history)
+        _tell_news(self._gaps, history, self.tell)
         return self._gaps.named(effects.command, history.not_covered)
 
     async def _end(self, running: Running) -> None:
@@ -220,6 +208,12 @@ class Checkpoints:
                 "Everything else goes on; free some space or check the state folder, then start swecli again."
             )
             self.tell(self.failure)
+
+
+def _tell_news(gaps: Gaps, history: FileHistory, tell: Callable[[str], None]) -> None:
+    news = gaps.news(history.not_covered)
+    if news:
+        tell(news)
 
 
 async def _begun(history: FileHistory, work: Callable[[], Running]) -> Running:
