@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Literal
 
 from textual import on
@@ -59,7 +60,8 @@ class ApprovalPanel(DockPanel):
         self._hunks = HunkList(request.blocks, request.hunks) if request.hunks else None
         command = (request.arguments or {}).get("command")
         self._command = command if request.tool == "run_command" and isinstance(command, str) else None
-        self._editor = CommandEditor(self._refused() or self._command or "")
+        self._refused = _refused_command(request) if self._command is not None else ""
+        self._editor = CommandEditor(self._refused or self._command or "")
         self._word = LineInput(id="word")
         self._keys = KeyLine("keys")
 
@@ -78,13 +80,7 @@ class ApprovalPanel(DockPanel):
 
     def on_mount(self) -> None:
         self.appear()
-        self._be("command" if self._refused() else "asks")
-
-    def _refused(self) -> str:
-        """The user's own command, where it was refused: they get it back."""
-        refused = self.request.refused
-        command = refused.arguments.get("command") if refused is not None and self._command is not None else None
-        return command if isinstance(command, str) else ""
+        self._be("command" if self._refused else "asks")
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Say which of how many waiting requests this is."""
@@ -112,12 +108,12 @@ class ApprovalPanel(DockPanel):
         return {"word": self._word, "command": self._editor}.get(self._doing)
 
     def weight(self, key: str) -> Weight:
-        if self._action(key) is not None:
+        if _action(self, key, self._moving if self._doing == "hunks" else ()) is not None:
             return "decides"
         return "moves" if key == "enter" or key in self._moves else "nothing"
 
     def take(self, key: str) -> None:
-        action = self._action(key)
+        action = _action(self, key, self._moving if self._doing == "hunks" else ())
         if action is not None:
             self._act(action)
         elif self._doing == "hunks" and self._hunks is not None and key in self._moving:
@@ -128,12 +124,6 @@ class ApprovalPanel(DockPanel):
 
     def weighed(self) -> None:
         self._keys.wait(self.grace)
-
-    def _action(self, key: str) -> str | None:
-        if self._doing == "hunks" and key in self._moving:
-            return None
-        keymap = keymap_of(self)
-        return keymap.action("approval", key) or keymap.action("approval", key.lower())
 
     @property
     def _moves(self) -> frozenset[str]:
@@ -275,12 +265,12 @@ class ApprovalPanel(DockPanel):
         for name, text in texts.items():
             wanted = height(text, width)
             fits = bool(text) and wanted <= spare
-            self._put(name, text if fits else "")
+            _put(self, name, text if fits else "")
             spare -= wanted if fits else 0
         reason = approval_text.about(self.request, width, spare) if asked else ""
-        self._put("#reason", reason)
+        _put(self, "#reason", reason)
         spare -= height(reason, width)
-        self._put("#title", title)
+        _put(self, "#title", title)
         self._always = self.request.rule is not None and bool(self.query_one("#rule").display)
         # what "always" means may have had no room
         self._keys.tell(self._hints(columns < NARROW), width, narrow=columns < NARROW)
@@ -291,11 +281,6 @@ class ApprovalPanel(DockPanel):
                 view.styles.max_height = most
         self._editor.styles.max_height = room
         self.set_class(columns < NARROW, "-tight")
-
-    def _put(self, name: str, text: str) -> None:
-        widget = self.query_one(name, Static)
-        widget.display = bool(text)
-        widget.update(Content(text))
 
     def _hints(self, narrow: bool) -> list[Hint]:
         keymap = keymap_of(self)
@@ -325,3 +310,21 @@ class ApprovalPanel(DockPanel):
                 hints += [(change, "edit", 3)] if self._hunks is not None or self._command is not None else []
                 hints += [(no, "no…" if narrow else "no, and say why", 0), (leave, "no", 2)]
                 return [*hints, (full, "full", 4), *([] if narrow else [("↑↓", "scroll", 5)])]
+
+
+def _refused_command(request: PermissionRequested) -> str:
+    """The user's own command, where it was refused: they get it back."""
+    command = request.refused.arguments.get("command") if request.refused is not None else None
+    return command if isinstance(command, str) else ""
+
+
+def _action(panel: ApprovalPanel, key: str, taken: Container[str]) -> str | None:
+    """What a key does to the question, unless it is taken for something else."""
+    keymap = keymap_of(panel)
+    return None if key in taken else keymap.action("approval", key) or keymap.action("approval", key.lower())
+
+
+def _put(panel: ApprovalPanel, name: str, text: str) -> None:
+    widget = panel.query_one(name, Static)
+    widget.display = bool(text)
+    widget.update(Content(text))
