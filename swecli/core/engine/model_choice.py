@@ -9,7 +9,7 @@ from swecli.core.engine.compactions import Compactions
 from swecli.core.engine.connection import Connection
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import ModelUnavailable, Services
-from swecli.core.llm.types import ModelClient, ProviderError
+from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.protocol.events import CacheBreak, ModelChanged, Notice
 from swecli.core.protocol.usage import Usage
 
@@ -70,8 +70,7 @@ class ModelChoice:
         self.measure()
         self._ask()
         if before is not None and before.info.ref != self._ref:
-            self._tell_price(before.info.ref)
-            self._tell_address(before.info.address)
+            self._tell_switch(before.info)
         return None
 
     def stand_in(self, error: ProviderError) -> bool:
@@ -181,18 +180,16 @@ class ModelChoice:
         window = client.info.window if client is not None else None
         self._recorder.emit(ModelChanged(model, effort, window, switched, self.address))
 
-    def _tell_address(self, before: str) -> None:
-        """Whoever talks to a server of their own must not go on elsewhere unaware."""
-        if before and not self.address:
-            text = f"{self._ref} is asked at its provider's own address, no longer at {before}."
+    def _tell_switch(self, before: ModelInfo) -> None:
+        """Whoever talks to a server of their own must not go on elsewhere unaware. A switch in the middle of a
+        conversation loses the provider's cache of it: say what that costs."""
+        if before.address and not self.address:
+            text = f"{self._ref} is asked at its provider's own address, no longer at {before.address}."
             self._recorder.emit(Notice(text, "warning", "model"))
-
-    def _tell_price(self, before: str) -> None:
-        """A switch in the middle of a conversation loses the provider's cache of it: say what that costs."""
         budget = self._recorder.state.budget
         if not self._recorder.ledger.view or budget is None:
             return
-        self._recorder.emit(CacheBreak(f"the model was switched from {before} to {self._ref}", budget.used))
+        self._recorder.emit(CacheBreak(f"the model was switched from {before.ref} to {self._ref}", budget.used))
         price = self._services.price(self._ref, Usage(input_total=budget.used, output_total=0))
         costs = f", about ${Decimal(price):.2f}" if price is not None else "; its price is not known"
         text = f"{self._ref} reads the conversation anew: about {budget.used:,} tokens without cache{costs}."

@@ -23,7 +23,7 @@ class Screens:
     def __init__(self, app: KeyActions, options: Options) -> None:
         self._app = app
         self._options = options
-        self._pending: dict[str, Setting] = {}
+        self._pending: list[str] = []
         """Settings that were changed and count from the next session on."""
 
     @property
@@ -64,7 +64,7 @@ class Screens:
         if self.ports.permissions is None:
             self.tell("There are no stored rules here; `swecli permissions` shows those of a folder")
         else:
-            self._app.place.open(PermissionsSheet(self.ports.permissions(), self.tell, self._rule_added), words)
+            self._app.place.open(PermissionsSheet(self.ports.permissions(), self.tell, self._pending.append), words)
 
     def sessions(self, words: str = "") -> None:
         """The stored sessions."""
@@ -124,11 +124,11 @@ class Screens:
     def closed(self) -> None:
         """A screen was closed: settings that wait for a session are asked about."""
         self._app.place.close()
-        pending, self._pending = self._pending, {}
+        pending, self._pending = self._pending, []
         view, port = self._app.stage.link.view, self.ports.sessions
         if not pending or view is None:
             return
-        names = ", ".join(pending)
+        names = ", ".join(dict.fromkeys(pending))
         if port is None or view.busy or not self._app.stage.spoke:
             self.tell(f"{names}: from the next session on (/clear begins one)")
             return
@@ -147,7 +147,7 @@ class Screens:
 
     def _changed(self, written: Written, setting: Setting) -> None:
         if setting.effect == "session":
-            self._pending[setting.name] = setting
+            self._pending.append(setting.name)
             return
         link, value = self._app.stage.link, written.value
         match written.name:
@@ -164,11 +164,6 @@ class Screens:
 
     async def _adopt(self) -> None:
         self._app.adopt(await asyncio.to_thread(self._options.preferences))
-
-    def _rule_added(self, name: str) -> None:
-        from swecli.tui.screens.ports import Setting
-
-        self._pending[name] = Setting(name, "", "", "", "", "", "")
 
     def _go_on(self, session: StoredSession) -> None:
         port = self.ports.sessions
