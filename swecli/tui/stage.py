@@ -94,7 +94,7 @@ class Stage:
     async def close(self, timeout: float) -> None:
         """End the session and forget what was shown of it."""
         await self.link.close(timeout)
-        self.state = UiState(last_answer=self.state.last_answer)
+        self.state = UiState(last_answer=self.state.last_answer, changed=self.state.changed)
 
     def interrupt(self) -> None:
         """Stop the turn; the screen says so at once."""

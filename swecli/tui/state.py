@@ -56,6 +56,6 @@ class UiState:
     ended: TurnEnded | None = None
     sandbox: SandboxChanged | None = None
     changed: dict[str, None] = field(default_factory=lambda: {})
-    """Files that tools changed in this session, in the order of their newest change."""
+    """Files that tools changed in this run, in the order of their newest change."""
     last_answer: str = ""
     """Text of the newest finished answer of the main agent."""

@@ -65,6 +65,8 @@ def test_the_demonstration_from_the_first_frame_to_the_last(start: Start) -> Non
     assert restored(terminal)
     assert "all five tests pass" in terminal.text
     assert "Continue with:" in terminal.text
+    assert "Changed: " in terminal.text
+    assert "pricing.py" in terminal.text
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)])
