@@ -22,11 +22,15 @@ class Door:
     context: ContextManager
     left: Callable[[], int | None] = lambda: None
 
-    async def send(self, client: ModelClient, request: ModelRequest) -> AsyncGenerator[StreamEvent]:
+    async def send(
+        self, client: ModelClient, request: ModelRequest, *, likely: bool = False
+    ) -> AsyncGenerator[StreamEvent]:
         """The events of one request. One that may not leave fails as if the provider had refused it, and nothing of it
-        is sent. Closing this generator (``contextlib.aclosing``) aborts the request at once."""
+        is sent. Closing this generator (``contextlib.aclosing``) aborts the request at once. ``likely`` as in
+        ``too_long``."""
         budget = await self._measured(request, client.info)
-        trouble = self._trouble(budget, client.info)
+        size = budget.used if likely else budget.upper
+        trouble = self._trouble(budget, size, self._room(budget, request), client.info)
         if trouble is not None:
             yield Failed(trouble)
             return
@@ -38,9 +42,11 @@ class Door:
             async for event in events:
                 yield event
 
-    async def too_long(self, request: ModelRequest, info: ModelInfo) -> bool:
-        """Whether the request is too long for the model."""
-        return (await self._measured(request, info)).level == "block"
+    async def too_long(self, request: ModelRequest, info: ModelInfo, *, likely: bool = False) -> bool:
+        """Whether the request is too long for the model, at the most that it may have; ``likely``: by what it probably
+        has, where there is another way if the provider refuses it."""
+        budget = await self._measured(request, info)
+        return (budget.used if likely else budget.upper) > self._room(budget, request)
 
     async def _measured(self, request: ModelRequest, info: ModelInfo) -> Budget:
         # What is older is counted already; a long new text must not hold up the event loop.
@@ -48,12 +54,18 @@ class Door:
         await self.context.monitor.count_ahead(newest, exact=False)
         return self.context.weigh(request, info)
 
-    def _trouble(self, budget: Budget, info: ModelInfo) -> ProviderError | None:
-        if budget.level == "block":
-            room = max(0, edge(self.context.limits.block, budget.effective) - 1)
+    def _room(self, budget: Budget, request: ModelRequest) -> int:
+        """Tokens that a request may have. What is kept for the answer of a turn is free for the prompt of one whose
+        answer is to be shorter: a summary of the whole conversation goes where the next turn would not."""
+        kept = budget.window - budget.effective
+        answer = kept if request.max_output_tokens is None else min(kept, request.max_output_tokens)
+        return max(0, edge(self.context.limits.block, budget.window - answer) - 1)
+
+    def _trouble(self, budget: Budget, size: int, room: int, info: ModelInfo) -> ProviderError | None:
+        if size > room:
             return ProviderError(
                 "context_overflow",
-                f"the request was not sent: it has up to {budget.upper:,} tokens, and {info.ref} has room for {room:,}",
+                f"the request was not sent: it has up to {size:,} tokens, and {info.ref} has room for {room:,}",
             )
         left = self.left()
         if left is not None and budget.used > left:

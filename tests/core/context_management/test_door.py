@@ -82,7 +82,7 @@ async def test_summaries_of_a_conversation_beyond_the_window(window: int, other:
     assert summary.text.startswith("## Goal")
     assert asked.requests
     for one in asked.requests:
-        assert context.weigh(one, asked.info).level != "block"
+        assert not await Door(context).too_long(one, asked.info)
     assert beside is None or client.requests == []
 
 

@@ -66,7 +66,7 @@ class Summarizer:
         """At most so many calls; every answer is checked before it counts."""
         characters = int(effective * BOUNDED_SHARE * CHARACTERS_PER_TOKEN)
         whole = suffix_request(request, focus, max_tokens)
-        if self._other is None and not await self._door.too_long(whole, self._client.info):
+        if self._other is None and not await self._door.too_long(whole, self._client.info, likely=True):
             texts: list[str] = []
         elif not (texts := await self._texts(request, focus, max_tokens, characters, calls)):
             return Summary("", (TOO_SMALL,))
@@ -75,7 +75,7 @@ class Summarizer:
         earlier = ""
         for left in range(calls - 1, -1, -1):
             wanted = serialised_request(request, focus, max_tokens, texts[0], earlier) if texts else whole
-            message, error = await self._ask(wanted)
+            message, error = await self._ask(wanted, likely=not texts)
             if message is not None and message.response and message.response.usage:
                 usages.append(message.response.usage)
             trouble = str(error) if error else unusable(message) if message else "no answer"
@@ -115,8 +115,8 @@ class Summarizer:
             characters //= 2
         return []
 
-    async def _ask(self, request: ModelRequest) -> tuple[Message | None, ProviderError | None]:
-        async with aclosing(self._door.send(self._client, request)) as events:
+    async def _ask(self, request: ModelRequest, *, likely: bool) -> tuple[Message | None, ProviderError | None]:
+        async with aclosing(self._door.send(self._client, request, likely=likely)) as events:
             async for event in events:
                 if isinstance(event, Finished):
                     return event.message, None
