@@ -1,4 +1,4 @@
-"""The model's questions to the user: one choice, several, or free text, one question after the other."""
+"""The model's questions to the user: one choice, several, or free text; several questions are tabs of one panel."""
 
 from __future__ import annotations
 
@@ -18,15 +18,20 @@ from swecli.tui.rows import Row, Rows
 OTHER = "Something else…"
 
 _STEPS = {"up": -1, "k": -1, "down": 1, "j": 1}
+_TURNS = {"left": -1, "right": 1}
 
 
 class QuestionPanel(DockPanel):
-    """Asks each question of a request in turn, then posts all answers at once."""
+    """Asks each question of a request, in turn or as the user turns to them, and posts all answers at once when there
+    is one to each."""
 
     def __init__(self, request: QuestionAsked) -> None:
         super().__init__()
         self.request = request
-        self._answers: list[tuple[str, ...]] = []
+        self._answers: dict[int, tuple[str, ...]] = {}
+        self._kept: dict[int, tuple[set[int], str]] = {}
+        """What was ticked and written of each question that was left."""
+        self._at = 0
         self._checked: set[int] = set()
         self._done = False
         self._told = ""
@@ -52,21 +57,46 @@ class QuestionPanel(DockPanel):
 
     @property
     def _question(self) -> Question:
-        return self.request.questions[len(self._answers)]
+        return self.request.questions[self._at]
 
     def _ask(self) -> None:
-        if len(self._answers) >= len(self.request.questions):
-            self._finish(tuple(self._answers))
-            return
+        """Show the question at hand, with the answer that it has already."""
         question, count = self._question, len(self.request.questions)
-        place = f" ({len(self._answers) + 1} of {count})" if count > 1 else ""
+        place = f" ({self._at + 1} of {count})" if count > 1 else ""
         header = f"{safe_line(question.header)}: " if question.header else ""
-        self._told = f"{header}{sanitise(question.text)}{place}"
+        self._told = f"{self._tabs()}{header}{sanitise(question.text)}{place}"
         self.query_one("#title", Static).update(Content(self._told))
-        self._checked.clear()
-        self._text.value = ""
-        self._show_rows(0)
-        self._write(not question.options)
+        checked, self._text.value = self._kept.get(self._at, (set[int](), ""))
+        self._text.cursor_position = len(self._text.value)
+        self._checked = set(checked)
+        self._show_rows(min(checked, default=0))
+        self._write(not question.options or bool(self._text.value))
+
+    def _tabs(self) -> str:
+        """A line of all questions: which one is shown, and which have an answer."""
+        questions = self.request.questions
+        if len(questions) == 1:
+            return ""
+        names = [safe_line(question.header) or str(number + 1) for number, question in enumerate(questions)]
+        marked = [f"{name} ✓" if number in self._answers else name for number, name in enumerate(names)]
+        return " · ".join(f"[{name}]" if number == self._at else name for number, name in enumerate(marked)) + "\n"
+
+    async def on_key(self, event: events.Key) -> None:
+        if event.key == "tab" and len(self.request.questions) > 1:
+            event.stop()
+            event.prevent_default()
+            self._turn(1)
+        else:
+            await super().on_key(event)
+
+    def _turn(self, step: int) -> None:
+        """To another question; what was begun of an answer is there when the user comes back."""
+        self._keep()
+        self._at = (self._at + step) % len(self.request.questions)
+        self._ask()
+
+    def _keep(self) -> None:
+        self._kept[self._at] = (set(self._checked), self._text.value if self._text.display else "")
 
     def _show_rows(self, selected: int) -> None:
         question = self._question
@@ -88,6 +118,8 @@ class QuestionPanel(DockPanel):
             keys = "space ticks · enter answers · esc dismisses"
         else:
             keys = "↑↓ or number · enter answers · esc dismisses"
+        if len(self.request.questions) > 1:
+            keys += " · tab another question"
         self.query_one("#keys", Static).update(Content(keys))
         self.fit()
 
@@ -111,11 +143,13 @@ class QuestionPanel(DockPanel):
     def weight(self, key: str) -> Weight:
         if key in ("enter", "space") or key.isdecimal():
             return "decides"
-        return "moves" if key in _STEPS else "nothing"
+        return "moves" if key in _STEPS or (key in _TURNS and len(self.request.questions) > 1) else "nothing"
 
     def take(self, key: str) -> None:
         if key in _STEPS:
             self._rows.move(_STEPS[key])
+        elif key in _TURNS:
+            self._turn(_TURNS[key])
         else:
             self._choose(key)
 
@@ -142,6 +176,7 @@ class QuestionPanel(DockPanel):
         elif multiple:
             self._next(tuple(options[number].label for number in sorted(self._checked or {index})))
         elif key != "space":
+            self._checked = {index}
             self._next((options[index].label,))
 
     @on(Input.Submitted)
@@ -149,12 +184,22 @@ class QuestionPanel(DockPanel):
         event.stop()
         text = event.value.strip()
         if text:
+            if not self._question.multiple:
+                self._checked.clear()
             ticked = tuple(self._question.options[number].label for number in sorted(self._checked))
             self._next((*ticked, text))
 
     def _next(self, answer: tuple[str, ...]) -> None:
-        self._answers.append(answer)
-        self._ask()
+        self._keep()
+        self._answers[self._at] = answer
+        count = len(self.request.questions)
+        behind = (*range(self._at + 1, count), *range(self._at))
+        left = [number for number in behind if number not in self._answers]
+        if left:
+            self._at = left[0]
+            self._ask()
+        else:
+            self._finish(tuple(self._answers[number] for number in range(count)))
 
     def _finish(self, answers: tuple[tuple[str, ...], ...]) -> None:
         if not self._done:

@@ -55,6 +55,31 @@ async def test_free_text_and_something_else() -> None:
         await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("me",), ("green",)))])
 
 
+async def test_several_questions_are_tabs_that_keep_what_was_begun() -> None:
+    questions = (
+        Question("Name?", header="Name"),
+        Question("Which?", COLOURS, header="Colour"),
+        Question("What else?", COLOURS, multiple=True),
+    )
+    async with running((asked(*questions),)) as it:
+        await appear(it, "[Name] · Colour · 3")
+        await it.press(*"mi", "tab")
+        await it.shows("Name · [Colour] · 3", "tab another question")
+        await it.press("2")
+        await it.shows("Name · Colour ✓ · [3]", "What else? (3 of 3)")
+        await it.press("space", "right")
+        await it.shows("[Name] · Colour ✓ · 3", "mi")
+        await it.press(*"ne", "enter")
+        await it.shows("Name ✓ · Colour ✓ · [3]", "[x] red")
+        await it.press("left")
+        await it.shows("[Colour ✓]")
+        await it.press("1")
+        await it.shows("[x] red")
+        assert not it.session.sent(Answer)
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("mine",), ("red",), ("red",)))])
+
+
 async def test_escape_goes_back_from_the_text_and_then_dismisses() -> None:
     async with running((asked(Question("Which?", COLOURS)),)) as it:
         await appear(it, "Which?")
