@@ -78,6 +78,7 @@ def test_every_option_reaches_the_launch_options(tmp_path: Path) -> None:
         (("--", "-p"), "-p", False),
         (("-p", "/context"), "/context", True),
         (("x" * 5000,), "x" * 5000, False),
+        (("~5 files are wrong",), "~5 files are wrong", False),
     ],
 )
 def test_the_message(arguments: tuple[str, ...], prompt: str, headless: bool) -> None:
@@ -103,7 +104,10 @@ def test_the_message(arguments: tuple[str, ...], prompt: str, headless: bool) ->
         (("-C", "nowhere"), "-C nowhere: no such directory"),
         (("-C", "file"), "-C file: not a directory"),
         (("--add-dir", "file"), "--add-dir file: not a directory"),
+        (("--add-dir", "~nobody-here/x"), "--add-dir ~nobody-here/x: can't be used"),
+        (("-C", "~nobody-here"), "-C ~nobody-here: can't be used"),
         (("--system-prompt-file", "nowhere"), "--system-prompt-file nowhere: No such file"),
+        (("--system-prompt-file", "~nobody-here/x"), "--system-prompt-file ~nobody-here/x: No such file"),
         (("--system-prompt-file", "binary"), "no text in UTF-8"),
         (("--system-prompt", "a", "--system-prompt-file", "file"), "not allowed with"),
         (("folder",), "folder is a directory; to work there: swecli -C folder"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import NoReturn, get_args
 
 from swecli import __version__
+from swecli.core.workspace.named_folder import is_folder, usable_folder
 from swecli.exit_codes import ExitCode
 from swecli.launch import InputFormat, LaunchOptions, OutputFormat, PermissionMode, StartError
 
@@ -241,15 +242,8 @@ def _one_shot(arguments: argparse.Namespace) -> bool:
 
 def _no_directory(prompts: Sequence[str], cwd: Path) -> None:
     """A folder where a message is expected is most likely meant to be the place to work in."""
-    if len(prompts) == 1 and _exists_as_directory(cwd / Path(prompts[0]).expanduser()):
+    if len(prompts) == 1 and is_folder(prompts[0], cwd):
         raise UsageError(f"{prompts[0]} is a directory; to work there: swecli -C {prompts[0]}")
-
-
-def _exists_as_directory(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):  # too long for a name, or with a null byte: a message
-        return False
 
 
 def working_directory(name: str | None) -> Path:
@@ -270,34 +264,24 @@ def working_directory(name: str | None) -> Path:
 
 
 def _directory(name: str, base: Path, option: str) -> Path:
-    path = base / Path(name).expanduser()
-    if not _exists_as_directory(path):
-        what = "not a directory" if _reach(path.exists) else "no such directory"
-        raise UsageError(f"{option} {name}: {what}")
-    if not os.access(path, os.R_OK | os.X_OK):
-        raise UsageError(f"{option} {name}: not readable")
-    return path.resolve()
-
-
-def _reach(exists: Callable[[], bool]) -> bool:
     try:
-        return exists()
-    except (OSError, ValueError):
-        return False
+        return usable_folder(name, base)
+    except ValueError as error:
+        raise UsageError(f"{option} {name}: {error}") from None
 
 
 def _settings_file(name: str) -> Path:
     """Absolute, so that it stays the same file wherever the work is; what is wrong in it is told when it is read."""
     if not name or "\0" in name:
         raise UsageError("--settings needs the name of a file")
-    return Path(os.path.abspath(Path(name).expanduser()))
+    return Path(os.path.abspath(os.path.expanduser(name)))
 
 
 def _text_or_file(text: str | None, file: str | None, option: str) -> str | None:
     if file is None:
         return None if text is None else clean(text)
     try:
-        return Path(file).expanduser().read_text(encoding="utf-8-sig")
+        return Path(os.path.expanduser(file)).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{option} {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
