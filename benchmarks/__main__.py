@@ -22,6 +22,7 @@ PARTS = (
     "sandbox",
     "processes",
     "replay",
+    "live",
 )
 
 

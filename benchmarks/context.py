@@ -8,16 +8,14 @@ from collections.abc import Callable
 
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.compaction.clearing import clear
-from swecli.core.context_management.compaction.sizes import EntrySizes
-from swecli.core.context_management.hybrid_counter import HybridCounter
+from swecli.core.context_management.compaction.options import EntrySizes
+from swecli.core.context_management.counter import HybridCounter, PieceEstimator
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.tokens import PieceEstimator
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ItemStarted, ModelResponded
-from swecli.core.protocol.messages import Message, Origin, TextPart, ToolCallPart, ToolResultPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, Origin, TextPart, ToolCallPart, ToolResultPart, Usage
 
 MESSAGES = 1_000
 ITEMS = 10_000

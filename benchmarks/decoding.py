@@ -16,7 +16,7 @@ from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.protocols.registry import decoder_for
 from swecli.core.llm.providers import resolve
-from swecli.core.llm.text_call_stream import TextCallStream
+from swecli.core.llm.text_tools import TextCallStream
 from swecli.core.llm.types import Finished, ModelRequest, StreamEvent
 from swecli.core.protocol.messages import Message, Origin, TextPart
 

@@ -10,15 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
-from swecli.core.checkpoints.history import FileHistory, Options
+from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.journal import Origin
-from swecli.core.checkpoints.schema import SCHEMA
-from swecli.core.checkpoints.targets import Target
+from swecli.core.checkpoints.restore import Target
+from swecli.core.checkpoints.store import SCHEMA
 from swecli.core.sessions.database import open_database
 from swecli.core.workspace.atomic_write import atomic_write
 from swecli.core.workspace.edit import replace_string
-from swecli.core.workspace.regular_file import read_bytes
-from swecli.core.workspace.text_file import decode
+from swecli.core.workspace.text_file import decode, read_bytes
 
 FOLDERS, FILES = 1_000, 20
 ROUNDS = 15
@@ -38,7 +37,7 @@ def _tree(root: Path, state: Path) -> list[tuple[str, float, str]]:
         for name in range(FILES):
             (inside / f"file{name}.py").write_text(f"value = {number * name}\n" * 60)
     time.sleep(0.1)  # files that were just written are read once more
-    history = FileHistory(open_database(state / "c.db", migrations=SCHEMA), "s", (str(root),), Options())
+    history = FileHistory(open_database(state / "c.db", migrations=SCHEMA), "s", (str(root),), CheckpointOptions())
     history.open()
     first = _once(history.first_copy)
     copied = sum(path.stat().st_size for path in state.iterdir())
@@ -57,7 +56,7 @@ def _tree(root: Path, state: Path) -> list[tuple[str, float, str]]:
     commands = [_once(command) for _ in range(ROUNDS)]
     undo = _once(lambda: history.undo(Target()))
     history.close()
-    again = FileHistory(open_database(state / "c.db", migrations=SCHEMA), "s", (str(root),), Options())
+    again = FileHistory(open_database(state / "c.db", migrations=SCHEMA), "s", (str(root),), CheckpointOptions())
     start = _once(lambda: (again.open(), again.first_copy()))
     again.close()
     look = statistics.median(looks)

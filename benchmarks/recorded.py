@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from swecli.core.context_management.tokens import PieceEstimator
+from swecli.core.context_management.counter import PieceEstimator
 
 DATA = Path(__file__).parent / "data" / "replay-sizes.jsonl.xz"
 NAMES = {"bash": "run_command", "read": "read_file", "write": "write_file", "edit": "edit_file", "": "run_command"}

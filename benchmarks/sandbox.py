@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from swecli.core.sandbox.machine import Folders, Ground
+from swecli.core.sandbox.plan import SandboxOptions
+from swecli.core.sandbox.probe import Folders, Ground
 from swecli.core.sandbox.sandbox import Sandbox
-from swecli.core.sandbox.values import Options
 from swecli.core.workspace.process import run_process
 
 ROUNDS = 40
@@ -29,7 +29,7 @@ def run() -> Iterator[tuple[str, float, str]]:
         yield "a command without a sandbox", bare, "ms"
         for name, path in (("bubblewrap", os.environ["PATH"]), ("Landlock", "/nowhere")):
             ground = Ground((str(work),), str(Path.home()), {**os.environ, "PATH": path})
-            sandbox = Sandbox(Options(mode="on"), ground, Folders(base / "state"))
+            sandbox = Sandbox(SandboxOptions(mode="on"), ground, Folders(base / "state"))
             started = time.perf_counter()
             state = sandbox.check()
             if state.layer != {"bubblewrap": "bwrap", "Landlock": "landlock"}[name]:

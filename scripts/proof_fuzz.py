@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 from swecli.core.permissions.decide import decide  # noqa: E402
 from swecli.core.permissions.facts import OsFacts  # noqa: E402
 from swecli.core.permissions.types import Call, Effects, Policy  # noqa: E402
-from swecli.core.workspace.environment import scrubbed_environment  # noqa: E402
+from swecli.core.workspace.process import scrubbed_environment  # noqa: E402
 
 CORPUS = ROOT / "tests" / "core" / "permissions" / "shell" / "corpus"
 TABLES = ROOT / "swecli" / "core" / "permissions" / "shell" / "commands.toml"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from scripts import shown_project
 from swecli import demo
-from swecli.assembly.workspace_trust import WorkspaceTrust
-from swecli.command_line.front_ends import branch, mentions, open_for_screen, screen_ports
+from swecli.assembly.settings import WorkspaceTrust
+from swecli.command_line.dispatch import branch, mentions, open_for_screen, screen_ports
 from swecli.commands.registry import COMMANDS
 from swecli.launch import LaunchOptions
 from swecli.tui.app import SwecliApp

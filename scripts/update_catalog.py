@@ -1,4 +1,5 @@
-"""Writes ``swecli/core/llm/catalog.json`` anew from two packages that are read at development time only.
+"""Writes ``swecli/core/llm/catalog.json`` and ``model_windows.json`` anew from two packages that are read
+at development time only.
 
     python -m venv /tmp/catalog && /tmp/catalog/bin/pip install genai-prices
     /tmp/catalog/bin/pip download --no-deps --dest /tmp/catalog litellm
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from catalog_prices import RATES, Price, off_days_of, read_genai_prices, read_litellm_prices
+from catalog_windows import window_table
 from genai_prices import types as genai  # pyright: ignore[reportMissingImports]
 from genai_prices.data import providers as genai_providers  # pyright: ignore[reportMissingImports]
 
@@ -355,6 +357,15 @@ def main() -> int:
     head = json.dumps(sources, ensure_ascii=False, separators=(",", ":"))
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in models)
     options.out.write_text(f'{{"version":1,"sources":{head},"models":[\n{lines}\n]}}\n', "utf-8")
+    hosts = [
+        (name, rule.get("litellm", ""), provider.models if (provider := by_id.get(rule.get("genai", ""))) else ())
+        for by_id in ({provider.id: provider for provider in genai_providers},)
+        for name, rule in selection["provider"].items()
+    ]
+    stated = [f"{name} of {day}" for name in ("genai-prices", "litellm", "documentation")]
+    options.out.with_name("model_windows.json").write_text(
+        window_table(hosts, read_litellm(options.litellm), genai_providers, selection["families"], stated), "utf-8"
+    )
     print("\n".join(sorted(review.lines)))
     print(f"{len(models)} models, {options.out.stat().st_size} bytes: {counts}")
     return 0

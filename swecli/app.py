@@ -9,27 +9,32 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from swecli.assembly.checkpoints import open_checkpoints
 from swecli.assembly.doctor import examiner
-from swecli.assembly.heap import give_back_free_blocks, give_back_large_blocks
 from swecli.assembly.models import ModelSupply
-from swecli.assembly.rule_notices import rule_notices
-from swecli.assembly.sandbox import require_sandbox
-from swecli.assembly.services import build_services, project_instructions, session_environment
+from swecli.assembly.permissions import require_rules, rule_notices
+from swecli.assembly.services import (
+    build_services,
+    open_checkpoints,
+    place_of,
+    project_instructions,
+    require_sandbox,
+    session_environment,
+)
 from swecli.assembly.startup import flags_of, read_startup, require_trust, startup_of
-from swecli.assembly.storage import Stored, open_storage
+from swecli.assembly.storage import Stored, give_back_free_blocks, give_back_large_blocks, open_storage
+from swecli.core.atomic_text import close_to_others
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
-from swecli.core.context_management.hybrid_counter import HybridCounter
-from swecli.core.context_management.learned_ratios import LearnedRatios
+from swecli.core.context_management.calibration import LearnedRatios
+from swecli.core.context_management.counter import HybridCounter
 from swecli.core.engine.services import ModelUnavailable, NoWindowKnowledge, Services
 from swecli.core.engine.session import Session
-from swecli.core.engine.tool_batch import run_lines
-from swecli.core.llm.exchange_dump import ExchangeDump
+from swecli.core.engine.tool_calls import run_lines
 from swecli.core.llm.secrets import Masker, is_unmistakable
+from swecli.core.llm.transport import ExchangeDump
 from swecli.core.llm.types import ModelClient
 from swecli.core.protocol.events import Mode
-from swecli.core.workspace.environment import secret_values
+from swecli.core.workspace.process import secret_values
 from swecli.core.workspace.process_tree import leftovers
 from swecli.defect_log import append_defect, trace_of
 from swecli.launch import LaunchOptions, StartError
@@ -94,7 +99,10 @@ def _build(options: LaunchOptions) -> _Parts:
     environment = dict(os.environ)
     startup = startup_of(options, environment)
     require_trust(options, startup)
+    require_rules(options, startup)
     require_sandbox(options, startup)
+    for folder in startup.paths.all:
+        close_to_others(folder)
     settings = startup.loaded.settings
     state = startup.paths.state
     secrets = known_secrets(settings, environment)
@@ -124,13 +132,14 @@ def _build(options: LaunchOptions) -> _Parts:
         examine=examiner(options, startup, models),
     )
     rules = rule_notices(services.policy.rules)
-    notices = (*startup.notices, *rules, *models.notices, *stored.notices, *instructions.notices, *_orphans())
+    orphans = _orphans(place_of(startup.paths, options.cwd))
+    notices = (*startup.notices, *rules, *models.notices, *stored.notices, *instructions.notices, *orphans)
     return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)
 
 
-def _orphans() -> tuple[str, ...]:
-    """A sentence about commands of an earlier swecli that was killed before it could end them."""
-    found = leftovers()
+def _orphans(place: str) -> tuple[str, ...]:
+    """A sentence about commands of an earlier swecli of this folder that was killed before it could end them."""
+    found = leftovers(place)
     if not found:
         return ()
     named = ", ".join(f"{one.name} ({one.pid})" for one in found[:5])

@@ -10,22 +10,53 @@ def main(argv: list[str] | None = None) -> int:
     """Entry point of the ``swecli`` command. Returns the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
     if None in (sys.stdout, sys.stderr):  # they were closed
-        from swecli.command_line.closed_output import refuse_closed_output, replace_closed_error
+        from swecli.command_line.standard_streams import refuse_closed_output, replace_closed_error
 
         replace_closed_error()
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             return refuse_closed_output()
+    try:
+        return _told(_run(arguments))
+    except SystemExit as ended:  # --help
+        if not isinstance(ended.code, int | None):
+            raise
+        raise SystemExit(_told(ended.code or 0)) from None
+
+
+def _told(status: int) -> int:
+    """The exit status, once what Python still held of the output has been written."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        from swecli.command_line.standard_streams import output_failed
+        from swecli.output import lost_output
+
+        failure = lost_output()
+        return status if failure is None else int(output_failed(failure))
+    return status
+
+
+def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         from swecli import __version__
 
         sys.stdout.write(f"swecli {__version__}\n")
         return 0
-    from swecli.command_line.certain import surely_interactive
+    from swecli.command_line.fast_path import surely_interactive
 
     if not surely_interactive(arguments):
-        from swecli.command_line.dispatch import dispatch
+        from swecli.stopping import Stopped, raising
 
-        return dispatch(arguments)
+        try:
+            with raising():
+                from swecli.command_line.dispatch import dispatch
+
+                return dispatch(arguments)
+        except Stopped as stopped:
+            from swecli.command_line.dispatch import never_began
+
+            return never_began(arguments, stopped.status)
     import gc
     import os
 

@@ -7,8 +7,9 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
+from swecli.core.atomic_text import make_private
 from swecli.core.llm.secrets import Masker
-from swecli.core.workspace.environment import secret_values
+from swecli.core.workspace.process import secret_values
 
 NAME = "errors.log"
 
@@ -23,7 +24,7 @@ def append_defect(trace: str, state: Path) -> Path | None:
     """Append a traceback to the log below ``state``; None where it can't be written."""
     path = state / NAME
     try:
-        state.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(state)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         with open(descriptor, "a", encoding="utf-8", errors="replace") as log:
             log.write(trace + "\n")

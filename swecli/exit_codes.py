@@ -24,6 +24,8 @@ class ExitCode(IntEnum):
     CONTEXT_BLOCKED = 61
     APPROVAL_NEEDED = 62
     """Something was not done because nobody could be asked."""
+    REFUSED = 63
+    """The model refused to answer, or a content filter stopped the answer or refused the request."""
     RETRYABLE = 75
     """Rate limit, overload or network: the same run may work later."""
     INTERRUPTED = 130

@@ -33,6 +33,12 @@ class LaunchOptions:
     add_dirs: tuple[Path, ...] = ()
     prompt: str = ""
 
+    needs_model: bool = True
+    """Headless only: whether the run can do nothing without a model, as all but slash commands."""
+    mentions: tuple[str, ...] | None = None
+    """What of the workspace the prompt attaches; None: what it mentions with ``@``. Text that was piped in mentions
+    nothing."""
+
     headless: bool = False
     """No screen: nobody can be asked unless ``input_format`` brings answers."""
     plain: bool = False

@@ -41,7 +41,7 @@ def test_the_version_costs_next_to_nothing() -> None:
         ("swecli.commands.registry", ("textual", "rich", "httpx", "tiktoken", "sqlite3")),
         ("swecli.core.protocol.codec", ("textual", "rich", "httpx", "pydantic")),
         ("swecli.app", ("textual", "rich")),
-        ("swecli.headless.front_end", ("textual", "rich", "httpx")),
+        ("swecli.headless.run", ("textual", "rich", "httpx")),
         ("swecli.tui.app", ("httpx", "tiktoken", "sqlite3", "pydantic")),
     ],
 )

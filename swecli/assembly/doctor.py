@@ -6,19 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from swecli.assembly.models import ModelSupply
-from swecli.assembly.sandbox import examine_sandbox
+from swecli.assembly.models import ModelSupply, describe
+from swecli.assembly.services import examine_sandbox
 from swecli.assembly.startup import Startup
-from swecli.assembly.windows import describe
 from swecli.core.engine.services import ModelUnavailable
-from swecli.core.llm.base_url import without_password
-from swecli.core.llm.catalog import load_catalog
+from swecli.core.llm.addresses import without_password
+from swecli.core.llm.catalog import load_catalog, utc_now
 from swecli.core.llm.client import HttpModelClient
-from swecli.core.llm.cost import utc_now
-from swecli.core.llm.discovery import endpoint_of, list_models
-from swecli.core.llm.local_servers import find_local_servers
 from swecli.core.llm.offers import Account
-from swecli.core.llm.windows import LOCAL_PROVIDERS
+from swecli.core.llm.types import ModelInfo
+from swecli.core.llm.windows import LOCAL_PROVIDERS, endpoint_of, find_local_servers, list_models
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.launch import LaunchOptions
 
@@ -41,22 +38,24 @@ class _Row:
 
 def examiner(
     options: LaunchOptions, startup: Startup, supply: ModelSupply
-) -> Callable[[str | None, bool], Awaitable[Sequence[DisplayBlock]]]:
+) -> Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]]:
     """What a running session examines itself with: the model at hand, and whether providers are asked."""
 
-    async def examined(model: str | None, online: bool) -> Sequence[DisplayBlock]:
+    async def examined(model: ModelInfo | None, online: bool) -> Sequence[DisplayBlock]:
         contained = await asyncio.to_thread(examine_sandbox, options, startup)
         if supply.scripted:
             return (TextBlock("A script answers instead of a model: no provider is needed."), contained)
-        return (*(await examine(supply, model, online=online)).blocks, contained)
+        main = model.ref if model is not None else None
+        return (*(await examine(supply, main, online=online, at_work=model)).blocks, contained)
 
     return examined
 
 
-async def examine(supply: ModelSupply, main: str | None, *, online: bool) -> Report:
-    """Look at every provider that is set up in some way; with ``online``, ask each of them."""
+async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_work: ModelInfo | None = None) -> Report:
+    """Look at every provider that is set up in some way; with ``online``, ask each of them. ``at_work`` is what a
+    session knows of its model."""
     accounts = [account for account in supply.accounts.all() if _configured(account, supply, main)]
-    rows = await asyncio.gather(*(_row(supply, account, main, online=online) for account in accounts))
+    rows = await asyncio.gather(*(_row(supply, account, main, at_work, online=online) for account in accounts))
     servers = await find_local_servers() if online else ()
     known = {account.provider.name for account in accounts}
     found = [
@@ -87,7 +86,9 @@ def _is(account: Account, model: str | None) -> bool:
     return model is not None and model.partition("/")[0].lower() == account.provider.name
 
 
-async def _row(supply: ModelSupply, account: Account, main: str | None, *, online: bool) -> _Row:
+async def _row(
+    supply: ModelSupply, account: Account, main: str | None, at_work: ModelInfo | None, *, online: bool
+) -> _Row:
     name, usual = account.provider.name, account.provider.default_model
     ref = main if _is(account, main) and main is not None else f"{name}/{usual}" if usual else ""
     if not ref:
@@ -99,7 +100,7 @@ async def _row(supply: ModelSupply, account: Account, main: str | None, *, onlin
         return _Row(cells, f"{name}: {error}")
     assert isinstance(client, HttpModelClient)
     reached, problem = await _reach(supply, client) if online else ("not asked", "")
-    info = client.info
+    info = at_work if at_work is not None and at_work.ref == client.info.ref else client.info
     window = f"{info.window:,} ({describe(info)})" if info.window is not None else "?"
     cells = (
         name,

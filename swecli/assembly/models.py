@@ -1,37 +1,332 @@
-"""Which model a session uses, and how its client is made."""
+"""The models a user can reach: providers, keys, windows, prices, and a short trial."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import difflib
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
-from swecli.assembly.accounts import Accounts
-from swecli.assembly.prices import Prices, own_prices
-from swecli.assembly.windows import Windows
+from swecli.assembly.startup import startup_of
 from swecli.core.config.key_store import KeyStore, KeyStoreError
-from swecli.core.config.model_names import expand, named_models
-from swecli.core.config.settings import Settings
+from swecli.core.config.settings import ProviderSettings, Settings, expand, named_models
+from swecli.core.context_management.context_manager import ContextManager, Door
 from swecli.core.engine.services import ModelUnavailable, Services
-from swecli.core.llm.base_url import is_local
-from swecli.core.llm.catalog import load_catalog
-from swecli.core.llm.client import ClientConfig
-from swecli.core.llm.cost import utc_now
-from swecli.core.llm.endpoint_replies import EndpointModel
-from swecli.core.llm.exchange_dump import ExchangeDump
-from swecli.core.llm.learned_windows import LearnedWindow
-from swecli.core.llm.local_servers import find_local_servers
-from swecli.core.llm.offers import ModelOffer, offers
-from swecli.core.llm.providers import Overrides, ProviderSetupError, configured_providers, default_model, resolve
-from swecli.core.llm.script_format import ScriptError, load_script
+from swecli.core.llm.addresses import host_of, is_local, is_loopback, origin_of
+from swecli.core.llm.catalog import PriceList, PricePeriod, Pricer, Rates, cost_of, cost_text, load_catalog, utc_now
+from swecli.core.llm.client import ClientConfig, HttpModelClient
+from swecli.core.llm.errors import EndpointModel
+from swecli.core.llm.offers import Account, ModelOffer, account_of, offers
+from swecli.core.llm.providers import (
+    Overrides,
+    ProviderConfig,
+    ProviderSetupError,
+    address_of,
+    configured_providers,
+    default_model,
+    find_provider,
+    is_key,
+    known_providers,
+    resolve,
+)
+from swecli.core.llm.script import ScriptError, load_script
 from swecli.core.llm.scripted import ScriptedModel, without_waiting
-from swecli.core.llm.types import ModelClient
-from swecli.core.llm.windows import lookup_with
+from swecli.core.llm.transport import ExchangeDump
+from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, SystemBlock
+from swecli.core.llm.windows import (
+    LOCAL_PROVIDERS,
+    Endpoint,
+    LearnedWindow,
+    LearnedWindows,
+    ask_model,
+    endpoint_of,
+    find_local_servers,
+    lookup_with,
+)
+from swecli.core.protocol.messages import Message, TextPart, Usage
 from swecli.demo import interpreter
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+
+
+def configured(settings: Settings) -> tuple[ProviderConfig, ...]:
+    """The user's own providers, and the built-in ones of which they changed something."""
+    return tuple(_configured(name, entry) for name, entry in settings.providers.items())
+
+
+def _configured(name: str, entry: ProviderSettings) -> ProviderConfig:
+    known = known_providers().get(name)
+    base = known or ProviderConfig(name, "openai-chat", "")
+    changes: dict[str, Any] = {
+        "protocol": entry.protocol,
+        "base_url": entry.base_url,
+        "api_key_env": (entry.api_key_env,) if entry.api_key_env else None,
+        "window": entry.window,
+        "max_output": entry.max_output,
+    }
+    given = {key: value for key, value in changes.items() if value is not None}
+    local = base.local or (known is None and entry.api_key_env is None)
+    headers = {**base.headers, **entry.headers}
+    return replace(base, **given, headers=headers, quirks=entry.dialect.given, local=local)
+
+
+class Prices:
+    """A model whose price the user has set costs that; one that runs on this machine nothing; one at the provider's
+    own address what the catalogue says; one at any other address something that nobody but the provider knows."""
+
+    def __init__(
+        self,
+        pricer: Callable[[str, Usage], str | None] | None = None,
+        own: Mapping[str, PriceList] | None = None,
+    ) -> None:
+        self._pricer = pricer or Pricer()
+        self._own = own or {}
+        self._addresses: dict[str, str] = {}
+
+    def note(self, config: ClientConfig) -> None:
+        """Remember where a model is asked."""
+        self._addresses[config.info.ref] = config.base_url
+
+    def __call__(self, model_ref: str, usage: Usage) -> str | None:
+        """US dollars as a decimal number for a response; None where the price is not known."""
+        if usage.cost is not None:
+            return cost_text(usage.cost)
+        if model_ref in self._own:
+            cost = cost_of(self._own[model_ref], usage, utc_now())
+            return cost_text(cost) if cost is not None else None
+        provider, _, model = model_ref.partition("/")
+        address = self._addresses.get(model_ref, "")
+        if provider in LOCAL_PROVIDERS:
+            return "0" if is_loopback(address) and not model.endswith(("-cloud", ":cloud")) else None
+        usual = known_providers().get(provider)
+        if usual is not None and address and host_of(address) != host_of(usual.base_url):
+            return None
+        return self._pricer(model_ref, usage)
+
+
+def own_prices(settings: Settings) -> dict[str, PriceList]:
+    """The prices of the settings, by ``provider/model``."""
+    return {
+        model: PriceList(
+            (PricePeriod(Rates(**{name: Decimal(str(dollars)) for name, dollars in price if dollars is not None})),)
+        )
+        for model, price in settings.models.price.items()
+    }
+
+
+FILE_NAME = "windows.json"
+
+Resolve = Callable[[EndpointModel | None, LearnedWindow | None], ClientConfig]
+"""A client's configuration from what was asked and what was learned."""
+Ask = Callable[[Endpoint, str], Awaitable[EndpointModel | None]]
+
+
+@dataclass(slots=True)
+class _Known:
+    """``stated`` is the window that an error of this session stated: no source is better."""
+
+    resolve: Resolve
+    asked: EndpointModel | None = None
+    learned: LearnedWindow | None = None
+    stated: int | None = None
+    settled: bool = False
+    """Asking (again) brings nothing new."""
+
+
+class Windows:
+    """Implements the engine's ``WindowKnowledge`` for clients that it made."""
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        dump: ExchangeDump | None = None,
+        ask: Ask = ask_model,
+        today: Callable[[], date] = date.today,
+    ) -> None:
+        self._dump = dump
+        self._store = LearnedWindows(data / FILE_NAME)
+        self._ask = ask
+        self._today = today
+        self._known: WeakKeyDictionary[ModelClient, _Known] = WeakKeyDictionary()
+
+    def client(self, resolve: Resolve) -> HttpModelClient:
+        """A client that knows what has been learned of its model."""
+        plain = resolve(None, None)
+        learned = self._store.find(_server(plain), plain.target.model)
+        client = HttpModelClient(resolve(None, learned) if learned is not None else plain, self._dump)
+        # A window that the user set needs no asking.
+        self._known[client] = _Known(resolve, learned=learned, settled=plain.info.window_source == "user")
+        return client
+
+    async def ask(self, client: ModelClient) -> bool:
+        """Ask the server about the model, unless that is of no use. True when more is known than before."""
+        known = self._known.get(client)
+        if known is None or known.settled or not isinstance(client, HttpModelClient):
+            return False
+        asked = await self._ask(endpoint_of(client.config), client.config.target.model)
+        # A server nearby may not run yet, or may load its model with the first request.
+        known.settled = asked is not None or not is_local(client.config.base_url)
+        if asked is None:
+            return False
+        known.asked = asked
+        return self._update(client, known)
+
+    def recall(self, client: ModelClient, window: int) -> None:
+        """Take the window that the server told in an earlier run, where it would only be assumed."""
+        if isinstance(client, HttpModelClient) and client.info.window_source == "assumed":
+            client.know(replace(client.info, window=window, window_source="endpoint"))
+
+    async def learn(self, client: ModelClient, error: ProviderError) -> str:
+        """Keep the window that an error states. Returns a sentence for the user, or nothing where it is not news."""
+        known = self._known.get(client)
+        stated, before = error.window, client.info.window
+        if known is None or stated is None or stated == before or not isinstance(client, HttpModelClient):
+            return ""
+        today = self._today()
+        server, model = _server(client.config), client.config.target.model
+        trouble = await asyncio.to_thread(self._store.learn, server, model, stated, today)
+        known.stated, known.learned = stated, LearnedWindow(stated, today.isoformat())
+        if not self._update(client, known):
+            return trouble
+        return f"{server} says that the context window of {model} is {stated:,} tokens. {trouble}".strip()
+
+    def _update(self, client: HttpModelClient, known: _Known) -> bool:
+        before = client.info
+        info = known.resolve(known.asked, known.learned).info
+        if known.stated is not None:
+            info = replace(info, window=known.stated, window_source="learned")
+        client.know(info)
+        return info != before
+
+
+def describe(info: ModelInfo) -> str:
+    """Where a window is known from, in words."""
+    return _WORDS.get(info.window_source, info.window_source)
+
+
+_WORDS = {
+    "user": "your settings",
+    "endpoint": "the server says so",
+    "learned": "an error of the server said so",
+    "catalogue": "the catalogue",
+    "assumed": "assumed: nothing is known",
+}
+
+
+def _server(config: ClientConfig) -> str:
+    """Host and port."""
+    return urlsplit(config.base_url).netloc.rpartition("@")[2]
+
+
+class AccountError(ValueError):
+    """A key can't be stored. One sentence."""
+
+
+class Accounts:
+    """Providers by the settings and the environment, and the keys that are stored for them."""
+
+    def __init__(self, settings: Settings, environment: Mapping[str, str], keys: KeyStore) -> None:
+        self.custom = configured(settings)
+        self._environment = environment
+        self._keys = keys
+
+    @property
+    def providers(self) -> Sequence[ProviderConfig]:
+        """The user's own first; each name once."""
+        return tuple({**{item.name: item for item in self.custom}, **_others(self.custom)}.values())
+
+    def all(self) -> tuple[Account, ...]:
+        """The state of every provider. A store that can't be read counts as empty here."""
+        try:
+            stored = {(entry.provider, entry.origin) for entry in self._keys.entries()}
+        except KeyStoreError:
+            stored = set[tuple[str, str]]()
+        return tuple(
+            account_of(provider, self._environment, lambda name, origin: (name, origin) in stored)
+            for provider in self.providers
+        )
+
+    def stored_key(self, provider: str, origin: str) -> str:
+        """The key that is stored for exactly this provider and origin.
+
+        Raises:
+            KeyStoreError: it can't be read.
+        """
+        return self._keys.find(provider, origin)
+
+    def prefetch(self) -> str:
+        """Read all stored keys now, as a keyring may take its time. Returns what went wrong."""
+        try:
+            for entry in self._keys.entries():
+                self._keys.find(entry.provider, entry.origin)
+        except KeyStoreError as error:
+            return str(error)
+        return ""
+
+    def default_model(self) -> str:
+        """The usual model of the first provider whose key is stored; empty where there is none."""
+        return next(
+            (
+                f"{account.provider.name}/{account.provider.default_model}"
+                for account in self.all()
+                if account.key == "stored" and account.own_host and account.provider.default_model
+            ),
+            "",
+        )
+
+    def find(self, provider: str) -> ProviderConfig:
+        """The provider of this name.
+
+        Raises:
+            AccountError: there is none.
+        """
+        found = find_provider(provider, self.custom)
+        if found is None:
+            near = difflib.get_close_matches(provider.lower(), self._names, 1)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            raise AccountError(f"there is no provider {provider!r}.{meant} Known are {', '.join(sorted(self._names))}")
+        return found
+
+    def store(self, provider: str, key: str) -> str:
+        """Store a key for a provider at the address where it is asked. Returns a sentence for the user.
+
+        Raises:
+            AccountError: no such provider, no such key, or it can't be stored.
+        """
+        key = key.strip()
+        found = self.find(provider)
+        if not is_key(key):
+            raise AccountError("that is no key: one word without blanks and without quotes; nothing was stored")
+        try:
+            address, _ = address_of(found, self._environment)
+            entry = self._keys.put(found.name, origin_of(address), key)
+        except (ValueError, KeyStoreError) as error:
+            raise AccountError(str(error)) from error
+        place = "the system's keyring" if entry.place == "keyring" else f"{self._keys.path}, readable for you only"
+        told = f"The key of {found.name} for {entry.origin} is in {place}."
+        variable = next((name for name in found.api_key_env if self._environment.get(name, "").strip()), "")
+        return f"{told} {variable} in the environment comes before it." if variable else told
+
+    @property
+    def _names(self) -> list[str]:
+        return [provider.name for provider in self.providers]
+
+
+def _others(custom: Sequence[ProviderConfig]) -> dict[str, ProviderConfig]:
+    taken = {provider.name for provider in custom}
+    return {name: provider for name, provider in known_providers().items() if name not in taken}
+
 
 SCRIPTED = "scripted"
 NO_MODEL = (
@@ -112,13 +407,14 @@ class ModelSupply:
         elif address and self._main is not None and (here := self._address(self._main)) != address:
             place = here or "its provider's own address"
             self._tell(f"This session's messages went to {address} before; {self._main} is asked at {place}.")
+        needed = self._options.headless and self._options.needs_model
         stays = bool(trouble and address and not self._options.look_only)
-        if stays and self._options.headless:
+        if stays and needed:
             raise StartError(
                 f"{trouble} It was asked at {address}, and nothing was sent to any other model; -m names one.",
                 ExitCode.CONFIG,
             )
-        if self._main is None and self._options.headless:
+        if self._main is None and needed:
             raise StartError(trouble or no_model(self._environment), ExitCode.CONFIG)
         if stays:
             # What is wrong is told when the session tries to connect it.
@@ -261,3 +557,51 @@ def _scripted(options: LaunchOptions) -> ModelClient:
 
 async def _real_pause(seconds: float) -> None:
     await asyncio.sleep(seconds)
+
+
+SECONDS = 120.0
+"""For the whole answer: a local server may have to load the model first."""
+MOST_TOKENS = 512
+"""Of the answer; enough for a model that thinks before it says one word."""
+QUESTION = "Answer with the one word: ready"
+
+
+async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
+    """Whether ``provider/name`` answers, and a sentence for the user. Nothing is stored."""
+    try:
+        supply = await asyncio.to_thread(_supply, options)
+        client = await asyncio.to_thread(supply.make, ref)
+    except (StartError, ModelUnavailable) as error:
+        return False, str(error)
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(SECONDS):
+            failed = await _ask(client)
+    except TimeoutError:
+        return False, f"{ref} gave no answer within {SECONDS:g} s."
+    finally:
+        await client.close()
+    if failed is not None:
+        said = failed.error.message.rstrip(". ")
+        return False, f"{ref} did not answer: {said}. {failed.error.hint}".rstrip()
+    return True, f"{ref} answers ({time.monotonic() - started:.1f} s)."
+
+
+def _supply(options: LaunchOptions) -> ModelSupply:
+    startup = startup_of(options, dict(os.environ))
+    keys = KeyStore(startup.paths.config)
+    return ModelSupply(options, startup.loaded.settings, startup.environment, startup.paths.data, keys)
+
+
+async def _ask(client: ModelClient) -> Failed | None:
+    request = ModelRequest(
+        (SystemBlock("You are being tested."),),
+        (),
+        (Message("user", (TextPart(QUESTION),)),),
+        max_output_tokens=MOST_TOKENS,
+    )
+    failed: Failed | None = None
+    async with aclosing(Door(ContextManager(())).send(client, request)) as events:
+        async for event in events:
+            failed = event if isinstance(event, Failed) else None
+    return failed

@@ -2,40 +2,239 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import random
+import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 from swecli import __version__
-from swecli.assembly.context import compaction_options, context_limits
-from swecli.assembly.grants import grants_of, keeper, with_grants
-from swecli.assembly.sandbox import build_sandbox
 from swecli.assembly.startup import Startup
-from swecli.core.context_management.calibration import FamilyRatios
-from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.environment import environment_note
-from swecli.core.context_management.gate import BLOCK_ADVICE, MANUAL_ADVICE
-from swecli.core.context_management.hybrid_counter import HybridCounter
+from swecli.core.checkpoints.checkpoints import Checkpoints
+from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
+from swecli.core.checkpoints.journal import half_written
+from swecli.core.checkpoints.store import SCHEMA
+from swecli.core.config.paths import PROJECT_FOLDER, Paths, workspace_key
+from swecli.core.config.settings import ContextSettings, SandboxSettings, Settings
+from swecli.core.config.trust import GRANTS_FILE, GrantStore, Span, accept_items, file_digest
+from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, MANUAL_ADVICE, ComponentLimits, Limits
+from swecli.core.context_management.calibration import FamilyRatios, LearnedRatios
+from swecli.core.context_management.compaction.options import CompactionOptions, ImportanceStrategy, TruncationStrategy
+from swecli.core.context_management.context_manager import COMPACT_TOOL, ContextManager
+from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
-from swecli.core.context_management.learned_ratios import LearnedRatios
 from swecli.core.context_management.monitor import TokenMonitor
-from swecli.core.context_management.opening import PromptTexts
+from swecli.core.context_management.prompt import PromptTexts, environment_note
 from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
+from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import OsFacts
-from swecli.core.permissions.types import Policy, Rule
+from swecli.core.permissions.types import Call, Decision, Policy, Rule
 from swecli.core.ports import BlobStore
-from swecli.core.tools.builtin import builtin_tools
-from swecli.core.tools.lean import lean_schemas
-from swecli.core.tools.registry import ToolRegistry
+from swecli.core.protocol.blocks import TextBlock
+from swecli.core.sandbox.plan import SandboxOptions, SandboxState
+from swecli.core.sandbox.probe import Folders, Ground
+from swecli.core.sandbox.sandbox import CommandSandbox, Sandbox, own_code
+from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
+from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
 from swecli.core.tools.web_fetch import WebFetch
-from swecli.core.workspace.environment import scrubbed_environment
+from swecli.core.workspace.atomic_write import sweep_temporary
 from swecli.core.workspace.git_facts import git_facts
-from swecli.core.workspace.process_tree import end_owned
-from swecli.launch import LaunchOptions
+from swecli.core.workspace.process import scrubbed_environment
+from swecli.core.workspace.process_tree import PLACE, end_owned
+from swecli.core.workspace.walk import left_out_by_ripgrep
+from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions, StartError
+
+
+def context_limits(settings: Settings) -> Limits:
+    """The context limits of the settings."""
+    agent, context = settings.agent, settings.context
+    return Limits(
+        context.warn,
+        agent.compact_trigger,
+        agent.hard_block,
+        agent.context_budget,
+        agent.max_output_tokens,
+        context.target_tokens,
+        ComponentLimits(**context.limits.model_dump()),
+        _server_clearing(context),
+    )
+
+
+def _server_clearing(context: ContextSettings) -> ServerClearing | None:
+    wish = context.server_clearing
+    return ServerClearing(wish.trigger_tokens, wish.keep_tool_uses, wish.exclude_tools) if wish.enabled else None
+
+
+def compaction_options(context: ContextSettings) -> CompactionOptions:
+    """What the settings choose about compaction."""
+    return CompactionOptions(
+        strategy=context.strategy,
+        auto=context.auto_compact,
+        keep_recent=context.keep_recent,
+        keep_recent_tokens=context.keep_recent_tokens,
+        max_summary_tokens=context.max_summary_tokens,
+        retention=context.retention,
+        truncation=TruncationStrategy(keep_recent=context.keep_recent),
+        importance=ImportanceStrategy(
+            context.keep_recent,
+            context.user_message_score,
+            context.assistant_message_score,
+            context.tool_use_score,
+            context.min_score_threshold,
+        ),
+    )
+
+
+FILE = "checkpoints.db"
+IN_MEMORY = 64_000_000
+"""Bytes that are kept where nothing may be stored."""
+_PURPOSE = Purpose(
+    "checkpoint store",
+    "Changes of files can be taken back only until swecli ends, and fewer of them",
+    lambda damaged, fresh: "Changes that were made before can't be taken back",
+)
+
+
+def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> Checkpoints | None:
+    """The record of the session's changes, opened when it is first needed; None where the settings say so."""
+    settings = startup.loaded.settings.checkpoints
+    if not settings.enabled:
+        return None
+    path = startup.paths.state / "checkpoints" / workspace_key(options.cwd) / FILE
+    if not (options.look_only or options.compact_dry_run):
+        _sweep(path)
+    roots = tuple(os.path.realpath(root) for root in (options.cwd, *options.add_dirs))
+    own = (*(str(one) for one in startup.paths.all), *(f"{root}/{PROJECT_FOLDER}/logs" for root in roots))
+
+    def open_history() -> FileHistory:
+        rows = _open(path if options.store else None)
+        total = settings.max_total_bytes if rows.durable else min(settings.max_total_bytes, IN_MEMORY)
+        limits = CheckpointOptions(settings.max_file_bytes, total, settings.keep_days, settings.max_files)
+        return FileHistory(rows, session, roots, limits, own)
+
+    return Checkpoints(open_history, os.path.realpath(options.cwd), roots, os.path.realpath(Path.home()))
+
+
+def _sweep(path: Path) -> None:
+    """Remove the temporary files of edits that a kill cut off. The record itself is opened when it is needed."""
+    if not path.exists():
+        return
+    with suppress(sqlite3.Error, OSError), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+        for folder, writer in half_written(connection):
+            sweep_temporary(Path(folder), writer)
+
+
+def _open(path: Path | None) -> Database:
+    if path is None:
+        return open_in_memory(SCHEMA)
+    return open_database(path, migrations=SCHEMA, purpose=_PURPOSE)
+
+
+def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> CommandSandbox:
+    """The sandbox that the settings ask for. ``environment`` is what commands get."""
+    home = os.path.realpath(Path.home())
+    ground = Ground(
+        roots=tuple(os.path.realpath(root) for root in (options.cwd, *options.add_dirs)),
+        home=home,
+        environment=environment,
+        own_dirs=tuple(str(path) for path in startup.paths.all),
+        own_code=tuple(own_code()),
+        key=workspace_key(options.cwd),
+    )
+    folders = Folders(startup.paths.state, startup.paths.cache if options.store else None)
+    return Sandbox(wishes(startup.loaded.settings.sandbox, home, ask=not options.headless), ground, folders)
+
+
+def wishes(settings: SandboxSettings, home: str, *, ask: bool) -> SandboxOptions:
+    """The settings as the sandbox takes them. ``ask``: whether there is anybody to ask."""
+    return SandboxOptions(
+        mode=settings.mode,
+        network=settings.network,
+        writable=tuple(_expanded(path, home) for path in settings.writable),
+        hide=tuple(_expanded(path, home) for path in settings.hide),
+        ask_outside=settings.ask_outside and ask,
+    )
+
+
+def require_sandbox(options: LaunchOptions, startup: Startup) -> None:
+    """Refuse to start where the user demands a full sandbox and there is none. Takes a moment, if so.
+
+    Raises:
+        StartError: it is off or only partial.
+    """
+    if not startup.loaded.settings.sandbox.required:
+        return
+    state = sandbox_state(options, startup)
+    if state.level != "full":
+        raise StartError(
+            f"sandbox.required is set, and the sandbox is {state.text}. Nothing was started. `swecli doctor` tells "
+            "more; docs/sandbox.md says what each system needs.",
+            ExitCode.SANDBOX,
+        )
+
+
+def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:
+    """One line about the sandbox of a folder; an error where it is required and not full."""
+    state = sandbox_state(options, startup)
+    if startup.loaded.settings.sandbox.required and state.level != "full":
+        return TextBlock(f"Sandbox: {state.text}. It is required, so swecli does not start here.", "error")
+    asks = "" if state.level == "full" else ". Auto mode asks before every command that is not proven to only read."
+    return TextBlock(f"Sandbox: {state.text}{asks}", "plain" if state.level == "full" else "warning")
+
+
+def sandbox_state(options: LaunchOptions, startup: Startup) -> SandboxState:
+    """How far commands of a session in this folder would be contained. Takes a moment."""
+    sandbox = build_sandbox(options, startup, scrubbed_environment(startup.environment))
+    state = sandbox.check()
+    sandbox.close()
+    return state
+
+
+def _expanded(path: str, home: str) -> str:
+    return os.path.normpath(home + path[1:] if path.startswith("~/") else path)
+
+
+Decide = Callable[[Policy, Call], Decision]
+
+
+def grants_of(startup: Startup, workspace: Path) -> GrantStore:
+    """The grants of this workspace, by its real path."""
+    return GrantStore(startup.paths.workspace_data(workspace) / GRANTS_FILE)
+
+
+def grant_rules(store: GrantStore) -> tuple[Rule, ...]:
+    """What holds now."""
+    return tuple(Rule("allow", grant.rule, "grant", grant.origin) for grant in store.active())
+
+
+def with_grants(decide: Decide, store: GrantStore) -> Decide:
+    """``decide`` under what is granted at the moment of each decision: a grant ends when it expires or is revoked."""
+
+    def decided(policy: Policy, call: Call) -> Decision:
+        return decide(replace(policy, rules=(*policy.rules, *grant_rules(store))), call)
+
+    return decided
+
+
+def keeper(store: GrantStore) -> Callable[[str, Span], str]:
+    """Keeps a rule beyond the session. Returns a sentence where it could not be kept."""
+
+    def keep(rule: str, span: Span) -> str:
+        try:
+            store.add(rule, span)
+        except OSError as error:
+            return f"{rule} could not be kept ({error.strerror or error}); this call alone was allowed."
+        return ""
+
+    return keep
+
 
 TOKEN_RATIOS = "token-ratios.json"
 """In the data directory: how the models count tokens, as far as it is known."""
@@ -46,7 +245,30 @@ def project_instructions(options: LaunchOptions, startup: Startup) -> Instructio
     nobody was asked yet, what it says is quoted."""
     trust = startup.trust
     project = "trusted" if trust.trusts else "none" if trust.state == "declined" else "quoted"
-    return load_instructions(options.cwd, user_directory=startup.paths.config, project=project)
+
+    def approved(path: Path, digest: str) -> bool:
+        return file_digest(options.cwd, path, digest) in trust.accepted
+
+    return load_instructions(options.cwd, user_directory=startup.paths.config, project=project, approved=approved)
+
+
+def file_keeper(options: LaunchOptions, startup: Startup) -> Callable[[str, str], str]:
+    """Remembers the content of a file of the project as the user's own word. Returns a sentence where that failed."""
+
+    def keep(path: str, sha256: str) -> str:
+        if not options.store:
+            return ""
+        try:
+            return accept_items(startup.paths.data, options.cwd, (file_digest(options.cwd, Path(path), sha256),))
+        except OSError as error:
+            return f"That you approved {path} could not be kept ({error}): the next start asks about it."
+
+    return keep
+
+
+def place_of(paths: Paths, cwd: Path) -> str:
+    """Names the folder and the data home of a run, for its commands to carry."""
+    return hashlib.sha256(os.fsencode(paths.workspace_data(cwd))).hexdigest()[:16]
 
 
 def build_services(
@@ -59,16 +281,21 @@ def build_services(
 ) -> Services:
     """Everything that a session needs besides its history and its store; ``blobs`` is where large results go."""
     settings = startup.loaded.settings
-    left_out = () if settings.tools.web_fetch else (WebFetch.name,)
-    registry = ToolRegistry(tool for tool in builtin_tools() if tool.name not in left_out)
+    left_out = {
+        *(() if settings.tools.web_fetch else (WebFetch.name,)),
+        *(() if settings.context.auto_compact else (COMPACT_TOOL,)),  # nothing is compacted unless the user says so
+    }
+    tools = builtin_tools(settings.tools.command_timeout)
+    registry = ToolRegistry(tool for tool in tools if tool.name not in left_out)
     texts = PromptTexts(
         base=options.system_prompt,
         append=options.append_system_prompt or "",
-        instructions=instructions.render(),
+        instructions=instructions.render_project(),
+        user_instructions=instructions.render_own(),
         headless=options.headless and options.input_format == "text",
     )
     roots = (options.cwd, *options.add_dirs)
-    environment = scrubbed_environment(startup.environment)
+    environment = {**scrubbed_environment(startup.environment), PLACE: place_of(startup.paths, options.cwd)}
     grants = grants_of(startup, options.cwd)
     return Services(
         workspace=Workspace(options.cwd, roots, environment),
@@ -78,17 +305,19 @@ def build_services(
             texts,
             context_limits(settings),
             token_monitor(options, startup),
-            BLOCK_ADVICE if settings.context.auto_compact else MANUAL_ADVICE,
+            (COMPACT_ADVICE, *BLOCK_ADVICE) if settings.context.auto_compact else MANUAL_ADVICE,
             lean_schemas(registry),
             special_tools=registry.special,
         ),
         make_client=make_client,
         decide=with_grants(decide, grants),
         keep_rule=keeper(grants),
+        keep_file=file_keeper(options, startup),
         policy=build_policy(options, startup, environment),
         compaction=compaction_options(settings.context),
         blobs=blobs,
         offload_threshold=settings.agent.result_offload_threshold,
+        process_limit=settings.tools.process_limit,
         limits=TurnLimits(settings.agent.max_steps, options.max_tokens, options.max_price),
         version=__version__,
         sandbox=build_sandbox(options, startup, environment),
@@ -120,7 +349,7 @@ def build_policy(options: LaunchOptions, startup: Startup, environment: Mapping[
         yolo=options.yolo,
         own_dirs=tuple(str(path) for path in startup.paths.all),
         home=os.path.realpath(Path.home()),
-        facts=OsFacts(environment),
+        facts=OsFacts(environment, left_out_by_ripgrep),
     )
 
 

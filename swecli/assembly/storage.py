@@ -1,26 +1,39 @@
-"""Where a session is stored, and which session a start continues."""
+"""Where sessions are stored, which one a start continues, and the list of all."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import shlex
 import sqlite3
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from math import inf
 from pathlib import Path
+from typing import Any, Final
 
 from swecli import __version__
+from swecli.core.config.paths import user_paths
 from swecli.core.engine.recorder import EventLog
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
-from swecli.core.protocol.events import Event, ModelChanged, SessionStarted
-from swecli.core.sessions.database import open_database, open_in_memory
-from swecli.core.sessions.journal import Journal
-from swecli.core.sessions.masking import MaskedBlobs, MaskedSnapshots, masked_events
-from swecli.core.sessions.result_store import ResultStore
+from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TextBlock
+from swecli.core.protocol.codec import CodecError, decode_body
+from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, ModelChanged, SessionStarted
+from swecli.core.protocol.messages import TextPart
+from swecli.core.sessions.database import ASIDE, Database, open_database, open_in_memory, read_only
+from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
+from swecli.core.sessions.leases import Process
+from swecli.core.sessions.rescue import is_damage
+from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.snapshots import SnapshotStore
-from swecli.core.sessions.store import SessionError, SessionStore
-from swecli.core.sessions.stored_facts import StoredFacts
+from swecli.core.sessions.store import HAS_MESSAGE, SessionError, SessionStore, StoredFacts
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+from swecli.tui.screens.ports import StoredSession
+from swecli.tui.session_link import OpenSession
 
 DATABASE = "sessions.db"
 
@@ -101,7 +114,22 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
     """
     if options.look_only:
         return _looked_at(options, directory)
-    database = open_database(directory / DATABASE) if options.store else open_in_memory()
+    if not options.store:
+        return _opened(options, open_in_memory(), model)
+    database = open_database(directory / DATABASE)
+    try:
+        return _opened(options, database, model)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if not is_damage(error):
+            raise
+    # Damage that the check at opening had no time to find: now it has.
+    mended = open_database(directory / DATABASE, check_seconds=inf)
+    mended.problems = (*database.problems, *mended.problems)
+    return _opened(options, mended, model)
+
+
+def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
+    """The session in this database, which is closed where there is none."""
     store = SessionStore(database)
     notices: list[str] = list(database.problems)
     try:
@@ -113,12 +141,27 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
         history = store.load(session_id, notices.append)
         model = store.get(session_id).model
         return Stored(session_id, history, tuple(notices), store, model, _address(history, model))
-    except SessionError as error:
+    except (SessionError, StartError) as error:
         store.close()
-        raise StartError(str(error), ExitCode.BAD_INPUT) from error
+        raise _not_continued(database, error) from error
     except BaseException:
         store.close()
         raise
+
+
+def _not_continued(database: Database, error: Exception) -> StartError:
+    """Why a session can't be continued: what is wrong with the database comes first."""
+    if database.why_in_memory:
+        return StartError(f"{database.why_in_memory} So no session can be continued.", ExitCode.BAD_INPUT)
+    said = [*database.problems, str(error)]
+    if not database.problems and database.path is not None:
+        kept = sorted(
+            path
+            for path in database.path.parent.glob(f"{DATABASE}{ASIDE}*")
+            if not path.name.endswith(("-wal", "-shm"))
+        )
+        said += [f"A database that was damaged is kept as {kept[-1]}."] if kept else []
+    return StartError(" ".join(said), ExitCode.BAD_INPUT)
 
 
 def _address(history: Sequence[Event], model: str) -> str:
@@ -139,14 +182,15 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
         raise StartError("No sessions are stored for this folder.", ExitCode.BAD_INPUT)
     if options.resume or options.continue_newest:
         with closing(SessionStore(open_database(directory / DATABASE))) as store:
+            notices += store.database.problems
             try:
                 stored_id = _continued(options, store, notices.append) or ""
                 history = store.load(stored_id, notices.append)
                 model = store.get(stored_id).model
                 with suppress(SnapshotError):  # what it would spare is done again
                     snapshot = SnapshotStore(store.database, stored_id).get_snapshot()
-            except SessionError as error:
-                raise StartError(str(error), ExitCode.BAD_INPUT) from error
+            except (SessionError, StartError) as error:
+                raise _not_continued(store.database, error) from error
     memory = SessionStore(open_in_memory())
     session_id = memory.create(str(options.cwd), "", __version__).id
     stored = Stored(session_id, history, tuple(notices), memory, model, _address(history, model), elsewhere=True)
@@ -178,3 +222,175 @@ def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str]
             tell(f"{held}. This is the newest of the others.")
         return newest.id
     return None
+
+
+FOLDERS = 40
+"""Folders besides this one that are looked into, those used last."""
+PER_FOLDER = 200
+MESSAGES = 6
+"""Messages of a preview."""
+LONGEST = 600
+"""Characters of a message in a preview."""
+
+_LIST = f"""
+    SELECT s.id, s.title, s.cwd, s.model, s.updated,
+        (SELECT count(*) FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started')
+    FROM sessions s WHERE {HAS_MESSAGE}
+    ORDER BY s.updated DESC LIMIT ?
+"""
+_STEPS = """
+    SELECT session_id,
+        sum(coalesce(json_extract(body, '$.usage.input_total'), 0)
+            + coalesce(json_extract(body, '$.usage.output_total'), 0)),
+        group_concat(coalesce(json_extract(body, '$.cost'), '?'), ' ')
+    FROM events WHERE type = 'step_ended' GROUP BY session_id
+"""
+_LAST = """
+    SELECT CAST(body AS BLOB) FROM events WHERE session_id = ? AND type IN ('item_started', 'item_completed')
+    ORDER BY seq DESC LIMIT 400
+"""
+
+
+class SessionList:
+    """Implements ``SessionsPort`` for the folder of ``options``; ``opener`` opens a session by its id."""
+
+    def __init__(
+        self, options: LaunchOptions, environment: Mapping[str, str], opener: Callable[[str], OpenSession]
+    ) -> None:
+        self._folder = options.cwd
+        self._data = user_paths(environment).data / "workspaces"
+        self._own = user_paths(environment).workspace_data(options.cwd) / DATABASE
+        self._opener = opener
+
+    def read(self) -> Sequence[StoredSession]:
+        others = sorted(self._databases(), key=_changed, reverse=True)[:FOLDERS]
+        found: list[StoredSession] = []
+        for path in (self._own, *others):
+            found += self._sessions(path)
+        return found
+
+    def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
+        path = user_paths_of(self._data, session.folder, self._own)
+        bodies = [bytes(row[0]) for row in _rows(path, _LAST, (session.id,))]
+        return messages(bodies)
+
+    def open(self, session_id: str) -> OpenSession:
+        return self._opener(session_id)
+
+    def _databases(self) -> list[Path]:
+        try:
+            return [path for folder in self._data.iterdir() if (path := folder / DATABASE) != self._own]
+        except OSError:
+            return []
+
+    def _sessions(self, path: Path) -> list[StoredSession]:
+        rows = _rows(path, _LIST, (PER_FOLDER,))
+        if not rows:
+            return []
+        steps = {str(name): (count, costs) for name, count, costs in _rows(path, _STEPS, ())}
+        held = _held(path)
+        found: list[StoredSession] = []
+        for name, title, cwd, model, updated, turns in rows:
+            count, costs = steps.get(str(name), (0, ""))
+            away = ""
+            if path != self._own:
+                away = f"It is of another folder: swecli -C {shlex.quote(str(cwd))} -r {name}"
+            elif str(name) in held:
+                away = f"It is open in another swecli (process {held[str(name)]}); close it there first"
+            title = " ".join(str(title).split())
+            found.append(
+                StoredSession(str(name), title, str(cwd), updated, turns, count or 0, _cost(costs), str(model), away)
+            )
+        return found
+
+
+def user_paths_of(data: Path, folder: str, own: Path) -> Path:
+    """The database of a folder."""
+    from swecli.core.config.paths import workspace_key
+
+    path = data / workspace_key(Path(folder)) / DATABASE
+    return path if path.exists() else own
+
+
+def messages(newest_first: Sequence[bytes]) -> Sequence[DisplayBlock]:
+    """The last messages of a conversation, oldest first, from the bodies of its newest events."""
+    kinds: dict[str, str] = {}
+    ended: list[ItemCompleted] = []
+    for raw in newest_first:
+        try:
+            body = decode_body(raw.decode("utf-8", "replace"))
+        except (CodecError, ValueError):
+            continue
+        if isinstance(body, ItemStarted):
+            kinds[body.item] = body.kind
+        elif isinstance(body, ItemCompleted):
+            ended.append(body)
+    blocks: list[DisplayBlock] = []
+    for body in ended:
+        text = "\n".join(part.text for part in body.parts if isinstance(part, TextPart)).strip()
+        if text and kinds.get(body.item) in ("user", "text") and len(blocks) < MESSAGES:
+            short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+            blocks.append(TextBlock(f"› {short}") if kinds[body.item] == "user" else MarkdownBlock(short))
+    return blocks[::-1]
+
+
+def _cost(costs: str) -> str:
+    """The sum in dollars; empty where a part of it is unknown."""
+    try:
+        total = sum((Decimal(each) for each in costs.split()), Decimal(0))
+    except InvalidOperation:
+        return ""
+    return f"${total:.2f}"
+
+
+def _held(path: Path) -> dict[str, int]:
+    """Sessions that another live process has open, with its id."""
+    own = Process.current()
+    held: dict[str, int] = {}
+    for name, pid, started in _rows(path, "SELECT session_id, pid, process_started FROM leases", ()):
+        process = Process(int(pid), str(started))
+        if process != own and process.alive:
+            held[str(name)] = process.pid
+    return held
+
+
+def _changed(path: Path) -> float:
+    try:
+        return max(os.path.getmtime(each) for each in (path, Path(f"{path}-wal")) if each.exists())
+    except (OSError, ValueError):
+        return 0.0
+
+
+def _rows(path: Path, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    if not path.is_file():
+        return []
+    try:
+        with closing(read_only(path)) as connection:
+            return connection.execute(query, values).fetchall()
+    except sqlite3.Error:
+        return []
+
+
+LARGE: Final = 131_072
+"""Bytes from which on a block of memory is one of its own, which goes back to the system as soon as it is freed."""
+_THRESHOLD: Final = -3
+"""glibc's M_MMAP_THRESHOLD, see mallopt(3)."""
+
+
+def give_back_large_blocks() -> bool:
+    """Let large blocks always be of their own. By itself glibc takes ever larger ones from the common heap once some
+    were freed; requests and views of a long session are such blocks, and they leave it full of holes: a third of what
+    an hour of work adds. Returns False where there is no glibc."""
+    mallopt = _of_glibc("mallopt")
+    return mallopt is not None and mallopt(_THRESHOLD, LARGE) == 1
+
+
+def give_back_free_blocks() -> bool:
+    """Give back what is free in the common heap: after a long session was read back half of it is. Takes about ten
+    milliseconds. Returns False where there is no glibc."""
+    trim = _of_glibc("malloc_trim")
+    return trim is not None and trim(0) in (0, 1)
+
+
+def _of_glibc(name: str) -> Callable[..., int] | None:
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import NoReturn, get_args
 
 from swecli import __version__
-from swecli.core.workspace.named_folder import is_folder, usable_folder
+from swecli.core.workspace.text_file import is_folder, usable_folder
 from swecli.exit_codes import ExitCode
 from swecli.launch import InputFormat, LaunchOptions, OutputFormat, PermissionMode, StartError
 
@@ -39,10 +40,21 @@ class UsageError(StartError):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one line."""
+    """A parser whose complaint is one line, and whose help is never lost in silence."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        try:
+            sys.stdout.write(message)
+            sys.stdout.flush()
+        except OSError as error:
+            from swecli.command_line.standard_streams import output_failed
+            from swecli.output import closed, lost_output
+
+            lost_output()
+            self.exit(output_failed(closed(error)))
 
 
 def main_parser() -> Parser:

@@ -2,22 +2,91 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from swecli.assembly.settings_files import SettingsFiles
-from swecli.assembly.startup import read_startup
+from swecli.assembly.settings import SettingsFiles
+from swecli.assembly.startup import read_startup, startup_of, theme_folders
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, UsageError, working_directory
-from swecli.command_line.printing import print_text
-from swecli.core.config.described import Described
+from swecli.command_line.standard_streams import print_text
+from swecli.core.config.change import Described, set_value
+from swecli.core.config.load import ConfigError
+from swecli.core.config.paths import user_paths
 from swecli.core.protocol.blocks import TableBlock
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 from swecli.safe_text import safe_line
+from swecli.tui.options import Preferences
 from swecli.tui.screens.ports import FileName
+
+
+def preferences(options: LaunchOptions) -> Preferences:
+    """What the user has set for the interface. Where the settings can't be read, the defaults: opening the session
+    says why."""
+    try:
+        startup = startup_of(options, dict(os.environ), with_flags=False)
+    except StartError:
+        return Preferences()
+    ui = startup.loaded.settings.ui
+    return Preferences(
+        keys=startup.loaded.settings.keys.changes,
+        theme=ui.theme,
+        theme_folders=theme_folders(options, startup),
+        reduced_motion=ui.reduced_motion,
+        density=ui.density,
+        diff=ui.diff,
+        notify=ui.notify,
+        mouse=ui.mouse,
+        title=ui.title,
+        progress=ui.progress,
+        status_line=ui.status_line,
+        status_line_timeout=ui.status_line_timeout,
+    )
+
+
+def user_file() -> Path:
+    """The user's settings file."""
+    named = os.environ.get("SWECLI_CONFIG", "")
+    return Path(os.path.expanduser(named)).absolute() if named else user_paths(os.environ).config / "config.toml"
+
+
+def remember(key: str, value: str) -> str:
+    """Write a setting into the user's file. Returns the file's name.
+
+    Raises:
+        ValueError: it was not written; one sentence.
+    """
+    path = user_file()
+    try:
+        set_value(path, key, value)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return str(path)
+
+
+def keep_model(options: LaunchOptions, ref: str) -> str:
+    """Make ``provider/name`` the user's default model. Returns a sentence for the user.
+
+    Raises:
+        ValueError: it is not done, as only flags of this run lead to the model, or the file can't be written.
+    """
+    flag = "--base-url" if options.base_url else "--settings" if options.settings is not None else ""
+    if flag:
+        raise ValueError(f"{flag} holds for one run, so {ref} was not made your default.")
+    with contextlib.suppress(StartError):
+        if known := startup_of(options, dict(os.environ), with_flags=False).loaded.settings.model.name:
+            return f"Your default model is still {known}; `swecli config set model.name PROVIDER/NAME` changes it."
+    path = remember("model.name", ref)
+    return (
+        f"{ref} is your default model from now on: model.name in {path}. `swecli config set model.name PROVIDER/NAME` "
+        "changes it, -m chooses another one for a run."
+    )
+
 
 _DESCRIPTION = """Every setting, its value and where it comes from.
 
@@ -53,10 +122,15 @@ def _list(arguments: Sequence[str]) -> int:
     rows = [each for each in _described(chosen.cwd) if not chosen.set_only or each.origin.layer != "default"]
     if chosen.json:
         return _print([_data(each) for each in rows])
-    table = tuple(
+    return _print(block_lines(settings_table(rows)))
+
+
+def settings_table(rows: Sequence[Described]) -> TableBlock:
+    """Settings with their values and origins."""
+    cells = (
         (each.name, "(not shown)" if each.secret and each.shown else each.shown, str(each.origin)) for each in rows
     )
-    return _print(block_lines(TableBlock(("setting", "value", "from"), table)))
+    return TableBlock(("setting", "value", "from"), tuple(cells))
 
 
 def _get(arguments: Sequence[str]) -> int:

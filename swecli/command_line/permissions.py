@@ -1,4 +1,4 @@
-"""``swecli permissions``: what would be asked, by which rules, and what was granted."""
+"""`swecli permissions`: rules, grants, trust, and verdicts about commands that are not run."""
 
 from __future__ import annotations
 
@@ -6,21 +6,263 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
-from swecli.command_line.permissions_rules import grant, list_rules, revoke, try_rule
-from swecli.command_line.permissions_trust import accept, set_trust
-from swecli.command_line.printing import input_lines, print_lines
+from swecli.command_line.standard_streams import complain, input_lines, print_lines, print_text
+from swecli.core.config.trust import GrantStore
+from swecli.core.permissions.types import Policy, Rule
+from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Mode
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
 
 if TYPE_CHECKING:
+    from swecli.core.config.trust import PendingItem
     from swecli.core.permissions.check import PolicyOf
-    from swecli.core.permissions.types import Policy
+
+
+PolicyFor = Callable[[Path], Policy]
+
+
+def list_rules(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+    """Every rule that holds here, with origin, uses and what makes it void."""
+    parser = Parser(prog="swecli permissions list", description="The rules that hold in this folder.")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
+    parser.add_argument("--json", action="store_true", help="one line of JSON for each rule")
+    chosen = parser.parse_args(arguments)
+    folder = working_directory(chosen.cwd)
+    rows = _rules(policy_for(folder), folder)
+    if chosen.json:
+        sys.stdout.writelines(json.dumps(row) + "\n" for row in rows)
+        return ExitCode.OK
+    from swecli.block_text import block_lines
+
+    sys.stdout.write("\n".join(_safe(line) for line in block_lines(_table(rows))) + "\n")
+    return ExitCode.OK
+
+
+def rules_block(policy: Policy, folder: Path) -> DisplayBlock:
+    """The rules that hold in a folder."""
+    return _table(_rules(policy, folder))
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> DisplayBlock:
+    from swecli.core.protocol.blocks import TableBlock, TextBlock
+
+    if not rows:
+        return TextBlock("No rules hold here. Reading in the folder runs, everything else is asked about.")
+    cells = tuple(
+        (row["id"], row["effect"], row["rule"], row["origin"], _uses(row), row["void"] or "in force") for row in rows
+    )
+    return TableBlock(("id", "", "rule", "from", "used", "effect"), cells)
+
+
+def _rules(policy: Policy, folder: Path) -> list[dict[str, Any]]:
+    from swecli.assembly.permissions import rule_uses
+    from swecli.core.config.paths import user_paths
+    from swecli.core.permissions.check import void_reason
+
+    uses = rule_uses(user_paths(os.environ), folder)
+    granted = {grant.rule: grant.id for grant in _store(folder).active()}
+    rows: list[dict[str, Any]] = []
+    for rule in policy.rules:
+        use = uses.get((rule.effect, rule.text))
+        rows.append(
+            {
+                "id": granted.get(rule.text, "") if rule.scope == "grant" else "",
+                "effect": rule.effect,
+                "rule": rule.text,
+                "scope": rule.scope,
+                "origin": rule.origin or rule.scope,
+                "uses": use.count if use else 0,
+                "last_use": use.last if use else None,
+                "void": void_reason(rule, policy),
+            }
+        )
+    return rows
+
+
+def _uses(row: dict[str, Any]) -> str:
+    last = row["last_use"]
+    return f"{row['uses']}, last {datetime.fromtimestamp(last):%Y-%m-%d}" if last else "never"
+
+
+def try_rule(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+    """How many of the newest commands a rule would have decided about."""
+    parser = Parser(prog="swecli permissions test", description="Which of the last 200 commands a rule speaks about.")
+    parser.add_argument("rule", help="for example 'Bash(npm run *)'")
+    parser.add_argument("--as", dest="effect", choices=("allow", "ask", "deny"), default="allow")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
+    chosen = parser.parse_args(arguments)
+    folder = working_directory(chosen.cwd)
+    from swecli.assembly.permissions import newest_commands
+    from swecli.core.config.paths import user_paths
+    from swecli.core.permissions.check import matching_commands
+
+    calls = newest_commands(user_paths(os.environ), folder)
+    rule = _valid(chosen.rule, chosen.effect)
+    found = matching_commands(rule, calls, policy_for(folder))
+    writes = [match.call.effects.command or "" for match in found if not match.reads]
+    sys.stdout.write(f"{_safe(rule.text)} would have matched {len(found)} of the last {len(calls)} commands")
+    sys.stdout.write(f", {len(writes)} of which may write:\n" if writes else ".\n")
+    sys.stdout.writelines(f"  {_safe(text)[:200]}\n" for text in writes[:10])
+    return ExitCode.OK
+
+
+def grant(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+    """Allow something in this folder for seven days or until revoked."""
+    del policy_for
+    parser = Parser(prog="swecli permissions grant", description="Allow something in this folder without asking.")
+    parser.add_argument("rule", help="for example 'Bash(npm run *)'")
+    parser.add_argument(
+        "--for", dest="span", choices=("week", "project"), default="week", help="7 days, or until revoked"
+    )
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
+    chosen = parser.parse_args(arguments)
+    rule = _valid(chosen.rule, "allow")
+    try:
+        kept = _store(working_directory(chosen.cwd)).add(rule.text, chosen.span)
+    except OSError as error:
+        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+    sys.stdout.write(f"{kept.id}  allow {_safe(kept.rule)}: {kept.origin}\n")
+    return ExitCode.OK
+
+
+def revoke(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+    """Take a grant back. Running sessions ask again from their next call on."""
+    del policy_for
+    parser = Parser(prog="swecli permissions revoke", description="Take back what was granted in this folder.")
+    parser.add_argument("name", help="the grant's id or its rule, as `swecli permissions` shows them")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
+    chosen = parser.parse_args(arguments)
+    try:
+        gone = _store(working_directory(chosen.cwd)).revoke(chosen.name)
+    except OSError as error:
+        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+    if not gone:
+        raise UsageError(f"nothing is granted under {chosen.name!r}; `swecli permissions` lists it")
+    sys.stdout.writelines(f"revoked: {_safe(each.rule)}\n" for each in gone)
+    return ExitCode.OK
+
+
+def _valid(text: str, effect: str) -> Rule:
+    from swecli.core.permissions.rules import RuleError, rule_pattern
+
+    rule = Rule("allow" if effect == "allow" else "ask" if effect == "ask" else "deny", text, "session")
+    try:
+        rule_pattern(rule)
+    except RuleError as error:
+        raise UsageError(f"{text}: {error}") from error
+    return rule
+
+
+def _store(folder: Path) -> GrantStore:
+    from swecli.core.config.paths import user_paths
+    from swecli.core.config.trust import GRANTS_FILE
+
+    return GrantStore(user_paths(os.environ).workspace_data(folder) / GRANTS_FILE)
+
+
+_WORDS: dict[str, Literal["trusted", "declined", "unknown"]] = {
+    "trust": "trusted",
+    "decline": "declined",
+    "forget": "unknown",
+}
+
+
+def set_trust(word: str, arguments: Sequence[str]) -> int:
+    """Remember, refuse or forget trust in a folder; ``word`` is trust, decline or forget."""
+    parser = Parser(
+        prog=f"swecli permissions {word}",
+        description="Trust decides whether settings and instructions of a folder count. It is kept for yourself, "
+        "outside of the folder.",
+    )
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="for this folder")
+    if word == "trust":
+        parser.add_argument("--below", action="store_true", help="and every folder inside, also those to come")
+    chosen = parser.parse_args(arguments)
+    folder = working_directory(chosen.cwd)
+    from swecli.core.config.paths import user_paths
+    from swecli.core.config.trust import trust_key, write_trust
+
+    below = bool(word == "trust" and chosen.below)
+    try:
+        notice = write_trust(user_paths(os.environ).data, folder, _WORDS[word], below=below)
+    except OSError as error:
+        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+    if notice:
+        complain(f"warning: {notice}")
+    what = {"trust": "is trusted", "decline": "is not trusted, and not asked about", "forget": "is asked about again"}
+    return print_text(f"{trust_key(folder)}{' and everything below' if below else ''} {what[word]}.\n")
+
+
+def accept(arguments: Sequence[str]) -> int:
+    """Show what the project's settings wait for consent to, or consent to some of it."""
+    parser = Parser(
+        prog="swecli permissions accept",
+        description="Settings of a project that name programs or addresses, or lift questions, count only after you "
+        "accepted each. Without a key they are listed. A setting that changes is asked about again.",
+    )
+    parser.add_argument("keys", nargs="*", metavar="KEY", help="for example approval.allow")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="for this folder")
+    chosen = parser.parse_args(arguments)
+    folder = working_directory(chosen.cwd)
+    pending = pending_items(folder)
+    if not chosen.keys:
+        _show(pending)
+        return ExitCode.OK
+    unknown = [key for key in chosen.keys if key not in {item.key for item in pending}]
+    if unknown:
+        raise UsageError(f"nothing waits for consent under {', '.join(unknown)}; `swecli permissions accept` lists it")
+    wanted = [item for item in pending if item.key in chosen.keys]
+    accept_pending(folder, wanted)
+    for item in wanted:
+        sys.stdout.write(f"accepted: {_safe(item.key)} = {_safe(item.value)}\n")
+    return ExitCode.OK
+
+
+def pending_items(folder: Path) -> tuple[PendingItem, ...]:
+    """What waits for consent in a trusted folder.
+
+    Raises:
+        StartError: the folder is not trusted, or its settings are broken.
+    """
+    from swecli.assembly.startup import read_startup
+
+    startup = read_startup(folder, dict(os.environ), {})
+    if not startup.trust.trusts:
+        raise StartError(
+            f"{folder} is not trusted, so nothing of its settings is read. Trust it first: swecli permissions trust",
+            ExitCode.UNTRUSTED,
+        )
+    return startup.loaded.pending
+
+
+def accept_pending(folder: Path, items: Sequence[PendingItem]) -> None:
+    """Remember consent to exactly these.
+
+    Raises:
+        StartError: it can't be kept.
+    """
+    from swecli.core.config.paths import user_paths
+    from swecli.core.config.trust import accept_items
+
+    try:
+        accept_items(user_paths(os.environ).data, folder, [item.digest for item in items])
+    except OSError as error:
+        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+
+
+def _show(pending: Sequence[PendingItem]) -> None:
+    if not pending:
+        sys.stdout.write("Nothing of this project's settings waits for your consent.\n")
+    for item in pending:
+        sys.stdout.write(f"{_safe(item.key)} = {_safe(item.value)}\n    {_safe(item.origin)}\n")
+
 
 _DESCRIPTION = """What would be asked about, by which rules, and what was granted.
 
@@ -115,10 +357,9 @@ def folder_policy(folder: Path, *, sandboxed: bool = False) -> Policy:
     """
     from dataclasses import replace
 
-    from swecli.assembly.grants import grant_rules, grants_of
-    from swecli.assembly.services import build_policy
+    from swecli.assembly.services import build_policy, grant_rules, grants_of
     from swecli.assembly.startup import read_startup
-    from swecli.core.workspace.environment import scrubbed_environment
+    from swecli.core.workspace.process import scrubbed_environment
     from swecli.launch import LaunchOptions
 
     environment = dict(os.environ)
@@ -126,7 +367,7 @@ def folder_policy(folder: Path, *, sandboxed: bool = False) -> Policy:
     options = LaunchOptions(cwd=folder)
     policy = build_policy(options, startup, scrubbed_environment(environment))
     if sandboxed:
-        from swecli.assembly.sandbox import sandbox_state
+        from swecli.assembly.services import sandbox_state
 
         policy = replace(policy, sandbox=sandbox_state(options, startup).level)
     return replace(policy, rules=(*policy.rules, *grant_rules(grants_of(startup, folder))))

@@ -1,33 +1,172 @@
-"""/context: what fills the context window, in the same figures as the meter."""
+"""Commands about the context: /context, /compact, /cache, /recall."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
-from swecli.commands.base import CommandResult, SlashCommand
-from swecli.commands.figures import aligned, number, percent
-from swecli.core.engine.view import SessionPort, SessionView
-from swecli.core.protocol.events import Budget
+from swecli.commands.base import CommandResult, Offer, SlashCommand
+from swecli.core.context_management.cache import CachedRequest, RecordedMiss
+from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.engine.view import Conversation, SessionPort, SessionView
+from swecli.core.protocol.blocks import TableBlock, TextBlock
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.commands import Compact, RedoCompaction, UndoCompaction
 
-if TYPE_CHECKING:  # the rules bring the whole manager
-    from swecli.core.context_management.compaction.retention import RuleReport
+if TYPE_CHECKING:
+    from swecli.core.context_management.compaction.clearing import RuleReport
+
+
+def number(value: int) -> str:
+    """With separators of thousands."""
+    return f"{value:,}"
+
+
+def percent(share: float) -> str:
+    """``0.456`` -> ``45.6 %``."""
+    return f"{share * 100:.1f} %"
+
+
+def dollars(cost: Decimal | None) -> str:
+    """Two digits, four below a dollar; ``?`` for a cost that is not known."""
+    if cost is None:
+        return "?"
+    return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
+
+
+def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
+    """Rows as lines, the first column to the left, all others to the right."""
+    table = [list(row) for row in rows]
+    if not table:
+        return ""
+    widths = [
+        max(len(row[column]) if column < len(row) else 0 for row in table) for column in range(max(map(len, table)))
+    ]
+    lines: list[str] = []
+    for row in table:
+        first = row[0].ljust(widths[0])
+        rest = [cell.rjust(widths[column + 1]) for column, cell in enumerate(row[1:])]
+        lines.append((indent + "  ".join([first, *rest])).rstrip())
+    return "\n".join(lines)
+
+
+def labelled(rows: Iterable[tuple[str, str]]) -> str:
+    """``label  value`` with the values below each other; rows without a value are left out."""
+    kept = [(label, value) for label, value in rows if value]
+    width = max((len(label) for label, _ in kept), default=0)
+    return "\n".join(f"{label.ljust(width)}  {value}" for label, value in kept)
+
+
+def span(seconds: float) -> str:
+    """A length of time in its largest unit: "12 seconds", "1 minute", "3 hours", "2 days"."""
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
+        count = int(seconds // length)
+        if count or unit == "second":
+            return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+    return ""
+
+
+async def _run_compact(port: SessionPort, arguments: str) -> CommandResult:
+    match arguments.strip().lower().lstrip("-"):
+        case "undo":
+            port.send(UndoCompaction())
+            return CommandResult()
+        case "redo":
+            port.send(RedoCompaction())
+            return CommandResult()
+        case "free":
+            port.send(Compact(without_model=True))
+            return CommandResult()
+        case "plan" | "preview" | "dry-run":
+            return _plan(port)
+        case _:
+            pass
+    plan = port.plan_compaction()
+    if plan is not None and not plan.worthwhile:
+        return CommandResult.text(
+            f"There is nothing to gain yet: the conversation has {number(plan.kept_tokens)} tokens in "
+            f"{plan.kept_messages} messages, and all of them would be kept."
+        )
+    command = Compact(arguments.strip())
+    if plan is None:
+        port.send(command)
+        return CommandResult()
+    title = f"Compact from {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens?"
+    offer = Offer(title, command, ("Apply", "/compact undo takes it back"), ("Leave it", "nothing changes"))
+    return CommandResult((_table(plan),), offer=offer)
+
+
+def _plan(port: SessionPort) -> CommandResult:
+    plan = port.plan_compaction()
+    if plan is None:
+        return CommandResult.text("No model is connected, so nothing can be measured.", "warning")
+    if not plan.worthwhile:
+        return CommandResult.text("A compaction would change nothing: the whole conversation would be kept.")
+    return CommandResult((_table(plan), TextBlock(_words(plan))))
+
+
+def _table(plan: CompactionPlan) -> TableBlock:
+    rows = (
+        ("kept word for word", str(plan.kept_messages), number(plan.kept_tokens)),
+        (
+            "summarised" if plan.summary_allowance else "left out",
+            str(plan.replaced_messages),
+            number(plan.replaced_tokens),
+        ),
+        ("offloaded, with a reference", str(len(plan.offloaded)), number(plan.offloaded_tokens)),
+        ("summary, about", "1" if plan.summary_allowance else "0", number(plan.summary_allowance)),
+        ("the whole request, before and after", "", f"{number(plan.tokens_before)} -> {number(plan.tokens_after)}"),
+        ("sent anew, not from the cache", "", number(plan.rewritten_tokens)),
+    )
+    return TableBlock(("", "messages", "tokens"), (*rows, *_costs(plan)), "A compaction now")
+
+
+def _costs(plan: CompactionPlan) -> tuple[tuple[str, str, str], ...]:
+    if plan.cost is None or plan.saved_per_request is None:
+        return ()
+    return (
+        ("costs now", "", dollars(Decimal(plan.cost))),
+        ("saves with each later request", "", dollars(Decimal(plan.saved_per_request))),
+    )
+
+
+def _words(plan: CompactionPlan) -> str:
+    saved = 1 - plan.tokens_after / plan.tokens_before
+    return (
+        f"From {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens (-{percent(saved)}). "
+        "Your own messages, the files, checks and todos are kept by the record. "
+        "/compact [focus] does it, /compact undo takes it back."
+    )
+
+
+COMPACT = SlashCommand(
+    "compact",
+    "Make room in the context; undo, redo and plan go with it",
+    _run_compact,
+    aliases=("compress", "summarize"),
+    arguments="[focus | free | plan | undo | redo]",
+)
+
 
 _BAR_CELLS = 40
 _SOURCES = {"measured": "anchored on reported usage", "estimated": "estimated", "unknown": "unknown"}
 _LEVELS = {
     "ok": "",
-    "warn": "More than 80 % is used.",
-    "compact": "More than 95 % is used.",
-    "block": "98 % is used: no request is sent until there is room. /clear starts a new conversation.",
+    "warn": "It is filling up. /compact makes room.",
+    "compact": "It is nearly full. /compact makes room.",
+    "block": "It is full: no request is sent until /compact makes room or /clear starts a new conversation.",
 }
 
 
-async def _run(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_context(port: SessionPort, arguments: str) -> CommandResult:
     return CommandResult.text("\n".join(filter(None, (context_text(port.view), rules_text(port.retention())))))
 
 
-CONTEXT = SlashCommand("context", "What fills the context window", _run, aliases=("tokens",))
+CONTEXT = SlashCommand("context", "What fills the context window", _run_context, aliases=("tokens",))
 
 
 def context_text(view: SessionView) -> str:
@@ -40,12 +179,13 @@ def context_text(view: SessionView) -> str:
         return "\n".join(lines)
     sign = "" if budget.source == "measured" else "~"
     parts = [
-        f"Context {sign}{percent(budget.share)}: {sign}{number(budget.used)} of {number(budget.effective)} tokens"
+        f"Context {budget.shown}: {sign}{number(budget.used)} of {number(budget.effective)} tokens"
         f" ({_SOURCES[budget.source]})",
         bar(budget.share),
         _components(budget),
         f"Window {number(budget.window)} tokens{_named(budget.window_source)}, {number(budget.reserve)} of them kept"
-        f" for the answer. {_messages(len(view.messages))} in the conversation.",
+        f" for the answer.{_thresholds(budget)}",
+        conversation_text(view.conversation),
         _LEVELS[budget.level],
     ]
     return "\n".join(part for part in parts if part)
@@ -84,5 +224,123 @@ def _named(source: str) -> str:
     return f" ({source})" if source else ""
 
 
-def _messages(count: int) -> str:
-    return "1 message" if count == 1 else f"{number(count)} messages"
+def _thresholds(budget: Budget) -> str:
+    """Where the levels begin, by the settings."""
+    if not budget.block_at or budget.effective <= 0:
+        return ""
+    high, near, full = (
+        f"{number(tokens)} ({tokens / budget.effective:.0%})".replace("%", " %")
+        for tokens in (budget.warn_at, budget.compact_at, budget.block_at)
+    )
+    return f" High from {high} on, nearly full from {near}, full from {full}."
+
+
+def conversation_text(conversation: Conversation) -> str:
+    """The messages in a line."""
+    active, total, summaries = conversation.active, conversation.total, conversation.summaries
+    age = "" if conversation.oldest_age is None else f" The oldest is {span(conversation.oldest_age)} old."
+    if not summaries and active == total:
+        return f"{_count(total, 'message')} in the conversation.{age}"
+    return f"{_count(active, 'active message')} of {number(total)}, {_count(summaries, 'summary')}.{age}"
+
+
+def _count(count: int, name: str) -> str:
+    many = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+    return f"{number(count)} {name if count == 1 else many}"
+
+
+SHOWN = 10
+"""Requests and misses that are listed."""
+
+
+async def _run_cache(port: SessionPort, arguments: str) -> CommandResult:
+    return CommandResult.text(cache_text(port.view))
+
+
+CACHE = SlashCommand("cache", "Share of the prompt from the provider's cache, and each miss", _run_cache)
+
+
+def cache_text(view: SessionView) -> str:
+    """The report as plain text."""
+    history = view.cache
+    reported = [request for request in history.requests if request.usage.cache_read is not None]
+    if not history.requests:
+        return "No request has been answered yet."
+    if not reported:
+        return "The provider does not report what it takes from its cache."
+    newest = reported[-1].usage.cache_share or 0.0
+    read = sum(request.usage.cache_read or 0 for request in reported)
+    total = sum(request.usage.input_total or 0 for request in reported)
+    lines = [
+        f"Prompt cache: {percent(newest)} of the last request, {percent(read / total)} of the last"
+        f" {number(len(reported))} requests ({number(read)} of {number(total)} tokens)",
+        bar(newest),
+        "Newest requests (tokens of the prompt, from the cache, written to it):",
+        _requests(reported[-SHOWN:]),
+        _misses(history.misses, history.missed_tokens),
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _requests(requests: Sequence[CachedRequest]) -> str:
+    return aligned(
+        (
+            f"turn {request.turn}, {_clock(request.at)}",
+            number(request.usage.input_total or 0),
+            percent(request.usage.cache_share or 0.0),
+            number(request.usage.cache_write) if request.usage.cache_write is not None else "",
+        )
+        for request in requests
+    )
+
+
+def _misses(misses: Sequence[RecordedMiss], tokens: int) -> str:
+    if not misses:
+        return "No miss was noticed."
+    head = f"{number(len(misses))} misses, {number(tokens)} tokens computed again; the newest:"
+    rows = [f"  turn {miss.turn}, {_clock(miss.at)}  {number(miss.tokens)}  {miss.cause}" for miss in misses[-SHOWN:]]
+    return "\n".join([head, *rows])
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M", time.localtime(at))
+
+
+_ID = re.compile(r"\[?[a-z]\d+(\.result)?(\s*[-–,]\s*[a-z]\d+(\.result)?)*\]?|r[0-9a-f]{12}")
+_FOR_THE_MODEL = "recall(id=…) gives one whole."
+
+
+async def _run_recall(port: SessionPort, arguments: str) -> CommandResult:
+    if not arguments:
+        return CommandResult.text("Words to look for, or an id such as t12.result: /recall database port", "warning")
+    key = "id" if _ID.fullmatch(arguments) else "query"
+    found = await port.run_tool("recall", {key: arguments})
+    if found.is_error:
+        return CommandResult.text(found.text, "error")
+    return CommandResult.text(found.text.replace(_FOR_THE_MODEL, "/recall with an id shows one whole."))
+
+
+RECALL = SlashCommand(
+    "recall", "Find what has left the context", _run_recall, arguments="[words | id]", while_busy=False
+)
+
+
+def plan_document(plan: CompactionPlan) -> dict[str, Any]:
+    """What a compaction would do. Tokens are of the whole request; ids are of ledger entries."""
+    return {"type": "compaction_plan", **asdict(plan), "worthwhile": plan.worthwhile}
+
+
+def context_document(port: SessionPort) -> dict[str, Any]:
+    """The figures of ``/context``: the same measure, in tokens."""
+    view = port.view
+    budget, model = view.budget, view.model
+    return {
+        "type": "context",
+        "session": view.session_id,
+        "model": model.ref if model is not None else None,
+        "messages": len(view.messages),
+        "conversation": asdict(view.conversation),
+        "budget": asdict(budget) if budget is not None else None,
+        "share": round(budget.share, 6) if budget is not None else None,
+        "rules": [asdict(rule) for rule in port.retention()],
+    }

@@ -7,8 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.core.context_management.file_head import read_head
-from swecli.core.context_management.instructions import INSTRUCTION_NAMES
+from swecli.core.context_management.instructions import INSTRUCTION_NAMES, read_head
 from swecli.core.context_management.project_facts.collect import ProjectReader
 from swecli.core.context_management.project_guide.document import split
 from swecli.core.context_management.project_guide.guide import FILE_NAME, MAX_TOKENS, Guide, build_guide

@@ -7,37 +7,26 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swecli.commands.add_dir import ADD_DIR
 from swecli.commands.base import SlashCommand
-from swecli.commands.cache import CACHE
-from swecli.commands.clear import CLEAR
-from swecli.commands.compact import COMPACT
-from swecli.commands.config import CONFIG
-from swecli.commands.context import CONTEXT
-from swecli.commands.copy import COPY
-from swecli.commands.diff import DIFF
-from swecli.commands.doctor import DOCTOR
-from swecli.commands.effort import EFFORT
-from swecli.commands.find import FIND
-from swecli.commands.help import HELP
+from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
+from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.init import INIT
-from swecli.commands.jobs import JOBS
-from swecli.commands.keys import KEYS
-from swecli.commands.login import LOGIN
-from swecli.commands.logout import LOGOUT
-from swecli.commands.mode import MODE
-from swecli.commands.model import MODEL
-from swecli.commands.permissions import PERMISSIONS
-from swecli.commands.plan import PLAN
-from swecli.commands.quit import QUIT
-from swecli.commands.recall import RECALL
-from swecli.commands.redo import REDO
-from swecli.commands.resume import RESUME
-from swecli.commands.status import STATUS
-from swecli.commands.theme import THEME
-from swecli.commands.todos import TODOS
-from swecli.commands.undo import UNDO
-from swecli.commands.usage import USAGE
+from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
+from swecli.commands.screens import CONFIG, FIND, HELP, KEYS, THEME
+from swecli.commands.session import (
+    CLEAR,
+    COPY,
+    DOCTOR,
+    JOBS,
+    MODE,
+    PERMISSIONS,
+    PLAN,
+    QUIT,
+    RESUME,
+    STATUS,
+    TODOS,
+    USAGE,
+)
 
 COMMANDS: tuple[SlashCommand, ...] = (
     HELP,

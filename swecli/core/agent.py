@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+from bisect import bisect_right
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from swecli.core.context_management.budget import Limits
+from swecli.core.context_management.budget import ComponentLimits, Limits
 from swecli.core.context_management.compaction.options import (
     CompactContext,
     CompactDecision,
@@ -33,13 +35,10 @@ from swecli.core.context_management.compaction.options import (
     SummarizationStrategy,
     TruncationStrategy,
 )
-from swecli.core.context_management.component_limits import ComponentLimits
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.monitor import TokenMonitor
-from swecli.core.context_management.opening import PromptTexts
-from swecli.core.context_management.stats import ContextStats, context_stats
-from swecli.core.context_management.token_counter import TokenCounter
-from swecli.core.context_management.tokens import CountsTokens
+from swecli.core.context_management.counter import CountsTokens, TokenCounter
+from swecli.core.context_management.monitor import ContextStats, TokenMonitor, context_stats
+from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.services import ModelUnavailable, Services, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.llm.types import ModelClient
@@ -59,11 +58,13 @@ from swecli.core.protocol.events import (
     PermissionRequested,
     QuestionAsked,
     TurnEnded,
+    is_fact,
 )
 from swecli.core.protocol.messages import Message, Part, ToolCallPart
+from swecli.core.spill import Shelf, Ticket
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry
-from swecli.core.workspace.environment import scrubbed_environment
+from swecli.core.workspace.process import scrubbed_environment
 
 __all__ = (
     "AgentError",
@@ -83,6 +84,8 @@ __all__ = (
 )
 
 SERVER = "server"
+_PAGE = 64
+"""Facts that are put on the shelf at once."""
 """Name of the provider at ``base_url``."""
 
 Approve = Callable[[PermissionRequested], Awaitable[bool]]
@@ -204,7 +207,7 @@ class Client:
             return client
 
         services = replace(self._services, make_client=connected)
-        self._session = Session(uuid4().hex[:12], services, _PassingLog)
+        self._session = Session(uuid4().hex[:12], services, _ShelvedLog)
         self._events = self._session.subscribe()
         self._session.start(client.info.ref, "")
         return self
@@ -274,7 +277,7 @@ class Client:
         """What an event says that the agent said or did. ``users`` and ``calls`` are the items of the user and the
         tool calls so far."""
         match event.body:
-            case ItemStarted(item=item, kind="user"):
+            case ItemStarted(item=item, kind="user" | "attachment"):
                 users.add(item)
             case ItemCompleted(item=item, parts=parts) if item not in users:
                 return parts
@@ -350,17 +353,40 @@ class Client:
             raise ModelUnavailable(str(error)) from error
 
 
-class _PassingLog:
-    """Publishes events and stores nothing."""
+class _ShelvedLog:
+    """Publishes events, and keeps the facts among them on a shelf: on no disk that outlives the process."""
 
     def __init__(self, publish: Callable[[Sequence[Event]], None]) -> None:
         self._publish = publish
+        self._shelf = Shelf[tuple[Event, ...]]()
+        self._pages: list[tuple[int, Ticket]] = []
+        """The newest sequence number of each page that is on the shelf."""
+        self._newest: list[Event] = []
 
     def append(self, event: Event) -> None:
+        if is_fact(event.body):
+            self._newest.append(event)
+            if len(self._newest) >= _PAGE:
+                self._pages.append((event.seq, self._shelf.put(tuple(self._newest))))
+                self._newest = []
         asyncio.get_running_loop().call_soon(self._publish, (event,))
+
+    def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
+        """Facts above ``after`` and not above ``upto``, in order, ``limit`` at most. For a thread of its own."""
+        newest, pages = self._newest, self._pages  # in this order: a page may be put away in between
+        found: list[Event] = []
+        for _, ticket in pages[bisect_right(pages, after, key=itemgetter(0)) :]:
+            if len(found) >= limit or (found and found[-1].seq >= upto):
+                break
+            found += [event for event in self._shelf.get(ticket) if after < event.seq <= upto]
+        else:
+            known = found[-1].seq if found else after
+            found += [event for event in newest if known < event.seq <= upto]
+        return found[:limit]
 
     async def barrier(self) -> None:
         await asyncio.sleep(0)
 
     async def close(self) -> None:
         await asyncio.sleep(0)
+        self._shelf.close()

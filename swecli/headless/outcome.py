@@ -1,18 +1,27 @@
-"""What came of a run, as a reduction of its events: answer, usage, denials, exit code."""
+"""What came of a run: answer, usage, denials, output of slash commands, exit code."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
+from swecli.block_text import block_lines
+from swecli.commands.base import CommandResult, Screen, run_command
+from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, parse
+from swecli.core.engine.view import SessionPort
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.events import (
     Event,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
     ItemStarted,
+    ModelResponded,
     Notice,
     PermissionRequested,
     PermissionResolved,
@@ -23,11 +32,49 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
-from swecli.core.protocol.messages import Part, TextPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Part, Stop, TextPart, Usage
 from swecli.exit_codes import ExitCode
-from swecli.headless.slash import Shown
 from swecli.launch import StartError
+
+Screens = Mapping[Screen, Callable[[], tuple[DisplayBlock, ...]]]
+"""What is shown in place of screens; may read files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a command showed. ``failed``: it says itself that it is an error."""
+
+    text: str
+    failed: bool = False
+
+
+def meaning(prompt: str) -> Invocation | UnknownCommand | None:
+    """The slash command that a message is; None for text, such as one that begins with an existing path."""
+    found = parse(prompt)
+    return None if isinstance(found, UnknownCommand) and Path(f"/{found.name}").exists() else found
+
+
+async def run_slash(session: SessionPort, invocation: Invocation, screens: Screens = MappingProxyType({})) -> Shown:
+    """Run a command to its end. ``screens`` has what is shown in place of screens."""
+    result = await run_command(invocation.command, session, invocation.arguments)
+    if result.offer is not None:
+        session.send(result.offer.command)
+    shown = screens.get(result.screen) if result.screen is not None else None
+    instead = await asyncio.to_thread(shown) if shown is not None and not result.blocks else ()
+    blocks = result.blocks or instead or result.instead or _instead_of(result, session)
+    text = "\n".join(line for block in blocks for line in block_lines(block))
+    failed = bool(blocks) and all(isinstance(block, TextBlock) and block.style == "error" for block in blocks)
+    return Shown(text, failed)  # a report that tells of an error is none
+
+
+def _instead_of(result: CommandResult, session: SessionPort) -> tuple[DisplayBlock, ...]:
+    """What stands for a screen that can't be shown here."""
+    screens: dict[Screen, DisplayBlock] = {
+        "help": TableBlock(("command", "what it does"), tuple((f"/{c.name}", c.summary) for c in COMMANDS)),
+        "pick_mode": TextBlock(f"The mode is {session.view.mode}; --permission-mode chooses another one."),
+    }
+    return (screens[result.screen],) if result.screen in screens else ()
+
 
 Status = Literal["done", "interrupted", "blocked", "limit", "error"]
 
@@ -46,6 +93,7 @@ _ERRORS: Mapping[str, ExitCode] = {
     "max_turns": ExitCode.TURN_LIMIT,
     "max_tokens": ExitCode.BUDGET,
     "max_price": ExitCode.BUDGET,
+    "content_filter": ExitCode.REFUSED,
 }
 _OUTCOMES: Mapping[str, ExitCode] = {
     "done": ExitCode.OK,
@@ -76,6 +124,8 @@ class Outcome:
         self._ended_steps = 0
         self.denials: list[Denial] = []
         self.ended: TurnEnded | None = None
+        self.stop: Stop | None = None
+        """Why the model stopped the newest answer; None before there is any."""
         self.error_notice: Notice | None = None
         """The first error that belongs to no turn: those that follow are its consequences."""
         self.input_errors: list[str] = []
@@ -144,11 +194,14 @@ class Outcome:
         match event.body:
             case TurnStarted():
                 self.turn_open, self.ended, self._text, self._cut = True, None, "", False
+                self.stop = None
                 self.turns += 1
                 self._new_step()
             case StepStarted(budget=budget):
                 self.steps += budget.level != "block"  # for which nothing was asked
                 self._new_step()
+            case ModelResponded(stop=stop) if event.agent == "main":
+                self.stop = stop
             case StepEnded(usage=usage, cost=cost):
                 self._ended_steps += 1
                 self._add(usage, cost)
@@ -264,6 +317,8 @@ class Outcome:
         code = _OUTCOMES[self.ended.outcome]
         if self.ended.outcome in ("error", "blocked", "limit"):
             code = _ERRORS.get(self.ended.error_kind, code)
+        if code is ExitCode.OK and self.stop is not None and self.stop.kind in ("refusal", "content_filter"):
+            return ExitCode.REFUSED
         if code is ExitCode.OK and any(denial.asked for denial in self.denials):
             return ExitCode.APPROVAL_NEEDED
         if code is ExitCode.OK and self.input_errors:

@@ -1,90 +1,197 @@
-"""One run without a screen: commands in, events out, until nothing is left to do."""
+"""A headless run: commands in, events out, until the work is done; and its exit status."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from typing import BinaryIO
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, BinaryIO
 
+from swecli.commands.base import Screen
 from swecli.commands.registry import Invocation, UnknownCommand
 from swecli.core.engine.view import SessionPort
+from swecli.core.permissions.decide import UNREAD
+from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.codec import CodecError, decode_command, to_text
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import Event, PermissionRequested, QuestionAsked
 from swecli.exit_codes import ExitCode
-from swecli.headless import signals, slash
-from swecli.headless.command_input import BadLine, CommandInput
+from swecli.headless import outcome
 from swecli.headless.outcome import Outcome
-from swecli.headless.output import OutputClosed
-from swecli.headless.printers import Printer
-from swecli.headless.replies import consent, dismissal, refusal
+from swecli.headless.printers import (
+    JsonPrinter,
+    Printer,
+    StreamJsonPrinter,
+    TextPrinter,
+    TranscriptPrinter,
+    closing_lines,
+    result_object,
+)
+from swecli.launch import LaunchOptions, OutputFormat, StartError
+from swecli.output import ROOM, Output, OutputClosed, Writer, takes_more
+from swecli.stopping import Stop
+
+MAX_LINE = 64 * 1024 * 1024
+"""Bytes of one line; a longer one is an error, not a command."""
+
+
+class BadLine(Exception):
+    """A line that is no command. The message names line and field."""
+
+
+class CommandInput:
+    """Reads lines in a thread of its own, since a read from a pipe can't be cancelled, and hands each over on
+    the event loop: a command, a ``BadLine``, or None at the end of the input."""
+
+    def __init__(self, stream: BinaryIO, receive: Callable[[Command | BadLine | None], None]) -> None:
+        self._stream = stream
+        self._receive = receive
+        self._loop = asyncio.get_running_loop()
+
+    def start(self) -> None:
+        """Begin to read."""
+        threading.Thread(target=self._read, name="command input", daemon=True).start()
+
+    def _read(self) -> None:
+        number = 0
+        try:
+            while line := self._stream.readline(MAX_LINE):
+                number += 1
+                if line.strip():
+                    self._hand_over(_command(line, number))
+        except (OSError, ValueError) as error:
+            self._hand_over(BadLine(f"standard input: {error}"))
+        self._hand_over(None)
+
+    def _hand_over(self, value: Command | BadLine | None) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._receive, value)
+        except RuntimeError:  # the run is over and its loop closed: nobody needs the line
+            return
+
+
+def _command(line: bytes, number: int) -> Command | BadLine:
+    try:
+        return decode_command(line.decode("utf-8"))
+    except (CodecError, UnicodeDecodeError) as error:
+        return BadLine(f"standard input, line {number}: {error}")
+
+
+def refusal(request: PermissionRequested) -> ReplyPermission:
+    """No, with a word to the model: it can go on with what needs no approval."""
+    if UNREAD in request.reason:
+        note = "Nobody can be asked in this run. Read the file first: then replacing it needs no approval."
+        return ReplyPermission(request.request, "reject", note, by="headless")
+    allow = f" (for example --allowed-tools {request.tool!r}, or another --permission-mode)"
+    return ReplyPermission(
+        request.request,
+        "reject",
+        f"Nobody can be asked in this run; {request.tool} needs an approval that has to be given at the start{allow}. "
+        "Do not try it again; go on without it and say what was left undone.",
+        by="headless",
+    )
+
+
+def consent(request: PermissionRequested) -> ReplyPermission:
+    """Yes, this once."""
+    return ReplyPermission(request.request, "once", by="headless")
+
+
+def dismissal(request: str) -> Answer:
+    """No answer to the questions."""
+    return Answer(request, (), by="headless")
+
 
 SETTLE_SECONDS = 0.05
 """How often the end of a run is checked for while no event comes."""
 CLOSE_SECONDS = 10.0
 """How long the session may take to stop its processes and store its facts."""
+LINGER = 1.0
+"""Seconds for which a run that a signal ends waits for somebody to read the rest of its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to do. ``prompt`` is sent first unless it is empty. ``commands`` is a stream of JSON lines that may
-    answer questions; without it nobody can be asked. ``approve_all`` says yes to every permission question."""
+    """What to do. ``prompt`` is sent first unless it is empty, and attaches ``mentions`` (None: what it mentions).
+    ``commands`` is a stream of JSON lines that may answer questions; without it nobody can be asked. ``approve_all``
+    says yes to every permission question."""
 
     prompt: str = ""
+    mentions: tuple[str, ...] | None = None
     commands: BinaryIO | None = None
     approve_all: bool = False
+    screens: Mapping[Screen, Callable[[], tuple[DisplayBlock, ...]]] = field(default_factory=lambda: {})
+    """What is shown in place of screens that a slash command opens."""
 
 
 class HeadlessRun:
     """Drives one session. ``run`` returns when everything that was asked for is done, and closes the session."""
 
     def __init__(
-        self, session: SessionPort, request: Request, printer: Printer, complain: Callable[[str], None]
+        self,
+        session: SessionPort,
+        request: Request,
+        printer: Printer,
+        complain: Callable[[str], None],
+        writer: Writer,
+        stop: Stop,
     ) -> None:
-        """``complain`` takes a line for standard error."""
+        """``complain`` takes a line for standard error. ``writer`` is the one that the printer writes with."""
         self._session = session
         self._request = request
         self._printer = printer
         self._complain = complain
+        self._writer = writer
+        self._stop_wish = stop
         self._outcome = Outcome()
         self._input_open = request.commands is not None
         self._stopping = False
         self._closed_output = False
         self._wake = asyncio.Event()
-        self._command: asyncio.Future[slash.Shown] | None = None
+        self._command: asyncio.Future[outcome.Shown] | None = None
 
     async def run(self) -> ExitCode:
         """The exit status. Raises nothing but cancellation and defects."""
         events = self._session.subscribe(replay=True)
-        with signals.handled(self._signalled):
-            self._begin(self._request.prompt)
-            if self._request.commands is not None:
-                CommandInput(self._request.commands, self._receive).start()
+        self._writer.changed = self._look_at_output
+        with self._stop_wish.calling(self._signalled):
+            if self._stop_wish.code is None:
+                self._begin(self._request.prompt)
+                if self._request.commands is not None:
+                    CommandInput(self._request.commands, self._receive).start()
             await self._follow(events)
+            if not self._closed_output:
+                self._printer.finish(self._outcome)
+            await self._delivered()
         if self._closed_output:
             return self._outcome.signal or ExitCode.FAILURE
-        return self._finish()
+        return self._outcome.exit_code
 
     def _begin(self, prompt: str) -> None:
         """Send the first message, or run the slash command that it is."""
-        meaning = None if self._request.commands is not None else slash.meaning(prompt)
-        if isinstance(meaning, UnknownCommand):
-            self._outcome.input_errors.append(meaning.message)
-            self._complain(f"error: {meaning.message}")
-        elif isinstance(meaning, Invocation):
-            self._command = asyncio.ensure_future(slash.run(self._session, meaning))
+        command = None if self._request.commands is not None else outcome.meaning(prompt)
+        if isinstance(command, UnknownCommand):
+            self._outcome.input_errors.append(command.message)
+            self._complain(f"error: {command.message}")
+        elif isinstance(command, Invocation):
+            self._command = asyncio.ensure_future(outcome.run_slash(self._session, command, self._request.screens))
         elif prompt:
-            self._session.send(Submit(prompt))
+            self._session.send(Submit(prompt, mentions=self._request.mentions))
 
-    def _finish(self) -> ExitCode:
-        try:
-            self._printer.finish(self._outcome)
-        except OutputClosed as error:
-            self._output_closed(error)
-            return ExitCode.FAILURE
-        return self._outcome.exit_code
+    async def _delivered(self) -> None:
+        """Wait until all output is written; for a run that a signal ends, not for ever."""
+        writing = asyncio.ensure_future(self._writer.settled())
+        while not writing.done() and self._stop_wish.code is None:
+            self._wake.clear()
+            waking = asyncio.ensure_future(self._wake.wait())
+            await asyncio.wait((writing, waking), return_when=asyncio.FIRST_COMPLETED)
+            waking.cancel()
+        await asyncio.wait((writing,), timeout=LINGER)
+        writing.cancel()
 
     async def _follow(self, events: AsyncIterator[Event]) -> None:
         """Take events until nothing is left to do, close the session, and take what it still says."""
@@ -92,15 +199,16 @@ class HeadlessRun:
         waking = asyncio.ensure_future(self._wake.wait())
         try:
             while not self._done():
+                room = await self._room(waking)
                 await asyncio.wait(
-                    (following, waking),
+                    (following, waking) if room else (waking,),
                     timeout=SETTLE_SECONDS if self._may_end() else None,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
                 if waking.done():
                     self._wake.clear()
                     waking = asyncio.ensure_future(self._wake.wait())
-                if following.done():
+                if room and following.done():
                     event = following.result()
                     if event is None:
                         return
@@ -117,6 +225,15 @@ class HeadlessRun:
         finally:
             waking.cancel()
             following.cancel()
+
+    async def _room(self, waking: asyncio.Future[Any]) -> bool:
+        """Wait while too much output waits for its reader. False: something else has to be looked at first."""
+        if self._writer.waiting <= ROOM or self._stopping:
+            return True
+        room = asyncio.ensure_future(self._writer.settled(ROOM // 2))
+        await asyncio.wait((room, waking), return_when=asyncio.FIRST_COMPLETED)
+        room.cancel()
+        return room.done()
 
     def _may_end(self) -> bool:
         return not self._input_open and self._outcome.idle
@@ -136,10 +253,7 @@ class HeadlessRun:
             return
         self._outcome.apply(event)
         if not self._closed_output:
-            try:
-                self._printer.event(event)
-            except OutputClosed as error:
-                self._output_closed(error)
+            self._printer.event(event)
         if isinstance(event.body, PermissionRequested | QuestionAsked):
             self._answer(event.body)
 
@@ -155,8 +269,7 @@ class HeadlessRun:
             self._reply(dismissal(body.request))
 
     def _reply(self, command: Command) -> None:
-        with contextlib.suppress(OutputClosed):
-            self._printer.replied(command)
+        self._printer.replied(command)
         self._session.send(command)
 
     def _receive(self, value: Command | BadLine | None) -> None:
@@ -185,11 +298,14 @@ class HeadlessRun:
         for question in questions:
             self._reply(dismissal(question))
 
-    def _output_closed(self, error: OutputClosed) -> None:
-        """Nobody reads: there is no point in going on."""
+    def _look_at_output(self) -> None:
+        """Where nobody reads, there is no point in going on."""
+        failure = self._writer.failure
+        if failure is None or self._closed_output:
+            return
         self._closed_output = True
-        if str(error):
-            self._complain(f"swecli: {error}")
+        if str(failure):
+            self._complain(f"swecli: {failure}")
         self._stop()
 
     def _stop(self) -> None:
@@ -198,12 +314,73 @@ class HeadlessRun:
         self._session.send(Interrupt())
         self._wake.set()
 
-    def _signalled(self, code: ExitCode) -> None:
-        if self._outcome.signal is not None:
-            os._exit(code)
-        self._outcome.signal = code
+    def _signalled(self) -> None:
+        self._outcome.signal = self._stop_wish.code
         self._stop()
 
 
 async def _next(events: AsyncIterator[Event]) -> Event | None:
     return await anext(events, None)
+
+
+async def run(
+    session: SessionPort,
+    options: LaunchOptions,
+    screens: Mapping[Screen, Callable[[LaunchOptions], tuple[DisplayBlock, ...]]],
+    stop: Stop,
+) -> ExitCode:
+    """Do what the options ask for with this session, and close it. ``screens`` says what is shown in place of screens
+    that slash commands open."""
+    writer = Writer()
+    out, err = Output(sys.stdout, writer), Output(sys.stderr, writer)
+    request = Request(
+        prompt=options.prompt,
+        mentions=options.mentions,
+        commands=_standard_input() if options.input_format == "stream-json" else None,
+        approve_all=options.approve_all,
+        screens={name: partial(show, options) for name, show in screens.items()},
+    )
+    code = await HeadlessRun(session, request, printer_for(options, out, err), err.note, writer, stop).run()
+    if writer.waiting and takes_more(sys.stderr):
+        Output(sys.stderr).note("swecli: nobody read the output; the rest of it is lost, the session is stored")
+    return code
+
+
+def start_failed(wanted: OutputFormat, error: StartError) -> None:
+    """Whoever reads JSON gets a result even if there was no session."""
+    outcome = Outcome()
+    outcome.start_error = error
+    _only_a_result(wanted, outcome, ())
+
+
+def never_began(wanted: OutputFormat, code: ExitCode) -> ExitCode:
+    """The same for a run that a signal ended before there was a session."""
+    outcome = Outcome()
+    outcome.signal = code
+    _only_a_result(wanted, outcome, closing_lines(outcome))
+    return code
+
+
+def _only_a_result(wanted: OutputFormat, outcome: Outcome, lines: Sequence[str]) -> None:
+    if wanted in ("json", "stream-json"):
+        with contextlib.suppress(OutputClosed):
+            Output(sys.stdout).line(to_text(result_object(outcome)))
+    for line in lines:
+        Output(sys.stderr).note(line)
+
+
+def printer_for(options: LaunchOptions, out: Output, err: Output) -> Printer:
+    """The printer of the chosen output format."""
+    match options.output_format:
+        case "json":
+            return JsonPrinter(out, err)
+        case "stream-json":
+            return StreamJsonPrinter(out, err)
+        case "transcript":
+            return TranscriptPrinter(out, options.banner)
+        case "text":
+            return TextPrinter(out, err)
+
+
+def _standard_input() -> BinaryIO | None:
+    return sys.stdin.buffer if sys.stdin is not None else None  # pyright: ignore[reportUnnecessaryComparison]

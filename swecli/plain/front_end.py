@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import signal
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TextIO
 
-from swecli.commands.base import CommandResult
+from swecli.commands.base import SHELL_USE, CommandResult, run_command
 from swecli.commands.registry import COMMANDS, Invocation, parse
-from swecli.commands.running import SHELL_USE, run_command
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.commands import Answer, Interrupt, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
@@ -25,9 +26,62 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
-from swecli.plain.answers import NotUnderstood, answer, question_lines, reply
-from swecli.plain.lines import Line, Lines
-from swecli.plain.printer import LinearPrinter
+from swecli.plain.printer import LinearPrinter, NotUnderstood, answer, question_lines, reply
+from swecli.stopping import Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """``text`` is None at the end of input. ``at`` is when it was read, in monotonic seconds."""
+
+    text: str | None
+    at: float
+
+
+class Lines:
+    """Reads a line whenever one was asked for with ``want``; of a terminal all of the time, so that it is known
+    when each was typed."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._loop = asyncio.get_running_loop()
+        self._asked = threading.Semaphore(0)
+        self._asking = False
+        self._eager = stream.isatty()
+        self.queue: asyncio.Queue[Line] = asyncio.Queue()
+        threading.Thread(target=self._read, daemon=True, name="typed lines").start()
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person types."""
+        return self._eager
+
+    def want(self) -> None:
+        """The next line is needed now."""
+        if not self._asking:
+            self._asking = True
+            self._asked.release()
+
+    def taken(self) -> None:
+        """The line that was wanted has come."""
+        self._asking = False
+
+    def _read(self) -> None:
+        while True:
+            if not self._eager:
+                self._asked.acquire()
+            try:
+                text = self._stream.readline()
+            except (OSError, ValueError):
+                text = ""
+            line = Line(text.rstrip("\n") if text else None, time.monotonic())
+            try:
+                self._loop.call_soon_threadsafe(self.queue.put_nowait, line)
+            except RuntimeError:  # the loop has ended
+                return
+            if line.text is None:
+                return
+
 
 GRACE = 0.3
 """Seconds after a permission question in which a typed line is not yet an answer to it."""
@@ -63,6 +117,7 @@ class LinearFrontEnd:
         self._armed = False
         self._again = False
         self._first_sent = False
+        self._stop = Stop((signal.SIGTERM, signal.SIGHUP))
         self._left = asyncio.Event()
         self._changed = asyncio.Event()
         """Set whenever an event has come."""
@@ -70,23 +125,24 @@ class LinearFrontEnd:
     async def run(self) -> int:
         """Run until the user leaves. Returns the exit code."""
         lines = Lines(self._source)
-        loop = asyncio.get_running_loop()
-        for number, act in ((signal.SIGINT, self._interrupted), (signal.SIGTERM, self._left.set)):
-            loop.add_signal_handler(number, act)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupted)
         opening = self._open
-        while True:
-            session = await opening()
-            await self._play(session, lines)
-            if not self._again:
-                return 0
-            self._again, opening = False, self._new
+        # Not a handler of the loop: it would not run while a line waits for its reader.
+        with self._stop.handled(), self._stop.calling(self._left.set):
+            while True:
+                session = await opening()
+                await self._play(session, lines)
+                if not self._again:
+                    return self._stop.code or 0
+                self._again, opening = False, self._new
 
     async def _play(self, session: SessionPort, lines: Lines) -> None:
         self._session = session
         first = self._first
         self._requests.clear()
         self._busy = False
-        self._left.clear()
+        if self._stop.code is None:
+            self._left.clear()
         events = asyncio.create_task(self._events(session))
         typed = asyncio.create_task(self._lines(lines))
         leaving = asyncio.create_task(self._left.wait())
@@ -253,7 +309,7 @@ class LinearFrontEnd:
     def _interrupted(self) -> None:
         """Ctrl+C: interrupt the turn; twice without one leaves."""
         if self._busy:
-            self._session.send(Interrupt())
+            self._session.send(Interrupt(skip=True))
         elif self._armed:
             self._left.set()
         else:
@@ -264,5 +320,5 @@ class LinearFrontEnd:
         try:
             self._target.write(f"{line}\n")
             self._target.flush()
-        except (BrokenPipeError, ValueError):
+        except (OSError, ValueError):  # nobody reads, or the disk is full: the end of the program says which
             self._left.set()

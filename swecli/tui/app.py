@@ -1,4 +1,4 @@
-"""The application: what is on the screen, and its life from the first frame to the last."""
+"""The application: widgets, messages, and its life from the first frame to the last."""
 
 from __future__ import annotations
 
@@ -8,39 +8,203 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.timer import Timer
+from textual.worker import WorkerFailed
 
-from swecli.tui import bindings, compat
+from swecli.safe_text import safe_line
+from swecli.tui import compat, keymap
 from swecli.tui.appearance import Appearance, textual_colours
-from swecli.tui.bars import ActivityLine, StatusBar
-from swecli.tui.dock.grace import Clock
-from swecli.tui.driver import Driver
-from swecli.tui.endings import Endings
+from swecli.tui.background import load
+from swecli.tui.dock.dock import Slot
+from swecli.tui.dock.panel import Clock, DockPanel
 from swecli.tui.keymap import Keymap
-from swecli.tui.link import OpenSession, SessionNotOpened
-from swecli.tui.loading import load
-from swecli.tui.options import Options
-from swecli.tui.outside import Outside
-from swecli.tui.preferences import Preferences
+from swecli.tui.keys import KeyActions
+from swecli.tui.options import Options, Preferences
 from swecli.tui.prompt.box import Prompt
-from swecli.tui.slot import Slot
-from swecli.tui.themes.depth import depth
+from swecli.tui.prompt.editor import PromptEditor
+from swecli.tui.screens.messages import ScreenClosed, ScreenReady
+from swecli.tui.session_link import CLOSE_TIME, OpenSession, SessionNotOpened
+from swecli.tui.status_bar import ActivityLine, StatusBar
+from swecli.tui.terminal import BackgroundReported, Driver, Outside
 from swecli.tui.themes.library import background_is_dark
-from swecli.tui.themes.look import VARIABLES
+from swecli.tui.themes.scheme import VARIABLES, depth
 from swecli.tui.todos import TodoPanel
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Submit
+    from swecli.core.protocol.messages import ImagePart
+    from swecli.tui.dock.picker import Picker
+    from swecli.tui.transcript.view import Transcript
+
+
+class Handlers(KeyActions, inherit_bindings=True):
+    """Handlers of messages. What the user sends before everything is loaded waits for it."""
+
+    @on(PromptEditor.Submitted)
+    def _submitted(self, message: PromptEditor.Submitted) -> None:
+        from swecli.core.workspace.mentions import mentioned_by_hand
+
+        self.prompt.remember(message.text)
+        mentions = mentioned_by_hand(message.text, message.typed)
+        # A slash command may ask for consent and wait: never inside of a message handler.
+        self.run_worker(self._submit(message.text, message.queue, message.images, mentions), group="talk")
+
+    async def _submit(
+        self, text: str, queue: bool, images: tuple[ImagePart, ...], mentions: tuple[str, ...] | None
+    ) -> None:
+        await self.can_talk.wait()
+        self.transcript.follow()  # what is sent, and what comes of it, is in sight wherever the user was reading
+        await self.talk.submit(text, queue=queue, images=images, mentions=mentions)
+
+    @on(Prompt.Recall)
+    def _recalled(self, message: Prompt.Recall) -> None:
+        from swecli.core.protocol.commands import EditQueue
+
+        self.stage.link.send(EditQueue(message.queued.id, None))
+        self.prompt.editor.put(message.queued.text)
+
+    @on(Prompt.Scroll)
+    def _scrolled(self, message: Prompt.Scroll) -> None:
+        if self.furnished:
+            self.action_scroll(message.where)
+
+    @on(Prompt.Edited)
+    def _edited(self) -> None:
+        if self.prompt.editor.text:
+            self.armed = None
+
+    @on(Prompt.Leave)
+    def _left(self) -> None:
+        self.leave()
+
+    @on(Prompt.Palette)
+    def _palette_wanted(self) -> None:
+        if self.furnished:
+            self.screens.palette()
+
+    @on(Prompt.Walk)
+    def _walked(self) -> None:
+        if not self.furnished:
+            return
+        self.transcript.focus()
+        self.transcript.action_cursor_previous()
+
+    def on_transcript_left(self) -> None:
+        self.slot.focus_panel()
+
+    def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:
+        self.copier.copy(message.text, message.what)
+
+    def on_transcript_edit_requested(self, message: Transcript.EditRequested) -> None:
+        self.run_worker(self.open_in_editor(message.text, message.path), group="editor")
+
+    @on(DockPanel.Finished)
+    def _finished(self, message: DockPanel.Finished) -> None:
+        if message.command is None:
+            self.slot.close()
+        else:
+            self.stage.answer(message.command)
+
+    @on(ScreenReady)
+    def _screen_ready(self) -> None:
+        self.slot.focus_panel()
+
+    @on(ScreenClosed)
+    def _screen_closed(self) -> None:
+        self.screens.closed()
+
+    @on(BackgroundReported)
+    def _background_known(self, message: BackgroundReported) -> None:
+        self.appearance.background_known(message.dark)
+
+    async def on_key(self, event: events.Key) -> None:
+        """A character that nobody took is meant for the prompt."""
+        if self.furnished and self.place.current is not None:
+            if self.slot.panel is None:
+                await self.place.current.take_key(event)
+        elif event.is_printable and event.character and self.slot.panel is None:
+            self.prompt.editor.focus()
+            self.prompt.editor.add(event.character)
+
+
+SIGNAL_TIME = 0.5
+"""Seconds for a session to end in order after a signal."""
+
+
+class Endings(Handlers, inherit_bindings=True):
+    """Each ending closes the session first, in the time that there is."""
+
+    failure: SessionNotOpened | None = None
+    """Why there was no session, if there was none."""
+    defect: BaseException | None = None
+    """The exception that ended the program, if one did."""
+    leaving: Picker | None = None
+    """The question whether to quit, once it was asked."""
+    event_loop: asyncio.AbstractEventLoop | None = None
+
+    def leave(self) -> None:
+        """Quit. Where that ends jobs, only once the user has said so, or has pressed the key again."""
+        view = self.stage.link.view if self.furnished else None
+        running = [job for job in view.jobs if job.status == "running"] if view is not None else []
+        asked = self.leaving is not None and self.slot.panel is self.leaving
+        if running and not asked:
+            self._ask_to_leave([f"{job.id} {job.command}" for job in running])
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
+        self.activity.flash("Closing the session…")
+        self.run_worker(self._end(0, CLOSE_TIME), group="end")
+
+    def _ask_to_leave(self, jobs: list[str]) -> None:
+        from swecli.tui.dock.picker import Choice, Picker
+
+        named = safe_line(", ".join(jobs[:3]) + (f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""))
+        choices = [Choice("end", "End them and quit", named), Choice("stay", "Stay", "nothing is ended")]
+        title = f"{'A job runs' if len(jobs) == 1 else f'{len(jobs)} jobs run'} in the background"
+
+        def picked(value: str) -> None:
+            if value == "end":
+                self._leave()
+
+        self.leaving = Picker(title, choices, picked, end=self._leave)
+        self.slot.show(self.leaving)
+        if self.slot.panel is not self.leaving:
+            self.activity.flash("Jobs run in the background; answer this first")
+
+    async def _end(self, code: int, timeout: float) -> None:
+        self.prompt.save()
+        if self.furnished:
+            await self.outside.close()
+            await self.stage.close(timeout)
+        self.exit(return_code=code)
+
+    def end_soon(self, code: int) -> None:
+        """End with this exit code in the time that a signal leaves. For signal handlers."""
+        if self.event_loop is not None:
+            end = self._end(code, SIGNAL_TIME)
+            self.event_loop.call_soon_threadsafe(lambda: self.run_worker(end, group="end"))
+
+    def cancel_soon(self) -> None:
+        """What Ctrl+C does. For signal handlers."""
+        if self.event_loop is not None and self.furnished:
+            self.event_loop.call_soon_threadsafe(self.action_cancel)
+
+    def _handle_exception(self, error: Exception) -> None:
+        self.defect = self.defect or (error.error if isinstance(error, WorkerFailed) else error)
+        compat.stop_after_defect(self, self.defect)
+
 
 LATER = (
-    "swecli.tui.desk",
+    "swecli.tui.actions",
     "swecli.tui.screens.opening",
-    "swecli.tui.screens.place",
-    "swecli.tui.stage",
+    "swecli.tui.screens.opening",
+    "swecli.tui.session_screen",
     "swecli.tui.transcript.view",
-    "swecli.tui.view",
+    "swecli.tui.session_screen",
 )
 """Loaded after the first frame, while keys are answered."""
 
@@ -85,7 +249,7 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.clock = clock
         self.wall = wall
         self.keymap = Keymap()
-        compat.replace_bindings(self, bindings.everywhere(self.keymap))
+        compat.replace_bindings(self, keymap.everywhere(self.keymap))
         self.todos = TodoPanel()
         self.activity = ActivityLine(clock=wall)
         self.prompt = Prompt(options.state, options.files, self.activity.flash, self.keymap, clock=clock)
@@ -118,19 +282,16 @@ class SwecliApp(Endings, inherit_bindings=True):
         if not self.is_running:  # the user has left meanwhile
             return
         from swecli.core.protocol.commands import Submit
-        from swecli.tui.copying import Copier
-        from swecli.tui.desk import Desk
-        from swecli.tui.screens.opening import Screens
-        from swecli.tui.screens.place import Place
-        from swecli.tui.stage import Stage
-        from swecli.tui.talk import Talk
+        from swecli.tui.actions import Copier, Desk
+        from swecli.tui.input import Talk
+        from swecli.tui.screens.opening import ScreenHost, Screens
+        from swecli.tui.session_screen import Stage, View
         from swecli.tui.transcript.view import Transcript
-        from swecli.tui.view import View
 
         self.transcript = Transcript(id="transcript")
-        compat.replace_bindings(self.transcript, bindings.transcript(self.keymap))
+        compat.replace_bindings(self.transcript, keymap.transcript(self.keymap))
         self.query_one("#place").mount(self.transcript)
-        self.place = Place(self)
+        self.place = ScreenHost(self)
         self.screens = Screens(self, self._options)
         self.stage = Stage(View(self, self._options, self._opened), self._options.branch)
         self.desk = Desk(self, self._options)
@@ -170,8 +331,8 @@ class SwecliApp(Endings, inherit_bindings=True):
         from swecli.tui.themes.files import known, read_folders
 
         self.keymap.adopt(preferences.keys)
-        compat.replace_bindings(self, bindings.everywhere(self.keymap))
-        compat.replace_bindings(self.transcript, bindings.transcript(self.keymap))
+        compat.replace_bindings(self, keymap.everywhere(self.keymap))
+        compat.replace_bindings(self.transcript, keymap.transcript(self.keymap))
         self.outside.adopt(preferences)
         self.activity.keep_still(preferences.reduced_motion)
         if preferences.density != self._preferences.density:
@@ -190,7 +351,7 @@ class SwecliApp(Endings, inherit_bindings=True):
         if self._options.trust is None:
             return
         from swecli.core.protocol.blocks import TextBlock
-        from swecli.tui.trusting import ask_trust
+        from swecli.tui.trust import ask_trust
 
         notices = await ask_trust(self._options.trust, self.slot)
         if notices:
@@ -221,7 +382,7 @@ class SwecliApp(Endings, inherit_bindings=True):
         self.transcript.set_palette(with_diffs(palette_for(self.current_theme), self._preferences.diff))
 
     def _show_status_line(self, text: str | None) -> None:
-        from swecli.tui.transcript.terminal import content_line
+        from swecli.tui.transcript.tool_rows import content_line
 
         self.status.show_line(None if text is None else content_line(text, self.transcript.page.palette))
 

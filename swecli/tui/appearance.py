@@ -10,10 +10,9 @@ from typing import Any
 
 from textual.app import App
 
-from swecli.tui.themes.depth import Depth
 from swecli.tui.themes.library import AUTO, Library
 from swecli.tui.themes.memory import Look, keep, recall
-from swecli.tui.themes.scheme import Scheme
+from swecli.tui.themes.scheme import Depth, Scheme
 
 
 class Appearance:

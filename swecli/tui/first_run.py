@@ -4,18 +4,55 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.safe_text import safe_line
-from swecli.tui import connect
-from swecli.tui.link import CLOSE_TIME, OpenSession
+from swecli.tui.session_link import CLOSE_TIME, OpenSession
 
 if TYPE_CHECKING:
     from swecli.core.llm.offers import ModelOffer
+    from swecli.core.llm.providers import ConfiguredProvider
     from swecli.tui.dock.picker import Choice, Picker
     from swecli.tui.keys import KeyActions
     from swecli.tui.options import Options
+
+
+def providers(environ: Mapping[str, str]) -> Sequence[ConfiguredProvider]:
+    """The providers whose key or address is in the environment."""
+    from swecli.core.llm.providers import configured_providers
+
+    return configured_providers(environ)
+
+
+def blocks(environ: Mapping[str, str], running: Sequence[ModelOffer] = ()) -> tuple[DisplayBlock, ...]:
+    """The first-run notice; ``running`` are models of servers on this machine. Values of keys are never shown."""
+    found = [
+        (item.key_variable, f"swecli -m {item.default_model or f'{item.name}/MODEL'}") for item in providers(environ)
+    ]
+    seen: list[DisplayBlock] = []
+    if found:
+        seen.append(TableBlock(("Found", "Use"), tuple(found), "In your environment"))
+    if running:
+        servers = {offer.ref.partition("/")[0]: 0 for offer in running}
+        for offer in running:
+            servers[offer.ref.partition("/")[0]] += 1
+        rows = tuple((name, str(count)) for name, count in servers.items())
+        seen.append(TableBlock(("Server", "Models"), rows, "Running on this machine"))
+    if not seen:
+        text = "No provider's key was found in your environment, and no model server runs on this machine."
+        seen.append(TextBlock(text, "warning"))
+    return (
+        TextBlock("No model is connected yet, so messages are not sent."),
+        *seen,
+        TextBlock(
+            "/model picks one, /login stores a provider's key, swecli demo shows how it works without any.\n"
+            "Any OpenAI-compatible server:\n"
+            "  OPENAI_BASE_URL=http://localhost:8000/v1  swecli -m openai/MODEL"
+        ),
+    )
+
 
 TITLE = "Connect a model: pick one, or type provider/name"
 LOGIN, DEMO = "store a key", "demo"
@@ -39,7 +76,7 @@ class FirstRun:
         port = self._app.stage.link.port
         self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
         running = [offer for offer in self._offers if offer.running]
-        self._app.transcript.show(connect.blocks(os.environ, running), "Welcome to swecli")
+        self._app.transcript.show(blocks(os.environ, running), "Welcome to swecli")
         if not self._connected and self._app.slot.panel is None and not self._app.prompt.editor.text:
             self._offer()
 
@@ -55,10 +92,10 @@ class FirstRun:
         self._app.slot.show(self._picker)
 
     def _choices(self) -> list[Choice]:
-        from swecli.commands.model_table import summary
+        from swecli.commands.models import summary
         from swecli.tui.dock.picker import Choice
 
-        usual = [provider.default_model for provider in connect.providers(os.environ)]
+        usual = [provider.default_model for provider in providers(os.environ)]
         ordered = sorted(self._offers, key=lambda offer: (not offer.running, offer.ref not in usual))
         choices = [
             Choice(offer.ref, offer.ref, f"{'running here · ' if offer.running else ''}{summary(offer)}")

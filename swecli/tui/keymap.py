@@ -1,15 +1,21 @@
-"""Which key does what: the table of actions with the user's changes, asked by place and by action."""
+"""Which key does what: the table of actions with the user's changes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from textual.binding import Binding
 
 from swecli.core.config.key_actions import ACTIONS, BY_NAME, Place, resolve
 
 if TYPE_CHECKING:
     from textual.widget import Widget
+
+    from swecli.core.protocol.blocks import DisplayBlock
+
 
 _SHOWN = {
     "pageup": "PgUp",
@@ -83,3 +89,132 @@ def shown(key: str) -> str:
     *modifiers, name = key.split("+")
     name = _SHOWN.get(name) or (name.upper() if len(name) == 1 or re.fullmatch(r"f\d+", name) else name.capitalize())
     return "+".join([*(part.capitalize() for part in modifiers), name])
+
+
+_EVERYWHERE = {
+    "cancel": "cancel",
+    "close": "escape",
+    "next_mode": "next_mode",
+    "expand": "expand",
+    "todos": "todos",
+    "background": "background",
+    "find": "find",
+    "external_editor": "external_editor",
+    "redraw": "redraw",
+    "mouse": "mouse",
+    "suspend": "suspend_process",
+    "page_up": "scroll('page_up')",
+    "page_down": "scroll('page_down')",
+    "scroll_home": "scroll('home')",
+    "scroll_end": "scroll('end')",
+}
+"""What the app does for an action of the key table."""
+
+_AFTER_OTHERS = frozenset(("close", "page_up", "page_down", "scroll_home", "scroll_end"))
+"""Actions that whatever has the focus may take first."""
+
+_TRANSCRIPT = {
+    "block_previous": "cursor_previous",
+    "block_next": "cursor_next",
+    "block_toggle": "toggle_block",
+    "block_copy": "copy_block",
+    "block_editor": "edit_block",
+    "find_next": "find_next",
+    "find_previous": "find_previous",
+    "transcript_page_up": "page_up",
+    "transcript_page_down": "page_down",
+    "transcript_home": "scroll_home",
+    "transcript_end": "scroll_end",
+}
+
+
+def everywhere(keymap: Keymap) -> list[Binding]:
+    """The bindings of the app."""
+    return [
+        Binding(key, action, show=False, priority=name not in _AFTER_OTHERS)
+        for name, action in _EVERYWHERE.items()
+        for key in keymap.keys(name)
+    ]
+
+
+def transcript(keymap: Keymap) -> list[Binding]:
+    """The bindings of the transcript while it has the focus."""
+    keys = [(key, action) for name, action in _TRANSCRIPT.items() for key in keymap.keys(name)]
+    keys += [(key, "leave") for key in keymap.keys("close")]
+    return [Binding(key, action, show=False) for key, action in keys]
+
+
+QUIT_WINDOW = 1.0
+"""Seconds in which a second Ctrl+C on an empty prompt quits."""
+
+EscapeStep = Literal["overlay", "panel", "selection", "interrupt", "nothing"]
+CancelStep = Literal["copy", "quit", "overlay", "panel", "interrupt", "clear", "arm"]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is open, selected, typed and running. ``armed`` is how many seconds ago Ctrl+C was pressed on an
+    empty prompt, None if it was not or something happened since."""
+
+    overlay: bool = False
+    panel: bool = False
+    approval: bool = False
+    selection: bool = False
+    busy: bool = False
+    text: bool = False
+    armed: float | None = None
+
+
+def escape(now: Situation) -> EscapeStep:
+    """Esc never does two things: it closes, then clears, and only then interrupts."""
+    if now.overlay:
+        return "overlay"
+    if now.panel:
+        return "panel"
+    if now.selection:
+        return "selection"
+    return "interrupt" if now.busy else "nothing"
+
+
+def cancel(now: Situation) -> CancelStep:
+    """Ctrl+C copies a selection; twice on an empty prompt it quits, whatever the session does."""
+    if now.selection:
+        return "copy"
+    if now.armed is not None and now.armed <= QUIT_WINDOW and not now.text:
+        return "quit"
+    if now.overlay:
+        return "overlay"
+    if now.panel and not now.approval:
+        return "panel"
+    if now.busy:
+        return "interrupt"
+    return "clear" if now.text else "arm"
+
+
+PLACES: Mapping[Place, str] = {
+    "everywhere": "Everywhere",
+    "prompt": "In the prompt",
+    "list": "In lists",
+    "screen": "In a screen such as settings",
+    "transcript": "Walking through the transcript (Tab on an empty prompt)",
+    "approval": "In an approval",
+}
+
+
+def key_blocks(keymap: Keymap, words: str = "") -> tuple[DisplayBlock, ...]:
+    """Every action with its name in the settings; with ``words`` only those that contain them."""
+    from swecli.core.protocol.blocks import TableBlock, TextBlock  # not needed by the first frame
+
+    needle = words.casefold()
+    tables: list[DisplayBlock] = []
+    for place, title in PLACES.items():
+        rows = tuple(
+            (keymap.shown(action.name), action.name, action.meaning)
+            for action in ACTIONS
+            if action.place == place
+            and needle in f"{keymap.shown(action.name)} {action.name} {action.meaning}".casefold()
+        )
+        if rows:
+            tables.append(TableBlock(("Key", "Name", "What it does"), rows, title))
+    hint = 'The section [keys] of the settings changes them, for example: expand = ["f2", "ctrl+o"]'
+    return (*tables, TextBlock(hint, "dim")) if tables else (TextBlock(f"No key does anything with {words}."),)

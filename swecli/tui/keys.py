@@ -9,25 +9,24 @@ from typing import TYPE_CHECKING
 from textual.app import App
 
 from swecli.safe_text import safe_line
-from swecli.tui import ladder
-from swecli.tui.driver import Driver
+from swecli.tui import keymap
+from swecli.tui.terminal import Driver
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Submit
+    from swecli.tui.actions import Copier, Desk
     from swecli.tui.appearance import Appearance
-    from swecli.tui.bars import ActivityLine, StatusBar
-    from swecli.tui.copying import Copier
-    from swecli.tui.dock.grace import Clock
+    from swecli.tui.dock.dock import Slot
+    from swecli.tui.dock.panel import Clock
+    from swecli.tui.input import Talk
     from swecli.tui.keymap import Keymap
-    from swecli.tui.link import OpenSession
-    from swecli.tui.outside import Outside
-    from swecli.tui.preferences import Preferences
+    from swecli.tui.options import Preferences
     from swecli.tui.prompt.box import Prompt
-    from swecli.tui.screens.opening import Screens
-    from swecli.tui.screens.place import Place
-    from swecli.tui.slot import Slot
-    from swecli.tui.stage import Stage
-    from swecli.tui.talk import Talk
+    from swecli.tui.screens.opening import ScreenHost, Screens
+    from swecli.tui.session_link import OpenSession
+    from swecli.tui.session_screen import Stage
+    from swecli.tui.status_bar import ActivityLine, StatusBar
+    from swecli.tui.terminal import Outside
     from swecli.tui.todos import TodoPanel
     from swecli.tui.transcript.view import Transcript
 
@@ -48,10 +47,11 @@ class KeyActions(App[int], inherit_bindings=False):
     status: StatusBar
     prompt: Prompt
     slot: Slot
-    place: Place
+    place: ScreenHost
     screens: Screens
     stage: Stage
     talk: Talk
+    desk: Desk
     copier: Copier
     clock: Clock
     wall: Callable[[], float]
@@ -80,10 +80,10 @@ class KeyActions(App[int], inherit_bindings=False):
         """Take over what the user has set."""
         raise NotImplementedError
 
-    def situation(self) -> ladder.Situation:
+    def situation(self) -> keymap.Situation:
         """What is open, selected, typed and running."""
         panel, editor = self.slot.panel, self.prompt.editor
-        return ladder.Situation(
+        return keymap.Situation(
             overlay=panel is None and (self.place.current is not None or self.prompt.overlay),
             panel=panel is not None,
             approval=self.slot.asks_consent,
@@ -94,7 +94,7 @@ class KeyActions(App[int], inherit_bindings=False):
         )
 
     def action_escape(self) -> None:
-        match ladder.escape(self.situation()):
+        match keymap.escape(self.situation()):
             case "overlay":
                 self._close_overlay()
             case "panel":
@@ -107,7 +107,7 @@ class KeyActions(App[int], inherit_bindings=False):
                 pass
 
     def action_cancel(self) -> None:
-        step = ladder.cancel(self.situation())
+        step = keymap.cancel(self.situation())
         self.armed = None
         match step:
             case "copy":
@@ -125,7 +125,7 @@ class KeyActions(App[int], inherit_bindings=False):
                 self.armed = self.clock()
             case "arm":
                 self.armed = self.clock()
-                self.activity.flash(f"Press {self.keymap.shown('cancel')} again to quit", ladder.QUIT_WINDOW)
+                self.activity.flash(f"Press {self.keymap.shown('cancel')} again to quit", keymap.QUIT_WINDOW)
 
     def _close_overlay(self) -> None:
         if self.place.current is not None:

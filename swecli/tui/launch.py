@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swecli.tui import boot, signals
+from swecli.tui import boot
+from swecli.tui.themes.scheme import colour_system, depth
 
 if TYPE_CHECKING:
     from swecli.tui.options import Options
+
+
+@contextlib.contextmanager
+def textual_settings(environ: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Settings that Textual reads from the environment while it is imported. They are taken back afterwards,
+    so that no child process inherits them; NO_COLOR, which Textual removes, is put back as well."""
+    environ = os.environ if environ is None else environ
+    wanted = {
+        "TEXTUAL_ANIMATIONS": "none",
+        "TEXTUAL_SMOOTH_SCROLL": "0",
+        "TEXTUAL_COLOR_SYSTEM": colour_system(depth(environ)),
+        "TEXTUAL_THEME": None,
+        "TEXTUAL_PRESS": None,
+        "TEXTUAL_SCREENSHOT": None,
+        "TEXTUAL_ALLOW_SIGNALS": None,
+        "ESCDELAY": environ.get("ESCDELAY", "50"),
+    }
+    kept = {name: os.environ.get(name) for name in (*wanted, "NO_COLOR")}
+    _set(wanted)
+    try:
+        yield
+    finally:
+        _set(kept)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
 
 LAST_LINES = 12
 """Lines of the last answer that stay on the normal screen."""
@@ -51,18 +85,17 @@ def run(options: Options, terminal: boot.Terminal | None = None) -> int:
     sys.setswitchinterval(SWITCH_EARLY)
     try:
         terminal.ask_background()
-        from swecli.tui.textual_settings import textual_settings
 
         with textual_settings():
             from swecli.tui.app import SwecliApp
-            from swecli.tui.driver import prepare
+            from swecli.tui.terminal import handled, prepare
         prepare(terminal.attributes, terminal.typed())
         app = SwecliApp(options, opened=settle)
 
         def restore() -> None:
             terminal.restore(app.outside.farewell())
 
-        with signals.handled(app.end_soon, app.cancel_soon, restore):
+        with handled(app.end_soon, app.cancel_soon, restore):
             try:
                 app.run()
             finally:

@@ -2,12 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from textual import events
+from textual.content import Content
+from textual.geometry import Size
+from textual.strip import Strip
+from textual.widget import Widget
 from textual.widgets import Input
 
+from swecli.safe_text import safe_line
 from swecli.tui.keymap import keymap_of
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One choice. ``mark`` stands before it (a checkbox, a star)."""
+
+    label: str
+    detail: str = ""
+    mark: str = ""
+
+
+class Rows(Widget, can_focus=False):
+    """A list of rows of one line each with a selected one, scrolled so that it is visible."""
+
+    DEFAULT_CSS = """
+    Rows { height: auto; color: $foreground; }
+    Rows > .rows--detail { color: $foreground-muted; text-style: $muted-style; }
+    Rows > .rows--selected { color: $accent; text-style: $chosen-style; background: $panel; }
+    """
+    COMPONENT_CLASSES = {"rows--detail", "rows--selected"}
+
+    def __init__(self, *, limit: int = 8, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._limit = limit
+        self._rows: list[Row] = []
+        self.selected = 0
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        return self._rows
+
+    def show(self, rows: Sequence[Row], selected: int = 0) -> None:
+        """Replace the rows."""
+        taller = len(rows) != len(self._rows)
+        self._rows = list(rows)
+        self.selected = min(max(0, selected), max(0, len(rows) - 1))
+        self.refresh(layout=taller)
+
+    def move(self, step: int) -> None:
+        """Move the selection, around the ends."""
+        if self._rows:
+            self.selected = (self.selected + step) % len(self._rows)
+            self.refresh()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return min(len(self._rows), self._limit, max(1, viewport.height // 2))
+
+    def render_line(self, y: int) -> Strip:
+        height, width = self.size.height, self.size.width
+        first = max(0, min(self.selected - height + 1 + (height > 2), len(self._rows) - height))
+        index = first + y
+        base = self.visual_style
+        if index >= len(self._rows) or width < 1:
+            return Strip.blank(max(0, width), self.rich_style)
+        row = self._rows[index]
+        chosen = index == self.selected
+        marker = "› " if chosen else "  "
+        labels = max((len(entry.label) + len(entry.mark) for entry in self._rows), default=0)
+        column = min(labels + 2, max(12, width * 3 // 5))
+        label = safe_line(f"{row.mark}{row.label}")
+        line = Content(marker + label)
+        if row.detail and width > 30:
+            line = line.pad_right(max(0, column + 2 - line.cell_length))
+            detail = Content(" " + safe_line(row.detail))
+            line = line + (detail if chosen else detail.stylize(self.get_visual_style("rows--detail", partial=True)))
+        line = line.truncate(width, ellipsis=True, pad=True)
+        if chosen:
+            line = line.stylize(self.get_visual_style("rows--selected", partial=True))
+        return Strip(list(line.render_segments(base)), width)
 
 
 class LineInput(Input):

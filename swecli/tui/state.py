@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionStarted,
+    Event,
+    FileChanged,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    PermissionRequested,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    QueueChanged,
+    RetryScheduled,
+    SandboxChanged,
+    SessionStarted,
+    StepStarted,
+    TodosChanged,
+    TurnEnded,
+    TurnStarted,
+)
+
 if TYPE_CHECKING:
     from swecli.core.protocol.blocks import Todo
-    from swecli.core.protocol.events import (
-        ItemKind,
-        PermissionRequested,
-        QuestionAsked,
-        Queued,
-        RetryScheduled,
-        SandboxChanged,
-        TurnEnded,
-    )
+    from swecli.core.protocol.events import ItemKind, Queued
+
 
 Request: TypeAlias = "PermissionRequested | QuestionAsked"
 
@@ -59,3 +77,79 @@ class UiState:
     """Files that tools changed in this run, in the order of their newest change."""
     last_answer: str = ""
     """Text of the newest finished answer of the main agent."""
+
+
+def feed(state: UiState, events: Sequence[Event]) -> None:
+    """Take events in order."""
+    for event in events:
+        _take(state, event)
+
+
+def _take(state: UiState, event: Event) -> None:
+    body = event.body
+    state.heard = event.ts
+    match body:
+        case ItemDelta():
+            state.retry = None
+        case ItemStarted():
+            state.retry = None
+            state.running[body.item] = Running(body.kind, body.name, body.title, event.ts)
+        case ItemCheckpointed():
+            _checkpoint(state, body)
+        case ItemCompleted():
+            _complete(state, body)
+        case PermissionRequested() | QuestionAsked():
+            state.requests.append(body)
+        case PermissionResolved() | QuestionAnswered():
+            state.requests = [request for request in state.requests if request.request != body.request]
+        case StepStarted():
+            state.retry, state.interrupting = None, False
+        case RetryScheduled():
+            state.retry, state.retry_at = body, event.ts + body.delay
+        case TodosChanged():
+            state.todos = body.todos
+        case FileChanged():
+            state.changed.pop(body.path, None)
+            state.changed[body.path] = None
+        case QueueChanged():
+            state.queue = body.queue
+        case CompactionStarted():
+            state.running.setdefault(body.item, Running("compaction", "", "", event.ts))
+        case CompactionCompleted() | CompactionFailed():
+            state.running.pop(body.item, None)
+        case TurnStarted():
+            _rest(state)
+            state.busy, state.turn_since, state.ended = True, event.ts, None
+        case TurnEnded():
+            _rest(state)
+            state.ended = body
+        case SandboxChanged():
+            state.sandbox = body
+        case SessionStarted():
+            _rest(state)
+            state.sandbox = None
+        case _:
+            pass
+
+
+def _rest(state: UiState) -> None:
+    state.busy = state.interrupting = False
+    state.retry = None
+    state.running.clear()
+    state.requests.clear()
+
+
+def _checkpoint(state: UiState, body: ItemCheckpointed) -> None:
+    item = state.running.get(body.item)
+    if item is not None:
+        item.title = body.title or item.title
+        item.executing = item.executing or body.running
+        item.awaits = "" if body.running else body.awaits
+
+
+def _complete(state: UiState, body: ItemCompleted) -> None:
+    item = state.running.pop(body.item, None)
+    state.requests = [request for request in state.requests if request.item != body.item]
+    if item is not None and item.kind == "text" and body.parts:
+        text = getattr(body.parts[0], "text", "")
+        state.last_answer = text or state.last_answer

@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from swecli.assembly.accounts import AccountError, Accounts
 from swecli.assembly.doctor import examine
-from swecli.assembly.models import ModelSupply, main_model
+from swecli.assembly.models import AccountError, Accounts, ModelSupply, main_model
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.catalog import load_catalog
 from swecli.core.llm.client import HttpModelClient
-from swecli.core.llm.endpoint_replies import EndpointModel
-from swecli.core.llm.local_servers import LocalServer
+from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.offers import offers
+from swecli.core.llm.windows import LocalServer
 from swecli.launch import LaunchOptions
 from tests.support.json_server import Reply, serve_json
 

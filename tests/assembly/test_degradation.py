@@ -16,7 +16,7 @@ import pytest
 from swecli.app import open_session
 from swecli.assembly import storage
 from swecli.core.context_management import ranks
-from swecli.core.context_management.o200k import o200k
+from swecli.core.context_management.counter import o200k
 from swecli.core.engine.session import Session
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import Event, ItemCompleted, Notice, TurnEnded

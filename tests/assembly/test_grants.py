@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.grants import grants_of, keeper, with_grants
+from swecli.assembly.services import grants_of, keeper, with_grants
 from swecli.assembly.startup import read_startup
-from swecli.core.config.grants import WEEK, GrantStore
+from swecli.core.config.trust import WEEK, GrantStore
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Call, Effects, Policy

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from swecli.app import open_session
-from swecli.core.engine.facts import KEPT
+from swecli.core.engine.recorder import KEPT
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import ItemCompleted, TurnEnded
-from swecli.core.workspace import output_ring
+from swecli.core.workspace import command_output
 from swecli.launch import LaunchOptions
 
 TURNS = 48
@@ -46,7 +46,7 @@ async def test_outputs_leave_memory_and_come_back(tmp_path: Path, monkeypatch: p
                         assert event.body.outcome == "done"
                         break
             event = None
-            only = tracemalloc.Filter(inclusive=True, filename_pattern=output_ring.__file__)
+            only = tracemalloc.Filter(inclusive=True, filename_pattern=command_output.__file__)
             statistics = tracemalloc.take_snapshot().filter_traces([only]).statistics("filename")
         finally:
             tracemalloc.stop()

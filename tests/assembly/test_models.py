@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from swecli.assembly.accounts import Accounts
-from swecli.assembly.models import ModelSupply, effort_of, main_model, side_models
+from swecli.assembly.models import Accounts, ModelSupply, effort_of, main_model, side_models
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
 from swecli.core.engine.services import ModelUnavailable

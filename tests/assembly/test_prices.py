@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from swecli.assembly.prices import Prices, own_prices
+from swecli.assembly.models import Prices, own_prices
 from swecli.core.config.settings import Settings
 from swecli.core.llm.providers import Overrides, resolve
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Usage
 
 USED = Usage(input_total=1000, output_total=10)
 KEYS = {"OPENAI_API_KEY": "k", "GROQ_API_KEY": "k"}

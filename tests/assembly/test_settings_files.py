@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.permission_rules import PermissionRules
-from swecli.assembly.session_list import SessionList
-from swecli.assembly.settings_files import SettingsFiles
-from swecli.assembly.storage import DATABASE
+from swecli.assembly.permissions import PermissionRules
+from swecli.assembly.settings import SettingsFiles
+from swecli.assembly.storage import DATABASE, SessionList
 from swecli.core.config.paths import user_paths
 from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, StepEnded, TurnStarted
-from swecli.core.protocol.messages import TextPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import TextPart, Usage
 from swecli.core.sessions.database import open_database
 from swecli.core.sessions.store import SessionStore
 from swecli.launch import LaunchOptions

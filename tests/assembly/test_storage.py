@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from swecli.assembly.storage import DATABASE, open_storage
+from swecli.core.sessions import rescue
 from swecli.core.sessions.database import open_database
-from swecli.core.sessions.process import Process
+from swecli.core.sessions.leases import Process
+from swecli.core.sessions.migrations import MIGRATIONS
 from swecli.core.sessions.store import SessionStore
 from swecli.launch import LaunchOptions, StartError
 from tests.core.sessions.support import user_turn
@@ -47,3 +49,52 @@ def test_the_newest_of_the_others_goes_on_with_a_word(tmp_path: Path) -> None:
     assert stored.session_id == free
     assert [notice for notice in stored.notices if held in notice]
     stored.release()
+
+
+def test_what_is_wrong_with_the_database_is_said_where_nothing_can_be_continued(tmp_path: Path) -> None:
+    begin(tmp_path, "Old", Process.current())
+    database = tmp_path / DATABASE
+    sound = database.read_bytes()
+    database.write_bytes(b"\xff" * len(sound))
+    with pytest.raises(StartError, match=r"was damaged .*No session in it can be read\. There is no session to conti"):
+        open_storage(CONTINUE, tmp_path, "")
+    with pytest.raises(
+        StartError, match=r"^There is no session .* A database that was damaged is kept as .*\.corrupt-"
+    ):
+        open_storage(CONTINUE, tmp_path, "")
+    open_database(database, migrations=(*MIGRATIONS, ("CREATE TABLE extra(x)",))).close()
+    for options in (CONTINUE, LaunchOptions(Path("/work"), continue_newest=True, look_only=True)):
+        with pytest.raises(StartError, match=r"can't be used \(a newer swecli wrote it; .* So no session can be c"):
+            open_storage(options, tmp_path, "")
+
+
+@pytest.mark.parametrize("look_only", [False, True])
+def test_a_session_out_of_a_damaged_database_goes_on(tmp_path: Path, look_only: bool) -> None:
+    session = begin(tmp_path, "Old", Process.current())
+    database = tmp_path / DATABASE
+    database.write_bytes(b"\xff" * 100 + database.read_bytes()[100:])
+    stored = open_storage(LaunchOptions(Path("/work"), continue_newest=True, look_only=look_only), tmp_path, "")
+    stored.release()
+    assert look_only or stored.session_id == session
+    assert len(stored.history) == 3
+    assert "1 session with 3 events" in stored.notices[0]
+
+
+def test_damage_that_is_found_late_is_mended_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = begin(tmp_path, "Old", Process.current())
+    database = tmp_path / DATABASE
+    content = bytearray(database.read_bytes())
+    for page in range(4096, len(content), 4096):
+        if content[page] in (0x0A, 0x02):  # indexes
+            content[page : page + 100] = b"\xff" * 100
+    database.write_bytes(content)
+
+    def no_time(*_: object) -> None:
+        monkeypatch.setattr("swecli.core.sessions.rescue._check", check)
+
+    check = rescue._check  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr("swecli.core.sessions.rescue._check", no_time)
+    stored = open_storage(CONTINUE, tmp_path, "")
+    stored.release()
+    assert stored.session_id == session
+    assert "1 session with 3 events" in stored.notices[0]

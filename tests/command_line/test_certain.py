@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.command_line.arguments import UsageError, launch_options, main_parser
-from swecli.command_line.certain import FLAGS, MAY_HAVE_VALUE, WITH_VALUE, surely_interactive
 from swecli.command_line.dispatch import SUBCOMMANDS
+from swecli.command_line.fast_path import FLAGS, MAY_HAVE_VALUE, WITH_VALUE, surely_interactive
 
 WORDS = sorted(
     {*SUBCOMMANDS, *FLAGS, *WITH_VALUE, *MAY_HAVE_VALUE}

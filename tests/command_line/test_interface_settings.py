@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.command_line.interface_settings import keep_model
+from swecli.command_line.config import keep_model
 from swecli.launch import LaunchOptions
 
 

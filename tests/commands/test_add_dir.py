@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swecli.commands.add_dir import ADD_DIR
+from swecli.commands.files import ADD_DIR
 from swecli.commands.registry import Invocation
 from swecli.core.workspace.jobs import JobInfo
-from swecli.headless.slash import run as headless
+from swecli.headless.outcome import run_slash as headless
 from tests.commands.support import CommandSession
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from swecli.commands.compact import COMPACT
+from swecli.commands.context import COMPACT
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.protocol.blocks import TableBlock
 from swecli.core.protocol.commands import Command, Compact, RedoCompaction, UndoCompaction

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from swecli.commands.base import Clip, CommandResult
-from swecli.commands.copy import code_blocks
 from swecli.commands.registry import Invocation, parse
+from swecli.commands.session import code_blocks
 from swecli.core.protocol.messages import Message, TextPart
-from swecli.headless.slash import run as headless
+from swecli.headless.outcome import run_slash as headless
 from tests.commands.support import CommandSession
 
 ANSWER = "First:\n```python\na = 1\n\nb = 2\n```\nthen\n~~~~\n```\n~~~~\nand\n```\nopen"

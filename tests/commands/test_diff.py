@@ -6,7 +6,7 @@ from pathlib import Path
 
 from swecli.commands.base import CommandResult
 from swecli.commands.registry import Invocation, parse
-from swecli.core.checkpoints.difference import Difference
+from swecli.core.checkpoints.history import Difference
 from swecli.core.protocol.blocks import DiffBlock, TextBlock
 from tests.commands.support import CommandSession
 

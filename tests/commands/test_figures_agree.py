@@ -2,12 +2,18 @@
 
 from pathlib import Path
 
-from swecli.commands.context import context_text
-from swecli.commands.documents import context_document
-from swecli.core.llm.script_format import parse_script
+from swecli.commands.context import context_document, context_text
+from swecli.commands.session import status_text
+from swecli.core.context_management.budget import Limits
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.llm.offers import ModelOffer
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.commands import Compact, SetModel, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, ContextMeasured, ModelChanged, StepStarted
+from swecli.tui.status_bar import Piece, context
 from tests.core.engine.support import Bench, bench, call, until
 
 LINES = "\n".join(f"line {number} of a file with some words in it" for number in range(120))
@@ -22,6 +28,7 @@ def script(reads: int, more: str = "", name: str = "first") -> str:
 def number_everywhere(b: Bench) -> int:
     """The one number, after checking that every place has it."""
     view = b.session.view
+    assert view.budget is not None
     measures = [e.body.budget for e in b.events if isinstance(e.body, ContextMeasured | StepStarted)]
     assert view.budget == measures[-1]
     document = context_document(b.session)
@@ -30,6 +37,10 @@ def number_everywhere(b: Bench) -> int:
     assert f"{sign}{view.budget.used:,} of {sign}{view.budget.effective:,} tokens" in context_text(view).replace(
         f"of {view.budget.effective:,}", f"of {sign}{view.budget.effective:,}"
     )
+    assert f"Context {view.budget.shown}: " in context_text(view)
+    assert f"{view.budget.shown} of {view.budget.effective:,} tokens" in status_text(view)
+    assert f"window {view.budget.window:,} tokens" in status_text(view)
+    assert Piece(view.budget.shown, view.budget.level) in context(view.budget, 3)
     assert sum(part.tokens for part in view.budget.components) == view.budget.used
     return view.budget.used
 
@@ -74,3 +85,25 @@ async def test_a_provider_that_reports_no_usage(tmp_path: Path) -> None:
     async with bench(steps, tmp_path) as b:
         await b.say("Read the files.")
         number_everywhere(b)
+
+
+async def test_doctor_and_the_list_of_models_have_the_window_that_is_measured_against(tmp_path: Path) -> None:
+    asked: list[ModelInfo | None] = []
+
+    async def examine(model: ModelInfo | None, online: bool) -> tuple[DisplayBlock, ...]:
+        asked.append(model)
+        return ()
+
+    async def offers() -> list[ModelOffer]:
+        return [ModelOffer("scripted/first", "not needed", window=1), ModelOffer("scripted/b", "not needed", window=2)]
+
+    smaller = ContextManager((), limits=Limits(context_budget=50_000))
+    async with bench(script(0), tmp_path, name="scripted/first", context=smaller, examine=examine, offers=offers) as b:
+        await b.say("hello")
+        budget = b.session.view.budget
+        assert budget is not None
+        assert budget.window == 50_000
+        number_everywhere(b)
+        await b.session.examine()
+        assert [model.window for model in asked if model] == [50_000]
+        assert [offer.window for offer in await b.session.models()] == [50_000, 2]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from swecli.commands.base import CommandResult
-from swecli.commands.model_table import size, summary
+from swecli.commands.models import size, summary
 from swecli.commands.registry import Invocation, parse
 from swecli.core.config.key_store import KeyStore
+from swecli.core.llm.catalog import Rates
 from swecli.core.llm.offers import ModelOffer
-from swecli.core.llm.prices import Rates
 from swecli.core.protocol.blocks import TableBlock, TextBlock
-from swecli.headless.slash import run as headless
+from swecli.headless.outcome import run_slash as headless
 from tests.commands.support import CommandSession
 
 BIG = ModelOffer(

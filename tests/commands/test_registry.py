@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.commands.help import command_table
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, find, nearest, parse
+from swecli.commands.screens import command_table
 
 
 def test_names_and_aliases_are_unique_and_lower_case() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from swecli.commands.base import CommandResult, SlashCommand
-from swecli.commands.running import run_command
+from swecli.commands.base import CommandResult, SlashCommand, run_command
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import TextBlock
 from tests.support.fake_session import FakeSession

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from swecli.commands.context import bar
-from swecli.core.engine.view import Totals
+from swecli.core.engine.view import Conversation, Totals
 from swecli.core.protocol.blocks import Todo, TodoBlock
+from swecli.core.protocol.budget import Budget, Component
 from swecli.core.protocol.commands import SetMode, SetModel
-from swecli.core.protocol.events import Budget, Component
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Usage
 from tests.commands.support import CommandSession
 
 BUDGET = Budget(
@@ -66,16 +67,28 @@ async def test_a_model_is_one_word_and_what_it_means_is_for_the_session_to_say()
 async def test_context_shows_the_figures_of_the_meter() -> None:
     session = CommandSession()
     session.view.budget = BUDGET
-    session.view.messages = (1, 2, 3)
+    session.view.conversation = Conversation(3, 3, 0, 7_300.0)
     assert (await session.slash("/tokens")).splitlines() == [
-        "Context ~50.0 %: ~50,000 of 100,000 tokens (estimated)",
+        "Context ~50%: ~50,000 of 100,000 tokens (estimated)",
         "▓" * 20 + "░" * 20,
         "  system prompt   1,000   1.0 %",
         "  tools           1,900   1.9 %  of at most 3,000",
         "  conversation   47,100  47.1 %",
         "  free           50,000  50.0 %",
-        "Window 120,000 tokens (catalogue), 20,000 of them kept for the answer. 3 messages in the conversation.",
+        "Window 120,000 tokens (catalogue), 20,000 of them kept for the answer.",
+        "3 messages in the conversation. The oldest is 2 hours old.",
     ]
+
+
+async def test_context_says_where_the_levels_begin_and_what_was_left_out() -> None:
+    session = CommandSession()
+    session.view.budget = replace(BUDGET, level="warn", warn_at=50_000, compact_at=70_000, block_at=90_000)
+    session.view.conversation = Conversation(12, 45, 2, 60.0)
+    lines = (await session.slash("/context")).splitlines()[-3:]
+    assert lines[0].endswith("High from 50,000 (50 %) on, nearly full from 70,000 (70 %), full from 90,000 (90 %).")
+    assert lines[1] == "12 active messages of 45, 2 summaries. The oldest is 1 minute old."
+    assert lines[2] == "It is filling up. /compact makes room."
+    assert not [line for line in lines if "80 %" in line or "95 %" in line]
 
 
 async def test_context_before_the_first_request_and_at_the_block() -> None:
@@ -83,10 +96,10 @@ async def test_context_before_the_first_request_and_at_the_block() -> None:
     assert "Nothing is measured yet" in await session.slash("/context")
     session.view.budget = Budget((), 99, 99, 100, 120, 20, "block", "measured")
     text = await session.slash("/context")
-    assert "Context 99.0 %" in text
+    assert "Context 99%" in text
     assert "no request is sent" in text
     session.view.budget = Budget((), 5, 5, 0, 0, 0, "block", "unknown")
-    assert "~100.0 %" in await session.slash("/context")
+    assert "Context ?: " in await session.slash("/context")
 
 
 def test_the_bar_is_never_longer_than_its_cells_and_never_hides_use() -> None:

@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from swecli.block_text import block_lines
+from swecli.commands.files import target
 from swecli.commands.registry import Invocation, parse
-from swecli.commands.undo import target
-from swecli.core.checkpoints.image import ABSENT, Image
 from swecli.core.checkpoints.journal import Change, Operation, Origin
-from swecli.core.checkpoints.plan import Listed
-from swecli.core.checkpoints.report import Recent
-from swecli.core.checkpoints.targets import Target
+from swecli.core.checkpoints.restore import Listed, Recent, Target
+from swecli.core.checkpoints.store import ABSENT, Image
 from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
 from tests.commands.support import CommandSession
 

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from swecli.core.agent import (
-    AgentError,
-    AgentOptions,
-    Client,
+from swecli.core.agent import AgentError, AgentOptions, Client, ContextConfig
+from swecli.core.context_management.compaction.options import (
     CompactContext,
     CompactDecision,
     CompactResult,
-    ContextConfig,
     ImportanceStrategy,
     SummarizationStrategy,
-    TokenCounter,
     TruncationStrategy,
 )
-from swecli.core.llm.script_format import parse_script
+from swecli.core.context_management.counter import TokenCounter
+from swecli.core.engine.recorder import KEPT
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
-from swecli.core.protocol.events import PermissionRequested
+from swecli.core.protocol.events import Event, PermissionRequested, TurnEnded
 from swecli.core.protocol.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.base import AnyTool
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Gates, Peek, Poke, call
+from tests.support.held import held_by
 from tests.support.loopback import LoopbackServer
 
 ANSWER = "A longer answer about the question with some words in it that nobody needs to read. " * 22
@@ -271,3 +271,34 @@ def test_sizes_that_make_no_sense_are_refused(config: dict[str, int]) -> None:
 
 def test_messages_are_plain_values() -> None:
     assert Message("user", (TextPart("a"),), "u1") == Message("user", (TextPart("a"),), "u1")
+
+
+async def test_a_long_conversation_keeps_few_of_its_events_in_memory(tmp_path: Path) -> None:
+    options = AgentOptions(
+        model="m",
+        model_client=model(TALK),
+        cwd=tmp_path,
+        environment={},
+        context=ContextConfig(max_context_tokens=16_000, target_tokens=12_000, strategy="truncation"),
+    )
+    async with Client(options) as client:
+        await talk(client, 50)
+        early = held_by(client)
+        await talk(client, 50)
+        late = held_by(client)
+        session = client._session  # pyright: ignore[reportPrivateUsage]
+        assert session is not None
+        facts = session._recorder.facts  # pyright: ignore[reportPrivateUsage]
+        assert facts.held <= 2 * KEPT < len(facts)
+        shown = [event async for event in first(session.subscribe(replay=True), len(facts))]
+    assert [event.seq for event in shown] == sorted({event.seq for event in shown})
+    assert [event.body for event in shown if isinstance(event.body, TurnEnded)][99].outcome == "done"
+    assert (late.count - early.count) / 50 < 90, (late.objects - early.objects).most_common(8)
+
+
+async def first(events: AsyncIterator[Event], count: int) -> AsyncIterator[Event]:
+    async for event in events:
+        yield event
+        count -= 1
+        if not count:
+            return

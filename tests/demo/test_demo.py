@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from swecli import demo
-from swecli.core.llm.script_format import load_script
+from swecli.core.llm.script import load_script
 
 
 def run_tests(folder: Path) -> subprocess.CompletedProcess[str]:

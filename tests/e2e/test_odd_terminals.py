@@ -125,3 +125,18 @@ def test_a_terminal_that_goes_away_ends_the_program(start: Start) -> None:
     terminal.kill(signal.SIGHUP)
     assert terminal.wait() == 129
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("keys", [("\x1b\r",), ("\x1b", "\r")])
+def test_escape_and_enter_make_a_new_line_and_send_nothing(start: Start, keys: tuple[str, ...]) -> None:
+    terminal = start()
+    terminal.shows(READY)
+    terminal.send("half of it")
+    terminal.shows("half of it")
+    for key in keys:
+        terminal.send(key)
+    terminal.send("the other half")
+    terminal.shows("  the other half")
+    assert "\u203a half of it" in terminal.text
+    terminal.send("\x03\x04")
+    assert terminal.wait() == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.script import parse_script
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Ended, Program
 
@@ -20,6 +20,10 @@ OTHER = "canary-other-0123456789"
 HEADER = "canary-header-0123456789"
 SHAPED = "sk-proj-0123456789abcdefghijklmn"
 """Looks like a key; the model may see it, the disk may not."""
+PRIVATE = "MIIEcanary0123456789abcdefghijklmnopqrstuvwxyz"
+BLOCK = f"-----BEGIN RSA PRIVATE KEY-----\n{PRIVATE}\n{PRIVATE}\n-----END RSA PRIVATE KEY-----"
+PASSWORD = "canary-word-7"
+"""The same of a private key, and of a value that is called a password."""
 ALL = (USED, STORED, OTHER, HEADER)
 
 WORK = """
@@ -66,7 +70,7 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
     home.mkdir()
     settings = f'[providers.{protocol}]\nheaders = {{ X-Extra = "{HEADER}" }}\n'
     (tmp_path / "settings.toml").write_text(settings)
-    (project / "keys.txt").write_text(f"{SHAPED}\n{USED}\n")
+    (project / "keys.txt").write_text(f"{SHAPED}\n{USED}\n{BLOCK}\nDB_PASSWORD={PASSWORD}\n")
     variables = {
         "SWECLI_CONFIG": str(tmp_path / "settings.toml"),
         "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
@@ -82,7 +86,9 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
             )
             assert server.asked[0].headers["x-extra"] == HEADER
             bodies = [json.dumps(asked.body) for asked in server.asked]
-            assert script is not WORK or any(SHAPED in body and USED in body for body in bodies), "the model sees it"
+            assert script is not WORK or any(
+                all(secret in body for secret in (SHAPED, USED, PRIVATE, PASSWORD)) for body in bodies
+            )
         if script is WORK:
             assert "done" in ended.stdout
             # What the file shows is the user's to see on the screen; what nothing showed is not.
@@ -96,8 +102,12 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
         assert clean(program.run("sessions"))
         assert clean(program.run("logout"))
     assert files_with(STORED, home, project) == [str(home / "keys.json")]
-    for secret in (USED, OTHER, HEADER, SHAPED):
+    for secret in (USED, OTHER, HEADER, SHAPED, PRIVATE, PASSWORD):
         assert files_with(secret, home, project) == []
+    folders = [home, *(path for path in home.rglob("*") if path.is_dir())]
+    assert {str(path): oct(path.stat().st_mode & 0o777) for path in folders} == dict.fromkeys(
+        map(str, folders), "0o700"
+    )
     dumps = list((home / "state" / "debug").rglob("*-response.txt"))
     assert len(dumps) >= 5
     assert any("Incorrect API key provided: ***" in dump.read_text() for dump in dumps)

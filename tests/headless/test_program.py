@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.script import parse_script
 from swecli.core.protocol.codec import decode_event, encode_command
 from swecli.core.protocol.commands import ReplyPermission, Submit
 from tests.support.loopback import LoopbackServer, Manners
@@ -214,7 +214,7 @@ def test_a_short_rate_limit_is_waited_for_and_told(project: Path) -> None:
     with server(fault("rate_limit", retry_after=0.1) + HELLO) as provider:
         ended = program(project, provider).run("-p", "x", "-m", "anthropic/m")
     assert (ended.code, ended.stdout) == (0, "Hello there.\n")
-    assert "retry 1 of" in ended.stderr
+    assert "retry 1 in 0.1 s" in ended.stderr
 
 
 def test_a_wrong_key_is_named_without_the_key(project: Path) -> None:
@@ -468,3 +468,27 @@ def test_yolo_as_root_outside_of_a_container_is_refused(project: Path) -> None:
         pytest.skip("needs root outside of a container")
     ended = program(project, IS_SANDBOX="0").run("-p", "x", "--yolo")
     assert (ended.code, len(ended.stderr.splitlines())) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("/help", "/compact"),
+        ("/doctor", "No model would answer"),
+        ("/config", "approval.mode"),
+        ("/permissions", "No rules hold here"),
+        ("/mode plan", "Mode plan"),
+    ],
+)
+def test_a_slash_command_needs_no_provider(project: Path, command: str, shown: str) -> None:
+    ended = program(project).run("-p", command)
+    assert (ended.code, ended.stderr) == (0, "")
+    assert shown in ended.stdout
+
+
+def test_init_needs_no_provider(project: Path) -> None:
+    ended = program(project).run("-p", "/init", "--permission-mode", "accept-edits")
+    assert ended.code == 0, ended
+    assert (project / "OPENCLI.md").is_file()
+    again = program(project).run("-p", "hello")
+    assert (again.code, again.stdout) == (52, "")

@@ -13,17 +13,19 @@ from typing import Any, BinaryIO
 
 import pytest
 
+from swecli.core.protocol import messages
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
+from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.codec import decode_event, encode_command
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
     Body,
-    Budget,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
     ItemStarted,
     ItemStatus,
+    ModelResponded,
     Notice,
     PermissionRequested,
     Question,
@@ -34,13 +36,18 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
 )
-from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Origin, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.exit_codes import ExitCode
-from swecli.headless.output import Output
-from swecli.headless.printers import JsonPrinter, Printer, StreamJsonPrinter, TextPrinter
+from swecli.headless.printers import (
+    JsonPrinter,
+    Printer,
+    StreamJsonPrinter,
+    TextPrinter,
+    TranscriptPrinter,
+)
 from swecli.headless.run import HeadlessRun, Request
-from swecli.headless.transcript import TranscriptPrinter
+from swecli.output import Output, Writer
+from swecli.stopping import Stop
 from tests.support.fake_session import WAIT_FOR_INTERRUPT, FakeSession
 
 BUDGET = Budget((), 500, 500, 1000, 1200, 200, "ok")
@@ -81,17 +88,20 @@ class Run:
         self.session = session
         self.out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
         self.err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-        out, err = Output(self.out), Output(self.err)
+        self.stop = Stop()
+        writer = Writer()
+        out, err = Output(self.out, writer), Output(self.err, writer)
         printers: dict[str, Callable[[], Printer]] = {
             "text": lambda: TextPrinter(out, err),
             "json": lambda: JsonPrinter(out, err),
             "stream-json": lambda: StreamJsonPrinter(out, err),
             "transcript": lambda: TranscriptPrinter(out, "Banner."),
         }
-        self.run = HeadlessRun(session, Request(**request), printers[kind](), lambda line: err.text(f"{line}\n"))
+        self.run = HeadlessRun(session, Request(**request), printers[kind](), err.note, writer, self.stop)
 
     async def code(self) -> ExitCode:
-        return await asyncio.wait_for(self.run.run(), 20)
+        with self.stop.handled():
+            return await asyncio.wait_for(self.run.run(), 20)
 
     @staticmethod
     def _text(stream: io.TextIOWrapper) -> str:
@@ -122,6 +132,32 @@ async def test_text_puts_the_answer_of_the_last_step_on_stdout() -> None:
     assert run.session.closed
 
 
+@pytest.mark.parametrize(
+    ("kind", "raw", "reason", "code"),
+    [
+        ("end", "stop", "", 0),
+        ("length", "max_tokens", "the answer was cut at the output limit", 0),
+        ("context_full", "model_context_window_exceeded", "the context window was full", 0),
+        ("refusal", "refusal", "the model refused to answer", 63),
+        ("content_filter", "SAFETY", "the provider's content filter stopped the answer", 63),
+    ],
+)
+@pytest.mark.parametrize("form", ["json", "stream-json"])
+async def test_the_result_says_why_the_model_stopped(kind: Any, raw: str, reason: str, code: int, form: Any) -> None:
+    responded = ModelResponded("m1", ("a1",), Origin("p", "h", "m"), messages.Stop(kind, raw, "x"))
+    run = Run(FakeSession([step(), *said("Half"), responded, TurnEnded("done", reason)]), form, prompt="hi")
+    assert await run.code() == code
+    assert run.result["stop"] == {"kind": kind, "reason": reason, "raw": raw, "detail": "x"}
+    assert (run.result["exit_code"], run.result["text"], run.result["error"]) == (code, "Half", None)
+    assert reason in run.stderr
+
+
+async def test_without_an_answer_the_result_has_no_stop() -> None:
+    run = Run(FakeSession([TurnEnded("error", "no", "auth")]), "json", prompt="hi")
+    await run.code()
+    assert run.result["stop"] is None
+
+
 async def test_a_last_step_without_text_leaves_the_text_before() -> None:
     run = Run(FakeSession([step(), *said("The answer."), step(2)]), prompt="hi")
     assert await run.code() == ExitCode.OK
@@ -139,6 +175,7 @@ async def test_a_last_step_without_text_leaves_the_text_before() -> None:
         ("error", "stalled", 75),
         ("error", "truncated", 75),
         ("error", "protocol", 1),
+        ("error", "content_filter", 63),
         ("error", "internal", 1),
         ("blocked", "context", 61),
         ("blocked", "context_overflow", 61),
@@ -357,27 +394,32 @@ class _Closed(io.TextIOWrapper):
 async def test_a_closed_output_stops_the_run_without_a_traceback(error: OSError) -> None:
     session = FakeSession([step(), *said("ok"), WAIT_FOR_INTERRUPT])
     run = Run(session, prompt="hi")
-    err = Output(run.err)
-    printer = StreamJsonPrinter(Output(_Closed(error)), err)
-    headless = HeadlessRun(session, Request("hi"), printer, lambda line: err.text(f"{line}\n"))
+    writer = Writer()
+    err = Output(run.err, writer)
+    printer = StreamJsonPrinter(Output(_Closed(error), writer), err)
+    headless = HeadlessRun(session, Request("hi"), printer, err.note, writer, Stop())
     assert await asyncio.wait_for(headless.run(), 20) == ExitCode.FAILURE
     assert session.closed
     assert isinstance(session.commands[-1], Interrupt)
     assert ("No space left" in run.stderr) == (error.errno == 28)
 
 
+async def answered(session: FakeSession, printer: Callable[[Writer], Printer]) -> ExitCode:
+    """The exit status of a run that says hi."""
+    writer = Writer()
+    return await HeadlessRun(session, Request("hi"), printer(writer), lambda _: None, writer, Stop()).run()
+
+
 async def test_an_ascii_output_gets_escapes_and_json_stays_utf8() -> None:
     ascii_out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     session = FakeSession([step(), *said("größer \ud800 →")])
-    printer = TextPrinter(Output(ascii_out), Output(None))
-    assert await HeadlessRun(session, Request("hi"), printer, lambda _: None).run() == ExitCode.OK
+    assert await answered(session, lambda writer: TextPrinter(Output(ascii_out, writer), Output(None))) == ExitCode.OK
     buffer = ascii_out.buffer
     assert isinstance(buffer, io.BytesIO)
     assert buffer.getvalue() == b"gr\\xf6\\xdfer \\ud800 \\u2192\n"
     ascii_out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     session = FakeSession([step(), *said("größer")])
-    printer = JsonPrinter(Output(ascii_out), Output(None))
-    assert await HeadlessRun(session, Request("hi"), printer, lambda _: None).run() == ExitCode.OK
+    assert await answered(session, lambda writer: JsonPrinter(Output(ascii_out, writer), Output(None))) == ExitCode.OK
     buffer = ascii_out.buffer
     assert isinstance(buffer, io.BytesIO)
     assert json.loads(buffer.getvalue())["text"] == "größer"
@@ -408,5 +450,5 @@ async def test_the_transcript_tells_the_whole_story_in_lines() -> None:
         "    --- a.py\n    +++ a.py\n    @@ -1 +1 @@\n    -x = 1\n    +x = 2\n\n> yes\n\n* edit file a.py: +1 -1\n"
         "\n? May it run command ls? (commands need approval)\n\n> yes\n\n* run command ls: exit 0\n"
         "    $ ls\n    a\n    b\n    exit 0\n\nFixed red.\n"
-        "\n[done, 1 model steps, context 500 of 1,000 tokens (50%)]\n"
+        "\n[done, 1 model steps, context 500 of 1,000 tokens (~50%)]\n"
     )

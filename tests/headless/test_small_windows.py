@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.script import parse_script
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.program import Program
 
 pytestmark = pytest.mark.e2e
 
 
-def script(reads: int) -> str:
+def script(reads: int, words: int = 12) -> str:
     call = 'call = [{{ tool = "read_file", arguments = {{ path = "f{0}.txt" }} }}]'
-    words = "I have read one more file and found nothing in it that matters for the task. " * 12
+    words = "I have read one more file and found nothing in it that matters for the task. " * words
     steps = [f'[[step]]\ntext = "{words}"\n{call.format(number)}' for number in range(reads)]
     return 'name = "small"\n' + "\n".join(steps) + '\n[[step]]\ntext = "All read."'
 
@@ -35,7 +35,7 @@ def test_a_long_task_in_a_small_window(tmp_path: Path, window: int) -> None:
     with server:
         program = Program(project, tmp_path / "home", {"VLLM_BASE_URL": server.url})
         wish = "Never change f3.txt. Read all the files."
-        ended = program.run("-p", wish, "-m", "vllm/small", "--output-format", "stream-json", timeout=120)
+        ended = program.run("-p", wish, "-m", "vllm/small", "--output-format", "stream-json")
     assert ended.code == 0, ended.stderr
     budgets = [body["budget"] for body in ended.events if body["type"] == "step_started"]
     assert {budget["window"] for budget in budgets} == {window}
@@ -44,9 +44,12 @@ def test_a_long_task_in_a_small_window(tmp_path: Path, window: int) -> None:
     compactions = [body for body in ended.events if body["type"] == "compaction_completed"]
     whole = [done for done in compactions if done["strategies"] != ["clearing"]]
     assert whole
-    assert all(done["tokens_after"] <= 0.5 * budgets[0]["effective"] for done in whole)
+    always = ("system prompt", "tool descriptions")
+    fixed = sum(part["tokens"] for part in budgets[0]["components"] if part["name"] in always)
+    # What is in every request can't be compacted: half of the rest is kept free.
+    assert all(done["tokens_after"] - fixed <= 0.5 * (budgets[0]["effective"] - fixed) for done in whole)
     first = server.asked[0].body
-    assert len(first["tools"]) == 6
+    assert len(first["tools"]) == 7
     assert "Never change f3.txt" in str(server.asked[-1].body)
 
 
@@ -60,7 +63,8 @@ def test_what_left_a_small_window_is_read_back_with_a_tool_that_is_offered(tmp_p
         (project / f"f{number}.txt").write_text("\n".join(lines[number * 40 :][:40]))
     home = tmp_path / "home"
     cat = '[[step]]\ncall = [{ tool = "run_command", arguments = { command = "cat log.txt" } }]\n'
-    first = _run(project, home, script(24).replace("[[step]]", cat + "[[step]]", 1), "Read all.")
+    # So many that the context is not near a compaction afterwards: its summary would take a step of the second script.
+    first = _run(project, home, script(20, 1).replace("[[step]]", cat + "[[step]]", 1), "Read all.")
     said = "\n".join(str(message["content"]) for body in first for message in body["messages"])
     reference = re.search(r'read_result\(ref_id="(r\w+)", offset=(\d+)\)', said)
     cleared = re.search(r"\[cleared: \d{3} tokens, \d+ lines; id (t\w+\.result)", said)
@@ -87,6 +91,6 @@ def _run(project: Path, home: Path, text: str, *arguments: str) -> list[Mapping[
     server = LoopbackServer(parse_script(text, python=sys.executable), manners=Manners(window=8_192))
     with server:
         program = Program(project, home, {"VLLM_BASE_URL": server.url})
-        ended = program.run("-p", *arguments, "-m", "vllm/small", timeout=120)
+        ended = program.run("-p", *arguments, "-m", "vllm/small")
     assert ended.code == 0, ended.stderr
     return [asked.body for asked in server.asked]

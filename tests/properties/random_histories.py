@@ -12,17 +12,15 @@ import random
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
-from swecli.core.context_management.compaction.clearing import Clearing
+from swecli.core.context_management.compaction.clearing import Clearing, covered, tidy
 from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
-from swecli.core.context_management.compaction.options import CompactionOptions, Trigger
-from swecli.core.context_management.compaction.retention import tidy
-from swecli.core.context_management.compaction.sizes import EntrySizes
+from swecli.core.context_management.compaction.options import CompactionOptions, EntrySizes, Trigger
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.counter import CharCounter
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.tokens import CharCounter
 from swecli.core.llm.types import Failed, Finished, ModelInfo, ModelRequest, ProviderError, StreamEvent
 from swecli.core.protocol.events import (
     CompactionCompleted,
@@ -86,6 +84,8 @@ class History:
         self.compactor = Compactor(self.context, CompactionOptions(strategy=strategy))  # type: ignore[arg-type]
         self.model = RandomSummariser(self.info, self.chance)
         self.rewound: set[str] = set()
+        self.dropped: set[str] = set()
+        """What compactions by importance left out: it is in the record only."""
         self.sent: tuple[tuple[Message, ...], int] | None = None
         """Messages of the newest request, and how often the view had been edited then."""
         self.requests = self.blocked = self.compactions = self.clearings = 0
@@ -164,11 +164,14 @@ class History:
             assert outcome.reason
             return
         self.compactions += 1
+        if self.compactor.options.strategy == "importance":
+            self.dropped |= set(covered(view)) - set(covered(outcome.view))
         self._take(item, outcome.view)
         assert outcome.result.after_tokens < outcome.result.before_tokens
         self._undo()
         assert project(self.ledger) == before
         self._redo()
+        assert self.ledger.view == outcome.view
 
     def _clear(self) -> None:
         sizes = EntrySizes(self.context.monitor, self.info)
@@ -203,7 +206,7 @@ class History:
 
     def _conserved(self) -> None:
         shown = {one.id for one in self.ledger.view} | {source for one in self.ledger.view for source in one.sources}
-        assert not set(self.ledger.entries) - shown - self.rewound
+        assert not set(self.ledger.entries) - shown - self.rewound - self.dropped
         assert not shown & self.rewound
 
     def _there_and_back(self) -> None:

@@ -31,14 +31,13 @@ from swecli.core.protocol.events import (
     CompactionFailed,
     CompactionRedone,
     CompactionUndone,
-    ContextEdited,
+    ModelResponded,
     Notice,
     Rewound,
     StepStarted,
     TurnEnded,
 )
-from swecli.core.protocol.messages import Message, Origin, Part, Response, Stop, TextPart, ToolCallPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, Origin, Part, Response, Stop, TextPart, ToolCallPart, Usage
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Bench, bench, until
 from tests.support.prefix_cache import Framed, blocks_of
@@ -192,7 +191,7 @@ class RandomModel:
         """Nothing to release."""
 
 
-EDITS = (CompactionCompleted, CompactionUndone, CompactionRedone, Rewound, ContextEdited)
+EDITS = (CompactionCompleted, CompactionUndone, CompactionRedone, Rewound)
 
 
 @dataclass
@@ -204,7 +203,7 @@ class Witness:
     plan: Plan
     rewound: set[str] = field(default_factory=set)
     _checked: int = 0
-    _edits: int = 0
+    _rewinds: int = 0
 
     def check(self) -> None:
         """After each action."""
@@ -230,17 +229,26 @@ class Witness:
 
     def _edited_between(self, at: int) -> bool:
         steps = [n for n, event in enumerate(self.bench.events) if isinstance(event.body, StepStarted)]
-        sent = [n for n in steps if not self._blocked(n)]
+        sent = [n for n in steps if self._answered(n)]
         first, second = sent[at - 1], sent[at]
         return any(isinstance(event.body, EDITS) for event in self.bench.events[first:second])
 
-    def _blocked(self, number: int) -> bool:
-        body = self.bench.events[number].body
-        return isinstance(body, StepStarted) and body.budget.level == "block"
+    def _answered(self, number: int) -> bool:
+        """Whether the step that begins here reached the model, which answers whatever reaches it: one that is blocked,
+        or refused at the door as too long, is announced all the same."""
+        later = (event.body for event in self.bench.events[number + 1 :])
+        return isinstance(
+            next((body for body in later if isinstance(body, StepStarted | ModelResponded)), None), ModelResponded
+        )
 
     def _conserved(self) -> None:
-        """Every entry ever made is in the view, named by a summary or stub in it, or was taken back by a rewind."""
+        """Every entry ever made is in the view, named by a summary or stub in it, or was taken back by a rewind, or
+        by being blocked."""
         ledger = ledger_of(self.bench)
+        entries = list(ledger.entries)
+        for back in self.bench.bodies(Rewound)[self._rewinds :]:
+            self._rewinds += 1
+            self.rewound |= set(entries[entries.index(back.item) :])
         shown = {entry.id for entry in ledger.view} | {source for entry in ledger.view for source in entry.sources}
         lost = set(ledger.entries) - shown - self.rewound
         assert not lost, lost
@@ -304,10 +312,10 @@ async def _do(b: Bench, action: Do, witness: Witness, number: int) -> None:
         users = [entry.id for entry in ledger.view if entry.kind == "live" and ledger.entries[entry.id].kind == "user"]
         if users:
             chosen = users[len(users) // 2]
-            entries = list(ledger.entries)
+            before = len(b.bodies(Rewound))
             b.send(Rewind(chosen))
-            await until(lambda: bool(b.bodies(Rewound)))
-            witness.rewound |= set(entries[entries.index(chosen) :])
+            await until(lambda: len(b.bodies(Rewound)) > before)
+            witness.check()
             shown = {entry.id for entry in ledger.view} | {one for entry in ledger.view for one in entry.sources}
             assert not shown & witness.rewound
     else:

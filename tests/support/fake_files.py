@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from swecli.core.checkpoints.difference import Difference
-from swecli.core.checkpoints.report import Recent
-from swecli.core.checkpoints.targets import Target
+from swecli.core.checkpoints.history import Difference
+from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.protocol.events import FilesRestored
 
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from swecli.core.context_management.cache_history import CacheHistory
+from swecli.core.context_management.cache import CacheHistory
+from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
-from swecli.core.context_management.compaction.retention import RuleReport
-from swecli.core.engine.spending import Spending
-from swecli.core.engine.view import ToolRun, Totals
+from swecli.core.engine.view import Conversation, Spending, ToolRun, Totals
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
@@ -65,6 +64,7 @@ class FakeView:
     sandbox: Any = None
     jobs: tuple[JobInfo, ...] = ()
     messages: tuple[Any, ...] = ()
+    conversation: Conversation = field(default_factory=Conversation)
     instructions: tuple[str, ...] = ()
 
 

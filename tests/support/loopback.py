@@ -25,17 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from swecli.core.llm.script_format import load_script
-from swecli.core.llm.scripted_player import (
-    Piece,
-    ScriptMismatch,
-    ScriptPlayer,
-    UsageEstimate,
-    pieces,
-    stop_of,
-    until_fault,
-)
-from swecli.core.llm.scripted_steps import STATUS, Fault, Script, Step
+from swecli.core.llm.script import STATUS, Fault, Script, Step, load_script
+from swecli.core.llm.scripted import Piece, ScriptMismatch, ScriptPlayer, UsageEstimate, pieces, stop_of, until_fault
 from tests.support.wire import Answering, Refusal, Wire
 from tests.support.wire_anthropic import AnthropicMessages
 from tests.support.wire_gemini import GeminiGenerate

@@ -10,13 +10,12 @@ OpenAI's and DeepSeek's ("automatic"): any prefix of at least 1,024 tokens is ke
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from swecli.core.llm.types import Finished, ModelClient, ModelInfo, ModelRequest, StreamEvent, UsageUpdate
-from swecli.core.protocol.messages import Message, Part
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, Part, Usage
 
 READ, WRITE, OUTPUT = 0.1, 1.25, 5.0
 """Prices in units of one input token that no cache has seen."""
@@ -76,18 +75,27 @@ class PrefixCache:
             ValueError: more breakpoints than a provider takes.
         """
         blocks, marks = blocks_of(request)
+        tail = self.tokens(request.tail) if request.tail else 0
+        return self.charge_blocks([self._looked_up(block) for block in blocks], marks, tail, model)
+
+    def charge_blocks(
+        self, blocks: Sequence[tuple[int, int]], marks: list[int], tail: int = 0, model: str = ""
+    ) -> Charge:
+        """The same of content blocks by hash and tokens, with the indexes of those that have a breakpoint.
+
+        Raises:
+            ValueError: more breakpoints than a provider takes.
+        """
         if len(marks) > MOST_MARKS:
             raise ValueError(f"{len(marks)} breakpoints; {MOST_MARKS} are allowed")
         chain: list[int] = []
         sizes: list[int] = []
         digest, size = hash(model), 0
-        for block in blocks:
-            key, tokens = self._looked_up(block)
+        for key, tokens in blocks:
             digest = hash((digest, key))
             size += tokens
             chain.append(digest)
             sizes.append(size)
-        tail = self.tokens(request.tail) if request.tail else 0
         now = self.clock()
         self._kept = {kept: used for kept, used in self._kept.items() if now - used < self.ttl}
         if self.style == "automatic":

@@ -57,8 +57,9 @@ class Program:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of every run."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(PROVIDERS)}
+        """The environment of every run. What changes Python, such as PYTHONUNBUFFERED, could hide a defect."""
+        hidden = (*PROVIDERS, "PYTHON")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
         own = {"SWECLI_HOME": str(self.home), "IS_SANDBOX": "1", "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1"}
         return {**inherited, **own, **self.variables}
 
@@ -69,8 +70,8 @@ class Program:
         process = subprocess.Popen(command, cwd=self.folder, env=self.environment, **{**streams, **options})
         return cast("subprocess.Popen[bytes]", process)
 
-    def run(self, *arguments: str, stdin: str | bytes | None = None, timeout: float = 60) -> Ended:
-        """Run to the end. Without ``stdin`` it is empty and closed."""
+    def run(self, *arguments: str, stdin: str | bytes | None = None, timeout: float = 300) -> Ended:
+        """Run to the end; the timeout is for a program that hangs. Without ``stdin`` it is empty and closed."""
         data = stdin.encode() if isinstance(stdin, str) else stdin or b""
         process = self.start(*arguments)
         try:

@@ -13,9 +13,9 @@ CONFIG = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote "origin
 
 
 class ShellWorkspace:
-    """A project with sources, secrets and a repository, next to a home directory and a place outside."""
+    """A project with sources, a repository and, unless without, secrets, beside a home and a place outside."""
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, *, secrets: bool = True) -> None:
         self.base = base
         self.root, self.home, self.outside = base / "home" / "work", base / "home", base / "outside"
         for folder in (
@@ -42,7 +42,8 @@ class ShellWorkspace:
             ".git/config": CONFIG,
         }
         for name, text in files.items():
-            (self.root / name).write_text(text)
+            if secrets or name not in (".env", "server.pem"):
+                (self.root / name).write_text(text)
         (self.root / "link").symlink_to("src")
         self.environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home)}
 

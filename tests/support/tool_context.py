@@ -12,9 +12,8 @@ from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Question
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, Params, Preview, ToolContext, ToolOutcome
-from swecli.core.tools.builtin import builtin_tools
-from swecli.core.tools.registry import ToolRegistry
-from swecli.core.workspace.environment import scrubbed_environment
+from swecli.core.tools.registry import ToolRegistry, builtin_tools
+from swecli.core.workspace.process import scrubbed_environment
 
 
 @dataclass

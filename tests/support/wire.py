@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from swecli.core.llm.scripted_player import Piece, RequestFacts
-from swecli.core.llm.scripted_steps import Fault
-from swecli.core.protocol.messages import StopKind
-from swecli.core.protocol.usage import Usage
+from swecli.core.llm.script import Fault
+from swecli.core.llm.scripted import Piece, RequestFacts
+from swecli.core.protocol.messages import StopKind, Usage
 
 Body = Mapping[str, Any]
 """A decoded request body."""

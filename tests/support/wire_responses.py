@@ -6,9 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from swecli.core.llm.scripted import sentence_of
-from swecli.core.llm.scripted_player import Piece, RequestFacts
-from swecli.core.llm.scripted_steps import STATUS, Fault
+from swecli.core.llm.script import STATUS, Fault
+from swecli.core.llm.scripted import Piece, RequestFacts, sentence_of
 from swecli.core.protocol.messages import StopKind
 from tests.support.wire import Answering, Body, Refusal, compact, texts
 

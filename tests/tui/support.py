@@ -22,6 +22,8 @@ from swecli.tui.options import Options
 from tests.support.fake_session import FakeSession, Turn
 
 NOW = 1_700_000_000.0
+PATIENCE = 30.0
+"""Seconds to wait for a condition: a busy machine is no failure."""
 
 
 class Session(FakeSession):
@@ -125,7 +127,7 @@ class Running:
         await self.type(text)
         await self.press("enter")
 
-    async def until(self, condition: Callable[[], object], timeout: float = 5.0) -> None:
+    async def until(self, condition: Callable[[], object], timeout: float = PATIENCE) -> None:
         await until(condition, timeout, lambda: self.screen())
 
     async def shows(self, *texts: str) -> None:
@@ -136,7 +138,9 @@ class Running:
         await self.until(lambda: text not in self.screen())
 
 
-async def until(condition: Callable[[], object], timeout: float = 5.0, about: Callable[[], str] = lambda: "") -> None:
+async def until(
+    condition: Callable[[], object], timeout: float = PATIENCE, about: Callable[[], str] = lambda: ""
+) -> None:
     end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end, f"condition not reached\n{about()}"

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.protocol.events import QuestionAsked, TurnEnded
-from swecli.tui.announcements import Announcer, shows_progress, usual_notification
-from swecli.tui.passthrough import through
-from swecli.tui.preferences import Notify
+from swecli.tui.options import Notify
 from swecli.tui.state import UiState
+from swecli.tui.terminal import Announcer, shows_progress, through, usual_notification
 
 QUESTION = QuestionAsked("q1", "i1", ())
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.tui.clipboard_content import ClipboardContent, read_clipboard
-from swecli.tui.driver import Driver
+from swecli.tui.clipboard import ClipboardContent, read_clipboard
+from swecli.tui.terminal import Driver
 from tests.tui.support import running
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)

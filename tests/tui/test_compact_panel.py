@@ -2,7 +2,7 @@
 
 from textual import events
 
-from swecli.commands.compact import COMPACT
+from swecli.commands.context import COMPACT
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.protocol.commands import Compact
 from tests.tui.support import COMMANDS, Session, running

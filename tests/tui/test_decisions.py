@@ -7,8 +7,8 @@ from dataclasses import fields
 
 import pytest
 
+from swecli.commands.base import SHELL_USE
 from swecli.commands.registry import COMMANDS
-from swecli.commands.running import SHELL_USE
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import (
     Body,
@@ -30,15 +30,15 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart
-from swecli.tui import activity, connect, ladder, reduction
-from swecli.tui.ladder import Situation
+from swecli.tui import first_run, keymap, state, status_bar
+from swecli.tui.input import Nothing, NotSent, Say, Shell, Slash, interpret
+from swecli.tui.keymap import Situation
 from swecli.tui.state import UiState
-from swecli.tui.submission import Nothing, NotSent, Say, Shell, Slash, interpret
 
 
-def state(*bodies: Body) -> UiState:
+def state_after(*bodies: Body) -> UiState:
     reduced = UiState()
-    reduction.feed(reduced, [Event(seq, 1000.0 + seq, "s", 1, body) for seq, body in enumerate(bodies, 1)])
+    state.feed(reduced, [Event(seq, 1000.0 + seq, "s", 1, body) for seq, body in enumerate(bodies, 1)])
     return reduced
 
 
@@ -48,30 +48,30 @@ def state(*bodies: Body) -> UiState:
 def test_escape_closes_then_clears_then_interrupts() -> None:
     everything = dict.fromkeys(("overlay", "panel", "selection", "busy"), True)
     for name, step in (("overlay", "overlay"), ("panel", "panel"), ("selection", "selection"), ("busy", "interrupt")):
-        assert ladder.escape(Situation(**everything)) == step  # type: ignore[arg-type]
+        assert keymap.escape(Situation(**everything)) == step  # type: ignore[arg-type]
         everything[name] = False
-    assert ladder.escape(Situation(text=True)) == "nothing"
+    assert keymap.escape(Situation(text=True)) == "nothing"
 
 
 def test_escape_interrupts_only_when_nothing_is_open() -> None:
     for values in itertools.product((False, True), repeat=4):
         now = Situation(*values[:2], False, *values[2:])
-        assert (ladder.escape(now) == "interrupt") == (values == (False, False, False, True))
+        assert (keymap.escape(now) == "interrupt") == (values == (False, False, False, True))
 
 
 def test_control_c_quits_only_on_the_second_press_without_text() -> None:
-    assert ladder.cancel(Situation()) == "arm"
-    assert ladder.cancel(Situation(armed=0.9)) == "quit"
-    assert ladder.cancel(Situation(armed=1.1)) == "arm"
-    assert ladder.cancel(Situation(armed=0.5, text=True)) == "clear"
-    assert ladder.cancel(Situation(armed=0.5, busy=True)) == "quit"
-    assert ladder.cancel(Situation(busy=True, text=True)) == "interrupt"
-    assert ladder.cancel(Situation(panel=True, approval=True, busy=True)) == "interrupt"
-    assert ladder.cancel(Situation(panel=True)) == "panel"
+    assert keymap.cancel(Situation()) == "arm"
+    assert keymap.cancel(Situation(armed=0.9)) == "quit"
+    assert keymap.cancel(Situation(armed=1.1)) == "arm"
+    assert keymap.cancel(Situation(armed=0.5, text=True)) == "clear"
+    assert keymap.cancel(Situation(armed=0.5, busy=True)) == "quit"
+    assert keymap.cancel(Situation(busy=True, text=True)) == "interrupt"
+    assert keymap.cancel(Situation(panel=True, approval=True, busy=True)) == "interrupt"
+    assert keymap.cancel(Situation(panel=True)) == "panel"
 
 
 def test_control_c_never_quits_over_a_selection() -> None:
-    assert ladder.cancel(Situation(selection=True, armed=0.1)) == "copy"
+    assert keymap.cancel(Situation(selection=True, armed=0.1)) == "copy"
     assert {field.name for field in fields(Situation)} >= {"armed", "selection"}
 
 
@@ -108,10 +108,12 @@ def test_other_lines() -> None:
 
 def test_a_turn_from_start_to_end() -> None:
     ask = PermissionRequested("p", "t", "edit_file", "a", (), "why", "hash")
-    busy = state(TurnStarted("u"), ItemStarted("t", "tool", "edit_file"), ask, QueueChanged((Queued("q", "later"),)))
+    busy = state_after(
+        TurnStarted("u"), ItemStarted("t", "tool", "edit_file"), ask, QueueChanged((Queued("q", "later"),))
+    )
     assert busy.busy
     assert busy.requests == [ask]
-    reduction.feed(
+    state.feed(
         busy, [Event(9, 1009.0, "s", 1, body) for body in (PermissionResolved("p", "once"), TurnEnded("interrupted"))]
     )
     assert not busy.busy
@@ -122,17 +124,17 @@ def test_a_turn_from_start_to_end() -> None:
 
 def test_a_request_of_an_item_that_ended_is_not_asked_any_more() -> None:
     ask = PermissionRequested("p", "t", "edit_file", "a", (), "why", "hash")
-    assert state(ItemStarted("t", "tool"), ask, ItemCompleted("t", "interrupted")).requests == []
-    assert state(TurnStarted("u"), ask, SessionStarted("/", "m", "default", "0", resumed=True)).requests == []
+    assert state_after(ItemStarted("t", "tool"), ask, ItemCompleted("t", "interrupted")).requests == []
+    assert state_after(TurnStarted("u"), ask, SessionStarted("/", "m", "default", "0", resumed=True)).requests == []
 
 
 def test_the_last_answer_is_text_of_the_model() -> None:
     items = ItemStarted("a", "text"), ItemCompleted("a", "ok", (TextPart("answer"),)), ItemStarted("u", "user")
-    assert state(*items, ItemCompleted("u", "ok", (TextPart("question"),))).last_answer == "answer"
+    assert state_after(*items, ItemCompleted("u", "ok", (TextPart("question"),))).last_answer == "answer"
 
 
 def test_todos() -> None:
-    assert state(TodosChanged((Todo("a"),)), TodosChanged((Todo("b"),))).todos == (Todo("b"),)
+    assert state_after(TodosChanged((Todo("a"),)), TodosChanged((Todo("b"),))).todos == (Todo("b"),)
 
 
 # --- activity ---
@@ -172,33 +174,33 @@ BEGUN = (TurnStarted("u"),)
     ],
 )
 def test_what_is_going_on(bodies: tuple[Body, ...], expected: str) -> None:
-    found = state(*bodies)
+    found = state_after(*bodies)
     found.heard = 1060.0
-    what, _ = activity.describe(found, now=1060.0)
+    what, _ = status_bar.describe(found, now=1060.0)
     assert what == expected
 
 
 def test_silence_of_the_model_is_told() -> None:
-    running = state(*BEGUN, ItemStarted("a", "text"), ItemDelta("a", "x"))
+    running = state_after(*BEGUN, ItemStarted("a", "text"), ItemDelta("a", "x"))
     running.heard = 1030.0
-    assert activity.describe(running, now=1039.0)[0] == "Writing… 38s"
-    assert activity.describe(running, now=1043.0)[0] == "Writing… 42s · nothing new for 13s"
+    assert status_bar.describe(running, now=1039.0)[0] == "Writing… 38s"
+    assert status_bar.describe(running, now=1043.0)[0] == "Writing… 42s · nothing new for 13s"
     running.turn_since = running.heard
-    assert activity.describe(running, now=1043.0)[0] == "Writing… 13s · nothing new for 13s"
+    assert status_bar.describe(running, now=1043.0)[0] == "Writing… 13s · nothing new for 13s"
     running.running["a"].executing = True
-    assert "nothing new" not in activity.describe(running, now=1043.0)[0]
+    assert "nothing new" not in status_bar.describe(running, now=1043.0)[0]
 
 
 def test_the_time_of_a_turn_tells_of_the_silence_before_its_first_word() -> None:
-    waiting = state(*BEGUN)
+    waiting = state_after(*BEGUN)
     waiting.turn_since = waiting.heard = 1000.0
-    assert activity.describe(waiting, now=1090.0)[0] == "Waiting for the model… 1m30s"
+    assert status_bar.describe(waiting, now=1090.0)[0] == "Waiting for the model… 1m30s"
     waiting.turn_since = 900.0
-    assert activity.describe(waiting, now=1090.0)[0] == "Waiting for the model… 3m10s · nothing new for 1m30s"
+    assert status_bar.describe(waiting, now=1090.0)[0] == "Waiting for the model… 3m10s · nothing new for 1m30s"
 
 
 def test_durations() -> None:
-    assert [activity.elapsed(seconds) for seconds in (-1, 0, 59.9, 60, 125, 3600, 7320)] == [
+    assert [status_bar.elapsed(seconds) for seconds in (-1, 0, 59.9, 60, 125, 3600, 7320)] == [
         "0s",
         "0s",
         "59s",
@@ -210,8 +212,8 @@ def test_durations() -> None:
 
 
 def test_the_first_run_names_keys_and_never_their_values() -> None:
-    shown = repr(connect.blocks({"OPENAI_API_KEY": "sk-very-secret", "OLLAMA_HOST": ""}))
+    shown = repr(first_run.blocks({"OPENAI_API_KEY": "sk-very-secret", "OLLAMA_HOST": ""}))
     assert "OPENAI_API_KEY" in shown
     assert "OLLAMA_HOST" not in shown
     assert "sk-very-secret" not in shown
-    assert "swecli demo" in repr(connect.blocks({}))
+    assert "swecli demo" in repr(first_run.blocks({}))

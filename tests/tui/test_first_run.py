@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from swecli.commands.login import LOGIN
+from swecli.commands.models import LOGIN
 from swecli.core.engine.view import SessionPort
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import SetModel
@@ -172,3 +172,18 @@ async def test_a_task_that_is_typed_there_waits_in_the_prompt() -> None:
         assert test.tried == []
         await it.press("escape")
         await it.shows("› fix the bug")
+
+
+@pytest.mark.parametrize("offers", [OFFERS, ()])
+@pytest.mark.parametrize("word", ["hello", "oleg", "/help", "fix/"])
+async def test_a_word_that_was_meant_for_the_prompt_is_not_tried_as_a_model(
+    word: str, offers: tuple[ModelOffer, ...]
+) -> None:
+    test = Test()
+    async with running(session=alone(*offers), try_model=test) as it:
+        await it.shows("Connect a model")
+        await it.at_once(*word, "enter")
+        await it.shows("what you typed waits in the prompt", "Connect a model")
+        assert it.text == word
+        assert test.tried == []
+        assert it.session.sent(SetModel) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.tui.input_filter import Alt, Background, InputFilter, Keys, Pasted, Piece, Run
+from swecli.tui.terminal import Alt, Background, InputFilter, Keys, Pasted, Piece, Run
 
 
 def feed(*chunks: str) -> list[Piece]:
@@ -107,3 +107,30 @@ def test_after_a_pause_an_unfinished_sequence_is_over() -> None:
     cutter.feed("\x1bO")
     cutter.flush()
     assert cutter.feed(LETTERS) == [Run(LETTERS)]
+
+
+@given(st.sampled_from(["one", "é", "\x1b[A", ""]), st.sampled_from(["two", "\r", ""]))
+def test_escape_and_enter_in_one_read_are_alt_enter(before: str, after: str) -> None:
+    pieces = feed(f"{before}\x1b\r{after}")
+    assert [piece for piece in pieces if isinstance(piece, Alt)] == [Alt("enter")]
+    assert keys(pieces) == before + after
+
+
+def test_escape_and_enter_in_two_reads_are_alt_enter() -> None:
+    cutter = InputFilter()
+    pieces = [*cutter.feed("one\x1b"), *cutter.feed("\rtwo")]
+    assert keys(pieces) == "one\x1b[13;3utwo"  # the key parser waits with the Esc, and takes it together with the rest
+
+
+def test_enter_some_time_after_escape_is_enter() -> None:
+    cutter = InputFilter()
+    cutter.feed("\x1b")
+    cutter.flush()
+    assert cutter.feed("\r") == [Keys("\r")]
+
+
+def test_enter_after_a_paste_that_ends_in_escape_is_enter() -> None:
+    cutter = InputFilter()
+    cutter.feed("\x1b[200~a\x1b")
+    assert cutter.feed("\x1b[201~") == [Pasted("a\x1b")]
+    assert cutter.feed("\r") == [Keys("\r")]

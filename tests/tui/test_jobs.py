@@ -6,7 +6,7 @@ from swecli.core.protocol.commands import Background
 from swecli.core.protocol.events import ItemCheckpointed, ItemStarted, JobChanged
 from swecli.core.protocol.messages import ToolCallPart
 from swecli.core.workspace.jobs import JobInfo
-from swecli.tui.status import Facts, line
+from swecli.tui.status_bar import Facts, line
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import running
 

@@ -12,7 +12,7 @@ from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.commands import ReplyPermission, Submit
 from swecli.core.protocol.events import PermissionRequested
 from swecli.tui.keymap import Keymap, event_name, shown
-from swecli.tui.preferences import Preferences
+from swecli.tui.options import Preferences
 from tests.tui.support import Running, Session, running
 
 

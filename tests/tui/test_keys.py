@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.commands.add_dir import ADD_DIR
 from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.files import ADD_DIR
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DiffBlock, Todo
 from swecli.core.protocol.commands import (
@@ -28,7 +28,7 @@ from swecli.core.protocol.events import (
     TodosChanged,
 )
 from swecli.core.protocol.messages import TextPart
-from swecli.tui.preferences import Preferences
+from swecli.tui.options import Preferences
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import Session, running, until
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swecli.commands.login import LOGIN
+from swecli.commands.models import LOGIN
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import SetModel
 from tests.tui.support import COMMANDS, Session, running

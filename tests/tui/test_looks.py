@@ -8,9 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.events import Body, Budget
-from swecli.core.protocol.usage import Usage
-from swecli.tui.preferences import Preferences
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import Body
+from swecli.core.protocol.messages import Usage
+from swecli.tui.options import Preferences
 from tests.tui.golden import check
 from tests.tui.scenes import DONE, SCENES, WORK, Scene
 from tests.tui.support import Running, Session, running

@@ -14,16 +14,15 @@ import pytest
 import swecli.tui.dock
 import swecli.tui.screens
 from swecli.commands.base import Screen
-from swecli.commands.compact import COMPACT
-from swecli.commands.login import LOGIN
+from swecli.commands.context import COMPACT
+from swecli.commands.models import LOGIN
 from swecli.core.engine.view import SessionPort
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import Body, Option, PermissionRequested, Question, QuestionAsked
-from swecli.tui.dock.key_line import KeyLine
-from swecli.tui.dock.panel import DockPanel
-from swecli.tui.screens.sheet import Sheet
+from swecli.tui.dock.panel import DockPanel, KeyLine
+from swecli.tui.screens.list_screen import Sheet
 from swecli.tui.trust_gate import TrustItem
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.golden import FOLDER

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from swecli.tui import boot
-from swecli.tui.launch import defect_report, farewell
-from swecli.tui.textual_settings import textual_settings
+from swecli.tui.launch import defect_report, farewell, textual_settings
 
 FORBIDDEN = (
     *(
@@ -30,7 +29,7 @@ FORBIDDEN = (
     *("markdown_it", "pygments", "pathspec", "jsonschema", "textual.widgets._markdown"),
     *("swecli.app", "swecli.assembly", "swecli.commands", "swecli.core.engine", "swecli.core.llm", "swecli.core.tools"),
     *("swecli.core.context_management", "swecli.core.permissions", "swecli.core.protocol", "swecli.core.sessions"),
-    *("swecli.tui.transcript", "swecli.tui.stage", "swecli.tui.talk", "swecli.tui.screens.view"),
+    *("swecli.tui.transcript", "swecli.tui.session_screen", "swecli.tui.input", "swecli.tui.screens.list_screen"),
 )
 """Modules and packages that the first frame can do without."""
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.protocol.events import Budget, ContextLevel, Mode, SandboxChanged
-from swecli.tui.status import Facts, line, money, percent, tokens
+from swecli.core.protocol.budget import Budget, ContextLevel
+from swecli.core.protocol.events import Mode, SandboxChanged
+from swecli.tui.status_bar import Facts, line, money, percent, tokens
 
 
 def budget(share: float = 0.45, level: ContextLevel = "ok", source: str = "measured") -> Budget:

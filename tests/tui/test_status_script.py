@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.protocol.events import Budget
-from swecli.tui.preferences import Preferences
-from swecli.tui.status import Facts
-from swecli.tui.status_script import GIVE_UP, StatusScript, document
+from swecli.core.protocol.budget import Budget
+from swecli.tui.options import Preferences
+from swecli.tui.status_bar import GIVE_UP, Facts, StatusScript, document
 from tests.tui.support import running, until
 
 

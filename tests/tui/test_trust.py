@@ -8,7 +8,7 @@ import pytest
 from textual import events
 
 from swecli.core.engine.view import SessionPort
-from swecli.tui.dock.grace import GRACE, TYPING
+from swecli.tui.dock.panel import GRACE, TYPING
 from swecli.tui.trust_gate import TrustChoice, TrustItem, TrustQuestion
 from tests.tui.support import Session, running
 

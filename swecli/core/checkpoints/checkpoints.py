@@ -6,21 +6,111 @@ Where recording fails, the work goes on and the user is told that it can't be ta
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import sqlite3
+import stat
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from swecli.core.checkpoints.difference import Difference
-from swecli.core.checkpoints.gaps import Gaps
-from swecli.core.checkpoints.history import UNFINISHED, FileHistory, Running
+from swecli.core.checkpoints.history import UNFINISHED, Difference, FileHistory, LazyHistory, Running
 from swecli.core.checkpoints.journal import Origin
-from swecli.core.checkpoints.lazy_history import LazyHistory
-from swecli.core.checkpoints.patience import Patience
-from swecli.core.checkpoints.report import Recent, Restored
-from swecli.core.checkpoints.targets import Target
+from swecli.core.checkpoints.restore import Listed, Recent, Restored, Target
+from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Effects
-from swecli.core.workspace.to_the_end import to_the_end
+from swecli.core.workspace.threads import to_the_end
+
+MOST = 32
+"""Paths of one command that are watched."""
+_WORD = re.compile(r"""(?:[^\s'"<>|&;()=]|"[^"]*"|'[^']*')+""")
+_SYSTEM = ("/dev", "/proc", "/sys", "/bin", "/sbin", "/usr", "/lib", "/lib64")
+
+
+def named_outside(command: str, cwd: str, roots: Sequence[str], home: str) -> tuple[list[str], list[str]]:
+    """Files, links and names that are free outside of ``roots``, and folders there: both as absolute paths. A cheap
+    reading of the command's words: what a program finds by itself is not among them."""
+    files: dict[str, None] = {}
+    folders: dict[str, None] = {}
+    for match in _WORD.finditer(command[:20_000]):
+        word = match.group().replace('"', "").replace("'", "")
+        if word.startswith("~/"):
+            word = home + word[1:]
+        if "\0" in word or not (word.startswith(("/", "../")) or "/../" in word or word == ".."):
+            continue
+        path = os.path.normpath(os.path.join(cwd, word))
+        path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        if inside(path, roots) or inside(path, _SYSTEM) or path == os.sep:
+            continue
+        try:
+            is_folder = stat.S_ISDIR(os.lstat(path).st_mode)
+        except OSError:
+            is_folder = False
+            if not os.path.isdir(os.path.dirname(path)):
+                continue
+        (folders if is_folder else files)[path] = None
+    return list(files)[:MOST], list(folders)[:MOST]
+
+
+_NAMED = 4
+_USUAL = frozenset(
+    ("a folder of generated files", "an ignored folder", "git's own data is never touched", "swecli's own data")
+)
+"""Reasons that go without saying."""
+
+
+class Gaps:
+    """What lies outside of the record, for commands that run in ``cwd``. All paths are absolute."""
+
+    def __init__(self, cwd: str, roots: Sequence[str], home: str) -> None:
+        self._cwd = cwd
+        self._roots = tuple(roots)
+        self._home = home
+        self._told = False
+
+    def watched(self, command: str) -> list[str]:
+        """Paths outside of the workspace that a command names, and that can be watched. Waits for the disk."""
+        return named_outside(command, self._cwd, self._roots, self._home)[0]
+
+    def news(self, listed: Sequence[Listed]) -> str:
+        """A sentence on what is not covered, unless it is only the usual or was told before; empty then."""
+        unusual = [one for one in listed if one.why not in _USUAL]
+        if self._told or not unusual:
+            return ""
+        self._told = True
+        named = ", ".join(self._named(one) for one in unusual[:_NAMED])
+        more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
+        return f"If a command changes these, /undo can't take it back: {named}{more}."
+
+    def named(self, command: str, listed: Sequence[Listed]) -> str:
+        """What a command names that is not covered, as a sentence; empty where there is nothing."""
+        words = {word.strip("'\"").rstrip("/").removeprefix("./") for word in command.split()}
+        found = [self._named(one) for one in listed if self._shown(one.path) in words]
+        _, folders = named_outside(command, self._cwd, self._roots, self._home)
+        found += [f"{folder} (a folder outside of the workspace)" for folder in folders]
+        return f"/undo would not cover: {', '.join(found[:_NAMED])}" if found else ""
+
+    def _named(self, one: Listed) -> str:
+        return f"{self._shown(one.path)} ({one.why})"
+
+    def _shown(self, path: str) -> str:
+        return os.path.relpath(path, self._cwd) if path.startswith(self._cwd + os.sep) else path
+
+
+class Patience:
+    """So many seconds, counted from the first time that somebody waits: all wait together."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._until: float | None = None
+
+    def left(self) -> float:
+        """Seconds that are left. To be called on the event loop."""
+        now = asyncio.get_running_loop().time()
+        if self._until is None:
+            self._until = now + self.seconds
+        return max(0.0, self._until - now)
+
 
 T = TypeVar("T")
 PATIENCE = 5.0

@@ -1,7 +1,8 @@
-"""The record of a session's changes, and the ways back. Every method waits for the disk: not for the event loop."""
+"""The record of what a session changed in files, and its sum. Methods wait for the disk: call them in a thread."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import threading
@@ -12,16 +13,90 @@ from pathlib import Path
 from typing import Literal
 
 from swecli.core.checkpoints import journal
-from swecli.core.checkpoints.blobs import Blobs, Rows
-from swecli.core.checkpoints.difference import Difference, difference
-from swecli.core.checkpoints.image import Image, capture
-from swecli.core.checkpoints.journal import Change, OperationKind, Origin
-from swecli.core.checkpoints.plan import Listed
-from swecli.core.checkpoints.report import Recent, Restored
+from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
+from swecli.core.checkpoints.restore import Listed, Recent, Restored, Target, WayBack, end_broken
 from swecli.core.checkpoints.shadow import Shadow, Sizes
-from swecli.core.checkpoints.targets import Target
-from swecli.core.checkpoints.way_back import WayBack, end_broken
+from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored
+from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.workspace.atomic_write import sweep_temporary
+from swecli.core.workspace.text_file import decode
+
+MOST_FILES = 200
+"""Files whose texts are read."""
+MOST_BYTES = 1_000_000
+"""Bytes of one text that is shown; a larger one is only named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """``files`` are changed files by path (absolute), ``more`` is how many there are beyond them. ``reason`` says why
+    nothing is known, where that is so."""
+
+    files: tuple[DiffBlock, ...] = ()
+    more: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One path before the first and after the last change of it."""
+
+    path: str
+    before: Image
+    after: Image
+
+
+def spans(operations: Iterable[Operation]) -> list[Span]:
+    """``operations`` newest first. Paths that are again what they were are left out, and so are folders: their files
+    tell."""
+    found: dict[str, Span] = {}
+    for operation in operations:
+        for change in operation.active:
+            later = found.get(change.path)
+            found[change.path] = Span(change.path, change.before, later.after if later else change.after)
+    changed = (span for span in found.values() if not span.before.same(span.after))
+    return sorted(
+        (span for span in changed if {span.before.kind, span.after.kind} != {"absent", "folder"}),
+        key=lambda span: span.path,
+    )
+
+
+def difference(connection: sqlite3.Connection, session: str) -> Difference:
+    """What a session changed and did not take back."""
+    found = spans(journal.operations(connection, session, ("edit", "command")))
+    files = tuple(_block(connection, span) for span in found[:MOST_FILES])
+    return Difference(files, len(found) - len(files))
+
+
+def _block(connection: sqlite3.Connection, span: Span) -> DiffBlock:
+    old, why_old = _text(connection, span.before)
+    new, why_new = _text(connection, span.after)
+    note = why_new or why_old
+    if note:  # without one of the texts no line of the other is known to have changed
+        old, new = (None if image.kind == "absent" else "" for image in (span.before, span.after))
+    elif old == new:
+        note = f"mode {span.before.mode:o} is now {span.after.mode:o}"
+    return DiffBlock(span.path, old, new, note)
+
+
+def _text(connection: sqlite3.Connection, image: Image) -> tuple[str | None, str]:
+    """The text of a file, and why it is not shown; None where there was no file."""
+    if image.kind == "absent":
+        return None, ""
+    if image.kind == "link":
+        return None, f"a link to {image.target}"
+    if image.kind != "file":
+        return None, image.note or f"a {image.kind}"
+    if not image.kept:
+        return None, image.note or "its text was not stored"
+    data = stored(connection, image.content)
+    if data is None:
+        return None, "its text is not stored any more"
+    if len(data) > MOST_BYTES:
+        return None, f"{len(data):,} bytes, too large to be shown"
+    text = decode(data)
+    return (None, f"binary, {len(data):,} bytes") if text.looks_binary else (text.text, "")
+
 
 _EDITED = 16_000_000
 """Bytes of a file that is stored when a tool edits it: more than any tool edits."""
@@ -29,7 +104,7 @@ UNFINISHED = "the first copy of the workspace was not complete when it ran"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class CheckpointOptions:
     """``file`` is bytes of the largest file that is copied for commands, ``total`` bytes of all that is stored
     (compressed), ``days`` how long a session's changes are kept, ``entries`` the most files of one tree."""
 
@@ -57,7 +132,7 @@ class FileHistory:
         rows: Rows,
         session: str,
         roots: Sequence[str],
-        options: Options,
+        options: CheckpointOptions,
         own: tuple[str, ...] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -205,3 +280,35 @@ def _with_new_folders(paths: Iterable[str]) -> list[str]:
             folder = os.path.dirname(folder)
         found[path] = None
     return list(found)
+
+
+class LazyHistory:
+    """``make`` is called in a thread, once."""
+
+    def __init__(self, make: Callable[[], FileHistory]) -> None:
+        self._make = make
+        self._opening: asyncio.Task[FileHistory] | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether it was needed yet."""
+        return self._opening is not None
+
+    @property
+    def ready(self) -> FileHistory | None:
+        """The record, if it is open by now."""
+        task = self._opening
+        if task is None or not task.done() or task.cancelled() or task.exception() is not None:
+            return None
+        return task.result()
+
+    async def get(self) -> FileHistory:
+        """The record, opened if it is not yet. What opening raised is raised each time."""
+        if self._opening is None:
+            self._opening = asyncio.create_task(asyncio.to_thread(self._opened))
+        return await asyncio.shield(self._opening)
+
+    def _opened(self) -> FileHistory:
+        history = self._make()
+        history.open()
+        return history

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from swecli.core.checkpoints.image import Image, decoded
-from swecli.core.workspace.running import is_running
+from swecli.core.checkpoints.store import Image, decoded
+from swecli.core.workspace.process_tree import is_running
 
 OperationKind = Literal["edit", "command", "undo", "redo"]
 State = Literal["open", "done", "unsure"]
@@ -157,6 +157,7 @@ class Broken:
 
     id: int
     kind: OperationKind
+    pid: int
     changes: tuple[Change, ...]
 
 
@@ -174,8 +175,14 @@ def broken(connection: sqlite3.Connection, running: frozenset[int]) -> list[Brok
             Change(identifier, os.fsdecode(bytes(path)), decoded(before), decoded(after))
             for path, before, after in recorded
         )
-        left.append(Broken(identifier, _kind(kind), changes))
+        left.append(Broken(identifier, _kind(kind), int(pid), changes))
     return left
+
+
+def half_written(connection: sqlite3.Connection) -> set[tuple[str, int]]:
+    """Folders in which killed processes were writing files, each with the id of the process."""
+    writing = [one for one in broken(connection, frozenset()) if one.kind != "command"]
+    return {(os.path.dirname(change.path), one.pid) for one in writing for change in one.changes}
 
 
 def prune(connection: sqlite3.Connection, older_than: float) -> None:

@@ -1,4 +1,4 @@
-"""Bringing paths back to what they were, without following a link and without removing what is not known."""
+"""Undo and redo of file changes: which operations, what would be done, and carrying it out without following links."""
 
 from __future__ import annotations
 
@@ -6,14 +6,156 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
-from swecli.core.checkpoints.image import Image, capture
-from swecli.core.checkpoints.plan import CHANGED_SINCE, Listed, Step
-from swecli.core.workspace.atomic_write import PREFIX, StaleFileError, atomic_write
-from swecli.core.workspace.folder import Folder
-from swecli.core.workspace.regular_file import READ_FLAGS
+from swecli.core.checkpoints import journal
+from swecli.core.checkpoints.journal import Broken, Change, Operation, Origin
+from swecli.core.checkpoints.store import Image, Rows, capture, stored
+from swecli.core.workspace.atomic_write import PREFIX, Folder, StaleFileError, atomic_write
+from swecli.core.workspace.text_file import READ_FLAGS
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Make ``path``, which is ``now``, what it was: ``then``. ``undoes`` are the changes that this takes back."""
+
+    path: str
+    now: Image
+    then: Image
+    undoes: tuple[Change, ...]
+
+    @property
+    def relinks(self) -> bool:
+        """Whether it was changed which other names the file has."""
+        return any(change.before.twin != change.after.twin for change in self.undoes)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A path that was left as it is, and why."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``already`` are changes that somebody has taken back before."""
+
+    steps: tuple[Step, ...] = ()
+    conflicts: tuple[Listed, ...] = ()
+    not_covered: tuple[Listed, ...] = ()
+    already: tuple[Change, ...] = ()
+
+
+@dataclass(slots=True)
+class _Path:
+    now: Image
+    state: Image
+    undoes: list[Change] = field(default_factory=list[Change])
+    blocked: bool = False
+
+
+CHANGED_SINCE = "it is not what the change left: it was changed since"
+
+
+def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
+    """How to take ``changes`` (newest first) back. ``present`` says what each of their paths is now."""
+    paths: dict[str, _Path] = {}
+    conflicts: list[Listed] = []
+    uncovered: list[Listed] = []
+    already: list[Change] = []
+    for change in changes:
+        at = paths.setdefault(change.path, _Path(present[change.path], present[change.path]))
+        if at.blocked:
+            continue
+        why = _uncovered(change)
+        if why:
+            at.blocked = True
+            uncovered.append(Listed(change.path, why))
+        elif at.state.same(change.after):
+            if not at.undoes:
+                at.now = change.after  # the same, and it says which other names the file has
+            at.state = change.before
+            at.undoes.append(change)
+        elif at.state.same(change.before):
+            already.append(change)
+        else:
+            at.blocked = True
+            conflicts.append(Listed(change.path, _conflict(at.state)))
+    steps = tuple(Step(path, at.now, at.state, tuple(at.undoes)) for path, at in paths.items() if at.undoes)
+    return Plan(steps, tuple(conflicts), tuple(uncovered), tuple(already))
+
+
+def _uncovered(change: Change) -> str:
+    """Why the change can't be taken back, because of what was not stored of it; empty where it can."""
+    before, after = change.before, change.after
+    if before.kind == after.kind == "file" and before.content == after.content:
+        return ""  # only its mode or its names changed
+    if not before.kept:
+        return before.note or "its content was not stored"
+    if not after.kept:
+        return f"what it is now could not be brought back: {after.note or 'its content was not stored'}"
+    return ""
+
+
+def _conflict(state: Image) -> str:
+    return "it is gone by now" if state.kind == "absent" else CHANGED_SINCE
+
+
+Scope = Literal["last", "turn", "call", "path"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``last`` is the newest edit or command that changed files. ``turn``: all of one turn, the newest where
+    ``turn`` is 0. ``call``: one tool call by its id. ``path``: the newest change of a file, or of what is below a
+    folder; an absolute path."""
+
+    scope: Scope = "last"
+    turn: int = 0
+    name: str = ""
+
+
+def chosen(operations: Sequence[Operation], target: Target) -> list[Operation]:
+    """The operations in question, newest first, with the changes in question. For ``last`` all: the first of them
+    that can be taken back is meant."""
+    match target.scope:
+        case "last":
+            return list(operations)
+        case "turn":
+            turn = target.turn or (operations[0].origin.turn if operations else 0)
+            return [one for one in operations if one.origin.turn == turn]
+        case "call":
+            return [one for one in operations if one.origin.item == target.name]
+        case "path":
+            for one in operations:
+                inside = tuple(change for change in one.active if _within(change.path, target.name))
+                if inside:
+                    return [replace(one, active=inside)]
+            return []
+
+
+def nothing(target: Target) -> str:
+    """The sentence for a target that nothing belongs to."""
+    match target.scope:
+        case "turn" if target.turn:
+            return f"Turn {target.turn} changed no files, or its changes were taken back already."
+        case "call":
+            return f"Call {target.name} changed no files of this session, or its changes were taken back already."
+        case "path":
+            return f"This session has no change of {target.name} to take back."
+        case _:
+            return "This session has no change of files to take back."
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
 
 Content = Callable[[str], bytes | None]
 """The stored bytes of a hash."""
@@ -236,3 +378,166 @@ def present(expected: Mapping[str, Image]) -> dict[str, Image]:
 
 def _now(path: str, like: Image) -> Image:
     return capture(path, lambda data, digest: True, _COMPARED, secret=like.content.startswith("?"))
+
+
+How = Literal["restored", "brought back", "removed", "mode restored", "link restored"]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredPath:
+    """One path (absolute) that was changed, and how."""
+
+    path: str
+    how: How
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """``operations`` are the edits and commands in question. Paths in ``conflicts`` and ``not_covered`` were left as
+    they are. ``reason`` says why nothing was done, where nothing could be done at all."""
+
+    direction: Literal["undo", "redo"]
+    operations: tuple[str, ...] = ()
+    paths: tuple[RestoredPath, ...] = ()
+    conflicts: tuple[Listed, ...] = ()
+    not_covered: tuple[Listed, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """What can be taken back. ``not_covered`` is what commands here are not covered for, as path and reason."""
+
+    operations: tuple[Operation, ...] = ()
+    not_covered: tuple[Listed, ...] = ()
+    reason: str = ""
+
+
+def named(operation: Operation) -> str:
+    """An operation on one line: its id and what it was."""
+    title = " ".join(operation.origin.title.split())
+    short = title if len(title) <= 60 else title[:59] + "…"
+    return f"{operation.origin.item} {short}".strip()
+
+
+def outcome(
+    direction: Literal["undo", "redo"], chosen: tuple[Operation, ...], made: Plan, failed: tuple[Listed, ...]
+) -> Restored:
+    """The report of a plan that was carried out but for ``failed``."""
+    missed = {listed.path for listed in failed}
+    done = [step for step in made.steps if step.path not in missed]
+    return Restored(
+        direction,
+        tuple(named(operation) for operation in chosen),
+        tuple(RestoredPath(step.path, _how(step)) for step in done),
+        (*made.conflicts, *failed),
+        made.not_covered,
+    )
+
+
+def _how(step: Step) -> How:
+    if step.then.kind == "absent":
+        return "removed"
+    if step.now.kind == "absent":
+        return "brought back"
+    if step.then.kind == step.now.kind and step.then.content == step.now.content and step.then.kind != "link":
+        return "mode restored" if step.then.mode != step.now.mode else "link restored"
+    return "restored"
+
+
+class WayBack:
+    """Over one store, for one session. ``running`` are the operations of this process that have not ended: what is
+    carried out here is added to them meanwhile."""
+
+    def __init__(self, rows: Rows, session: str, running: set[int], clock: Callable[[], float]) -> None:
+        self._rows = rows
+        self._session = session
+        self._running = running
+        self._clock = clock
+
+    def undo(self, target: Target) -> Restored:
+        """Take changes back, as far as nobody changed the paths since."""
+        with self._rows.read() as connection:
+            operations = chosen(journal.operations(connection, self._session, ("edit", "command")), target)
+        skipped: list[Listed] = []
+        groups = [[one] for one in operations] if target.scope == "last" else [operations] if operations else []
+        for group in groups:
+            made = planned(group, sure=target.scope == "call")
+            if made.steps or made.conflicts or (target.scope != "last" and made.not_covered):
+                made = replace(made, not_covered=(*skipped, *made.not_covered))
+                return self._carry_out("undo", tuple(group), made)
+            skipped += made.not_covered
+        reason = nothing(target) if not skipped else "What could be taken back is not covered."
+        return Restored("undo", not_covered=tuple(skipped), reason=reason)
+
+    def redo(self) -> Restored:
+        """Take the newest undo back."""
+        with self._rows.read() as connection:
+            undone = journal.operations(connection, self._session, ("undo",))
+        for one in undone:
+            made = planned([one], sure=True)
+            if made.steps or made.conflicts:
+                return self._carry_out("redo", (one,), made)
+        return Restored("redo", reason="Nothing was undone in this session that could be done again.")
+
+    def _carry_out(self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan) -> Restored:
+        if not made.steps:
+            return outcome(direction, group, made, ())
+        origin = Origin(self._session, group[0].origin.turn, group[0].origin.item, direction, group[0].origin.title)
+        with self._rows.write() as connection:
+            operation = journal.begin(connection, origin, self._clock())
+            self._running.add(operation)
+            changes = {step.path: Change(operation, step.path, step.now, step.then) for step in made.steps}
+            journal.record(connection, changes.values())
+            for step in made.steps:
+                journal.revert(connection, operation, step.undoes)
+        failed = restore(made.steps, self._content)
+        with self._rows.write() as connection:
+            missed = {listed.path for listed in failed}
+            journal.forget(connection, (change for path, change in changes.items() if path in missed))
+            if direction == "redo":
+                for path in changes.keys() - missed:
+                    journal.revive(connection, group[0].id, path)
+            journal.end(connection, operation)
+            self._running.discard(operation)
+        return outcome(direction, group, made, failed)
+
+    def _content(self, digest: str) -> bytes | None:
+        with self._rows.read() as connection:
+            return stored(connection, digest)
+
+
+def planned(group: Sequence[Operation], *, sure: bool) -> Plan:
+    """What takes operations back, newest first, as the disk is now. What may be the user's own, because swecli was
+    killed meanwhile, is a conflict unless the user is ``sure``."""
+    unsure: dict[str, Listed] = {}
+    changes: list[Change] = []
+    for operation in group:
+        for change in operation.active:
+            if operation.state == "unsure" and not sure:
+                item = operation.origin.item
+                why = f"swecli was killed while {item} ran, so this may be your own; /undo {item} takes it back"
+                unsure.setdefault(change.path, Listed(change.path, why))
+            elif change.path not in unsure:
+                changes.append(change)
+    expected = {change.path: change.after for change in reversed(changes)}
+    made = plan(changes, present(expected))
+    return replace(made, conflicts=(*made.conflicts, *unsure.values()))
+
+
+def end_broken(connection: sqlite3.Connection, operation: Broken) -> None:
+    """End an undo or redo that was cut off: what reached its end counts, the rest was not done."""
+    changes = operation.changes
+    now = present({change.path: change.after for change in changes})
+    missed = [change for change in changes if not now[change.path].same(change.after)]
+    if operation.kind == "redo":
+        for change in changes:
+            if change not in missed:
+                row = connection.execute(
+                    "SELECT reverted FROM reverts WHERE by = ? AND path = ?",
+                    (operation.id, os.fsencode(change.path)),
+                ).fetchone()
+                if row is not None:
+                    journal.revive(connection, int(row[0]), change.path)
+    journal.forget(connection, missed)
+    journal.end(connection, operation.id)

@@ -1,8 +1,4 @@
-"""The copy of a workspace's trees: what every path was at the last look, so that it is known what a command changed.
-
-Only what the file system says to have changed is read again. A file that changed so shortly before a look that
-another change might bear the same time is read at the next look in any case.
-"""
+"""The tracked copy of the workspace: what every path was at the last look, and what is not tracked."""
 
 from __future__ import annotations
 
@@ -12,25 +8,91 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from swecli.core.checkpoints.blobs import Blobs, Rows
-from swecli.core.checkpoints.covered import Covered
-from swecli.core.checkpoints.image import ABSENT, Image, capture, decoded
 from swecli.core.checkpoints.journal import digest_of
+from swecli.core.checkpoints.store import ABSENT, Blobs, Image, Rows, capture, decoded
+from swecli.core.permissions.paths import is_secret_in
 from swecli.core.workspace.atomic_write import PREFIX
-from swecli.core.workspace.ignore import IGNORE_FILES
+from swecli.core.workspace.walk import IGNORE_FILES, IgnoreRules
+
+GENERATED = frozenset(
+    (
+        "node_modules",
+        ".venv",
+        "venv",
+        "__pycache__",
+        ".tox",
+        ".nox",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+    )
+)
+"""Folders that tools fill and can fill again."""
+
+
+class Covered:
+    """The rules for one root. Verdicts on folders are kept, so that a scan costs no matching of patterns."""
+
+    def __init__(self, root: str, own: tuple[str, ...] = ()) -> None:
+        self.root = root
+        self._own = frozenset(own)
+        self._rules = IgnoreRules(Path(root))
+        self._verdicts: dict[str, str] = {}
+
+    def renew(self) -> None:
+        """Read the ignore files again."""
+        self._rules = IgnoreRules(Path(self.root))
+        self._verdicts.clear()
+
+    def why_not(self, folder: str, name: str, is_folder: bool) -> str:
+        """Why the entry is not covered; empty where it is. ``folder`` is an absolute path below the root.
+
+        Ignored files are covered, ignored folders are not: those hold what is built or downloaded.
+        """
+        if name == ".git":
+            return "git's own data is never touched"
+        if not is_folder:
+            return ""
+        if name in GENERATED:
+            return "a folder of generated files"
+        path = f"{folder}/{name}"
+        if path in self._own:
+            return "swecli's own data"
+        verdict = self._verdicts.get(path)
+        if verdict is None:
+            relative = os.path.relpath(path, self.root)
+            ignored = self._rules.entry_ignored(relative.replace(os.sep, "/"), True)
+            verdict = self._verdicts[path] = "an ignored folder" if ignored else ""
+        return verdict
+
+    def is_secret(self, path: str) -> bool:
+        """Whether the file may hold secrets, by its name: of such a file no copy is made without being asked."""
+        return is_secret_in(path, (self.root,))
+
 
 _RACY_NS = 50_000_000
 """Nanoseconds before a look in which a change may still be followed by one with the same time."""
+_COARSE_NS = 2_000_000_000
+"""The same where the file system keeps whole seconds, or two of them."""
 _BATCH = 200
 _UNSURE = (-1, -1)
 
 Sight = tuple[int, int]
-"""Time of the last change of any kind (nanoseconds) and inode; of a folder, 0 and its mode."""
+"""What tells that a file changed: its times and size in one number, and its inode; of a folder, 0 and its mode."""
 
 
-_Seen = tuple[str, Sight, os.stat_result | None, Covered]
-"""A path, how it looks, its status (None: it is gone), and the rules that hold for it."""
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A path that does not look as it did, or is gone (``status`` is None), and the rules that hold for it. What is
+    ``quiet`` is no change: only what is known of the path is new."""
+
+    path: str
+    sight: Sight
+    status: os.stat_result | None
+    covered: Covered
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +135,8 @@ class Shadow:
         tops = sorted(set(roots))
         self._covered = [Covered(root, own) for root in tops if not any(root.startswith(f"{top}/") for top in tops)]
         self._sights: dict[str, dict[str, Sight]] = {}
-        self._images: dict[str, Image] = {}
+        self._images: dict[str, Image | str] = {}
+        """What each path was at the last look; as text where an earlier process found it and nobody asked yet."""
         self.left_out: dict[str, str] = {}
         """Paths that are not covered, and why, as of the last whole look."""
         self._leaving: dict[str, str] = {}
@@ -83,11 +146,6 @@ class Shadow:
         self._names: dict[str, set[str]] = {}
         """By device and inode, the paths that are one file."""
 
-    @property
-    def known(self) -> Mapping[str, Image]:
-        """What each path was at the last look."""
-        return self._images
-
     def load(self) -> None:
         """Take over what an earlier process found."""
         with self._rows.read() as connection:
@@ -96,7 +154,14 @@ class Shadow:
             path = os.fsdecode(bytes(raw))
             folder, _, name = path.rpartition("/")
             self._sights.setdefault(folder, {})[name] = (int(changed), int(inode))
-            self._set(path, decoded(image))
+            special = '"note"' in image or '"twin"' in image
+            self._set(path, decoded(image) if special else image)
+
+    def _known(self, path: str) -> Image:
+        image = self._images.get(path, ABSENT)
+        if isinstance(image, str):
+            image = self._images[path] = decoded(image)
+        return image
 
     def look(self, *, again: bool = False) -> list[Difference]:
         """Look at the trees and store what is new. ``again``: ignore files are read anew first.
@@ -127,83 +192,125 @@ class Shadow:
         return [one for one in named if not one.before.same(one.after) or one.before.twin != one.after.twin]
 
     def _walk(self, covered: Covered) -> Iterator[_Seen]:
-        """Entries that are not as they were, the status None for those that are gone."""
-        racy = time.time_ns() - _RACY_NS
-        waiting, entries, limit = [covered.root], 0, self._sizes.entries
+        """Entries that are not as they were, those that are gone too."""
+        now = time.time_ns()
+        beyond = f"beyond the {self._sizes.entries:,} entries that are looked at"
+        waiting: list[tuple[str, os.stat_result | None, bool]] = [(covered.root, None, self._is_beyond(covered.root))]
+        entries, limit = 0, self._sizes.entries
         while waiting:
             if self._stop():
                 raise Stopped
-            folder = waiting.pop()
+            folder, status, quiet = waiting.pop()
+            if entries >= limit:
+                yield from self._left_out(folder, status, covered, beyond)
+                continue
             before = self._sights.get(folder, {})
-            now: dict[str, Sight] = {}
+            sights: dict[str, Sight] = {}
+            whole = True
             try:
                 with os.scandir(folder) as listed:
                     for entry in listed:
-                        name, is_folder = entry.name, entry.is_dir(follow_symlinks=False)
-                        why = covered.why_not(folder, name, is_folder) if is_folder or name == ".git" else ""
+                        if entry.name.startswith(PREFIX):
+                            self.temporary.add(folder)
+                            continue
+                        if entries >= limit:
+                            whole = False
+                            break
+                        is_folder = entry.is_dir(follow_symlinks=False)
                         try:
                             status = entry.stat(follow_symlinks=False)
                         except OSError:
                             continue  # gone between being listed and being looked at
-                        if is_folder:
-                            sight: Sight = (0, status.st_mode)
-                        else:
-                            sight = (status.st_ctime_ns, status.st_ino)
-                        if name.startswith(PREFIX):
-                            self.temporary.add(folder)
-                            continue
                         entries += 1
-                        if (why or not is_folder) and entry.path in self._sights:
-                            yield from self._inside_gone(entry.path, covered)
-                        if why or entries > limit:
-                            self._leaving[entry.path] = why or f"beyond the {limit:,} entries that are looked at"
-                            if before.get(name) != sight or not why:
-                                yield entry.path, sight, status, covered
-                            now[name] = sight
-                            continue
-                        if is_folder:
-                            waiting.append(entry.path)
-                        elif sight[0] >= racy:
-                            now[name] = _UNSURE
-                            yield entry.path, _UNSURE, status, covered
-                            continue
-                        now[name] = sight
-                        if before.get(name) != sight:
-                            yield entry.path, sight, status, covered
+                        yield from self._entry(entry, is_folder, status, covered, before, sights, now, quiet=quiet)
+                        if is_folder and entry.path not in self._leaving:
+                            waiting.append((entry.path, status, quiet or self._is_beyond(entry.path)))
             except OSError:
                 self._leaving[folder] = "can't be read"
                 continue
-            for name in before.keys() - now.keys():
-                yield from self._gone(f"{folder}/{name}", covered)
-            self._sights[folder] = now
+            for name in before.keys() - sights.keys():
+                path = f"{folder}/{name}"
+                yield from self._gone(path, covered, quiet=not whole and os.path.lexists(path))
+            self._sights[folder] = sights
+            if not whole:
+                self._leaving[folder] = beyond
+            if quiet or not whole:
+                yield self._in_part(folder, covered)
 
-    def _gone(self, path: str, covered: Covered) -> Iterator[_Seen]:
-        yield path, _UNSURE, None, covered
-        yield from self._inside_gone(path, covered)
+    def _entry(
+        self,
+        entry: os.DirEntry[str],
+        is_folder: bool,
+        status: os.stat_result,
+        covered: Covered,
+        before: Mapping[str, Sight],
+        sights: dict[str, Sight],
+        now: int,
+        *,
+        quiet: bool,
+    ) -> Iterator[_Seen]:
+        """Take one entry of a folder into its ``sights``."""
+        name = entry.name
+        why = covered.why_not(entry.path.rpartition("/")[0], name, is_folder) if is_folder or name == ".git" else ""
+        if (why or not is_folder) and entry.path in self._sights:
+            yield from self._inside_gone(entry.path, covered, quiet=quiet)
+        sight = (0, status.st_mode) if is_folder else (stamp(status), status.st_ino)
+        if why:
+            self._leaving[entry.path] = why
+        elif not is_folder and is_racy(status, now):
+            sight = _UNSURE
+        sights[name] = sight
+        if sight == _UNSURE or before.get(name) != sight:
+            yield _Seen(entry.path, sight, status, covered, quiet and name not in before)
 
-    def _inside_gone(self, path: str, covered: Covered) -> Iterator[_Seen]:
+    def _is_beyond(self, folder: str) -> bool:
+        """Whether the last look did not see all of the folder, for there were too many entries."""
+        image = self._images.get(folder, ABSENT)
+        return isinstance(image, Image) and image.note.startswith("beyond ")
+
+    def _left_out(self, folder: str, status: os.stat_result | None, covered: Covered, why: str) -> Iterator[_Seen]:
+        """A folder that is not looked into any more."""
+        self._leaving[folder] = why
+        yield from self._inside_gone(folder, covered, quiet=True)
+        if status is not None and not self._is_beyond(folder):
+            yield _Seen(folder, (0, status.st_mode), status, covered, quiet=True)
+
+    def _in_part(self, folder: str, covered: Covered) -> _Seen:
+        """A folder that was not seen as a whole, at this look or the one before: its own row tells."""
+        try:
+            status = os.lstat(folder)
+        except OSError:
+            return _Seen(folder, _UNSURE, None, covered, quiet=True)
+        is_root = folder == covered.root and folder not in self._leaving
+        return _Seen(folder, (0, status.st_mode), None if is_root else status, covered, quiet=True)
+
+    def _gone(self, path: str, covered: Covered, *, quiet: bool) -> Iterator[_Seen]:
+        yield _Seen(path, _UNSURE, None, covered, quiet)
+        yield from self._inside_gone(path, covered, quiet=quiet)
+
+    def _inside_gone(self, path: str, covered: Covered, *, quiet: bool) -> Iterator[_Seen]:
         for name in self._sights.pop(path, {}):
-            yield from self._gone(f"{path}/{name}", covered)
+            yield from self._gone(f"{path}/{name}", covered, quiet=quiet)
 
-    def _take(self, batch: Iterable[_Seen]) -> list[Difference]:
-        batch = list(batch)
+    def _take(self, batch: Sequence[_Seen]) -> list[Difference]:
         found: list[Difference] = []
         if not batch:
             return found
         with self._rows.write() as connection:
-            for path, sight, status, covered in batch:
-                before = self._images.get(path, ABSENT)
-                after = self._image(connection, path, status, covered) if status is not None else ABSENT
-                self._remember(connection, path, sight, after)
-                if not before.same(after) or before.twin or after.twin:
-                    found.append(Difference(path, before, after))
-                    self._stale_rules |= path.rpartition("/")[2] in IGNORE_FILES
+            for seen in batch:
+                before = self._known(seen.path)
+                after = self._image(connection, seen.path, seen.status, seen.covered) if seen.status else ABSENT
+                self._remember(connection, seen.path, seen.sight, after)
+                if not seen.quiet and (not before.same(after) or before.twin or after.twin):
+                    found.append(Difference(seen.path, before, after))
+                    self._stale_rules |= seen.path.rpartition("/")[2] in IGNORE_FILES
         return found
 
     def _image(self, connection: sqlite3.Connection, path: str, status: os.stat_result, covered: Covered) -> Image:
         why = self._leaving.get(path)
         if why is not None:
-            return Image("other", stat.S_IMODE(status.st_mode), note=why)
+            in_part = path in self._sights and stat.S_ISDIR(status.st_mode)
+            return Image("folder" if in_part else "other", stat.S_IMODE(status.st_mode), note=why)
 
         def keep(data: bytes, digest: str) -> bool:
             return self._blobs.keep(connection, data, digest)
@@ -222,19 +329,30 @@ class Shadow:
             (key, *sight, image.encoded(), digest_of(image)),
         )
 
-    def _set(self, path: str, image: Image | None) -> None:
+    def _set(self, path: str, image: Image | str | None) -> None:
         before = self._images.pop(path, None)
-        if before is not None and before.twin:
+        if isinstance(before, Image) and before.twin:
             self._names.get(before.twin, set()).discard(path)
         if image is not None:
             self._images[path] = image
-            if image.twin:
+            if isinstance(image, Image) and image.twin:
                 self._names.setdefault(image.twin, set()).add(path)
 
     def _note_left_out(self) -> None:
-        named = {path: image.note for path, image in self._images.items() if image.note}
+        named = {path: image.note for path, image in self._images.items() if isinstance(image, Image) and image.note}
         # Replaced as a whole: another thread may be reading it.
         self.left_out = {**named, **self._leaving}
+
+
+def stamp(status: os.stat_result) -> int:
+    """Both times and the size in one number that a database can hold."""
+    return ((status.st_ctime_ns * 31 + status.st_mtime_ns) * 31 + status.st_size) & 0x7FFF_FFFF_FFFF_FFFF
+
+
+def is_racy(status: os.stat_result, now: int) -> bool:
+    """Whether a further change after ``now`` may leave the file with the same time of change."""
+    coarse = status.st_ctime_ns % 1_000_000_000 == 0
+    return status.st_ctime_ns >= now - (_COARSE_NS if coarse else _RACY_NS)
 
 
 def _with_names(image: Image, names: Mapping[str, Iterable[str]]) -> Image:

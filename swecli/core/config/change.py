@@ -1,13 +1,211 @@
-"""Changing one value in a settings file; comments and order of the file stay."""
+"""Changing one setting in its file, and describing every setting to people."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from swecli.core.config.read_toml import ConfigError, ConfigProblem, read_toml
-from swecli.core.config.toml_value import key_parts
+from pydantic import BaseModel
+
+from swecli.core.atomic_text import make_private
+from swecli.core.config.key_actions import BY_NAME
+from swecli.core.config.load import (
+    ConfigError,
+    ConfigProblem,
+    Loaded,
+    Origin,
+    key_parts,
+    read_toml,
+    shown_value,
+    toml_key,
+    toml_text,
+)
+from swecli.core.config.settings import KeySettings, ProviderSettings, Settings
+
+SECRET = frozenset(("headers", "dialect"))
+"""Settings of providers whose values may be keys: they are never shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """One setting. ``shown`` is its value for people, ``text`` the same as TOML, empty where it is unset or may not be
+    shown; ``takes`` says in words what is allowed, ``choices`` are all allowed values as TOML where they are few."""
+
+    key: tuple[str, ...]
+    shown: str
+    text: str
+    origin: Origin
+    about: str
+    takes: str
+    choices: tuple[str, ...] = ()
+    default: str = ""
+    secret: bool = False
+
+    @property
+    def name(self) -> str:
+        """The key as it is written with dots."""
+        return dotted(self.key)
+
+
+def dotted(key: tuple[str, ...]) -> str:
+    """A key as TOML writes it."""
+    return ".".join(toml_key(part) for part in key)
+
+
+def describe(loaded: Loaded) -> tuple[Described, ...]:
+    """All settings in the order of their sections; of providers and single models those that are there."""
+    return tuple(_all(loaded))
+
+
+def meaning(key: tuple[str, ...]) -> Described | None:
+    """What is known of a setting without its value; None where there is no such setting."""
+    model = _model_of(key)
+    if model is None:
+        return None
+    name = key[1] if len(key) == 2 or key[0] == "models" else key[-1]
+    if name not in model.model_fields:
+        return None
+    return _described(key, name, model, None, Origin("default"))
+
+
+def _model_of(key: tuple[str, ...]) -> type[BaseModel] | None:
+    if key[:1] == ("providers",):
+        return ProviderSettings if len(key) == 3 and key[1] else None
+    section = Settings.model_fields.get(key[0]) if key else None
+    if section is None or not (len(key) == 2 or (len(key) == 3 and key[0] == "models" and key[2])):
+        return None
+    annotation = section.annotation
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+
+
+def _all(loaded: Loaded) -> Iterator[Described]:
+    for section, model in loaded.settings:
+        if isinstance(model, BaseModel):
+            yield from _section(loaded, (section,), model)
+            continue
+        for name, provider in cast("dict[str, ProviderSettings]", model).items():
+            yield from _section(loaded, (section, name), provider)
+
+
+def _section(loaded: Loaded, path: tuple[str, ...], model: BaseModel) -> Iterator[Described]:
+    for name, value in model:
+        key = (*path, name)
+        origin = loaded.origins.get(key, Origin("default"))
+        named = cast("dict[str, object]", value) if path == ("models",) else {}
+        for one, item in named.items():
+            yield _described((*key, one), name, type(model), item, origin)
+        if not named:
+            yield _described(key, name, type(model), value, origin)
+
+
+def _described(key: tuple[str, ...], name: str, model: type[BaseModel], value: object, origin: Origin) -> Described:
+    schema = _schemas(model).get(name, {})
+    if len(key) == 3 and key[0] == "models":
+        schema = schema.get("additionalProperties", {})
+    secret = name in SECRET or (name == "base_url" and "@" in str(value))
+    default = model.model_fields[name].get_default(call_default_factory=True)
+    unset = value is None or (isinstance(value, BaseModel) and not value.model_fields_set)
+    return Described(
+        key,
+        "(unset)" if unset else toml_text(value) if isinstance(value, BaseModel) and not secret else shown_value(value),
+        "" if secret or unset else toml_text(value),
+        origin,
+        _about(model).get(name, ""),
+        takes(schema),
+        _choices(schema),
+        "(unset)" if default is None or isinstance(default, BaseModel) else "" if secret else toml_text(default),
+        secret,
+    )
+
+
+@lru_cache(maxsize=32)
+def _about(model: type[BaseModel]) -> Mapping[str, str]:
+    """What stands below each field in the source."""
+    if issubclass(model, KeySettings):
+        return {name: f"Keys that do this: {action.meaning}." for name, action in BY_NAME.items()}
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
+    except (OSError, SyntaxError):
+        return {}
+    assert isinstance(body, ast.ClassDef)
+    sections = {name: field.annotation for name, field in model.model_fields.items()}
+    found = {name: " ".join((kind.__doc__ or "").split()) for name, kind in sections.items() if _is_section(kind)}
+    for field, below in zip(body.body, body.body[1:], strict=False):
+        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
+            found[field.target.id] = " ".join(below.value.value.split())
+    return found
+
+
+def _is_section(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+Schema = dict[str, Any]
+
+
+@lru_cache(maxsize=32)
+def _schemas(model: type[BaseModel]) -> dict[str, Schema]:
+    whole = model.model_json_schema()
+    named = cast("dict[str, Schema]", whole.get("$defs", {}))
+
+    def resolved(schema: Schema) -> Schema:
+        reference = schema.get("$ref", "")
+        return {**named.get(str(reference).rpartition("/")[2], {}), **schema} if reference else schema
+
+    return {name: resolved(schema) for name, schema in cast("dict[str, Schema]", whole["properties"]).items()}
+
+
+def takes(schema: Schema) -> str:
+    """What a JSON schema allows, in words."""
+    if "anyOf" in schema:
+        kinds = [each for each in cast("list[Schema]", schema["anyOf"]) if each.get("type") != "null"]
+        return " or ".join(takes(each) for each in kinds)
+    if "enum" in schema:
+        return "one of " + ", ".join(toml_text(each) for each in schema["enum"])
+    match schema.get("type"):
+        case "boolean":
+            return "true or false"
+        case "integer" | "number" as kind:
+            return ("a whole number" if kind == "integer" else "a number") + _bounds(schema)
+        case "array":
+            return f"a list, each {takes(cast('Schema', schema.get('items', {})))}"
+        case "object":
+            return "a table"
+        case "string":
+            return "a text"
+        case _:
+            return "a table"
+
+
+def _bounds(schema: Schema) -> str:
+    words: list[str] = []
+    for name, word in (
+        ("minimum", "from"),
+        ("exclusiveMinimum", "above"),
+        ("maximum", "to"),
+        ("exclusiveMaximum", "below"),
+    ):
+        if name in schema:
+            words.append(f"{word} {schema[name]:,g}" if isinstance(schema[name], float) else f"{word} {schema[name]:,}")
+    return " " + " ".join(words) if words else ""
+
+
+def _choices(schema: Schema) -> tuple[str, ...]:
+    if "anyOf" in schema:
+        kinds = [each for each in cast("list[Schema]", schema["anyOf"]) if each.get("type") != "null"]
+        return _choices(kinds[0]) if len(kinds) == 1 else ()
+    if schema.get("type") == "boolean":
+        return ("true", "false")
+    return tuple(toml_text(each) for each in schema.get("enum", ()))
+
 
 Table = dict[str, Any]
 
@@ -116,7 +314,8 @@ def _change(path: Path, key: str, change: Callable[[Table], bool]) -> bool:
     if not changed:
         return False
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.parent.is_dir():
+            make_private(target.parent)
         new = target.with_name(f"{target.name}.new")
         new.write_text(text, encoding="utf-8")
         if read is not None:

@@ -9,14 +9,78 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, TypeVar, cast
 
-from swecli.core.config.system_keyring import Keyring, KeyringError, bounded, system_keyring
-from swecli.core.whole_file import write_whole
+from swecli.core.atomic_text import make_private, write_whole
+
+SECONDS = 5.0
+"""How long the keyring may take for an answer."""
+
+T = TypeVar("T")
+
+
+class KeyringError(Exception):
+    """There is no usable keyring, or it did not do what it was asked to. One sentence."""
+
+
+class Keyring(Protocol):
+    """Secrets by service and name."""
+
+    def get_password(self, service: str, username: str) -> str | None: ...
+    def set_password(self, service: str, username: str, password: str) -> None: ...
+    def delete_password(self, service: str, username: str) -> None: ...
+
+
+def system_keyring() -> Keyring | None:
+    """The system's keyring; None where there is none that protects anything."""
+    try:
+        return bounded(_find)
+    except KeyringError:
+        return None
+
+
+def _find() -> Keyring | None:
+    import keyring
+    from keyring.backends import chainer, fail, null
+
+    found = keyring.get_keyring()
+    members: list[object] = list(found.backends) if isinstance(found, chainer.ChainerBackend) else [found]
+    for member in members:
+        priority = getattr(member, "priority", 0)
+        if not isinstance(member, fail.Keyring | null.Keyring) and isinstance(priority, int | float) and priority >= 1:
+            return cast("Keyring", found)
+    return None
+
+
+def bounded(work: Callable[[], T], seconds: float = SECONDS) -> T:
+    """The result of ``work``, done in a thread that is left alone when it takes too long.
+
+    Raises:
+        KeyringError: it failed, or it took too long.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except Exception as error:  # noqa: BLE001 - backends raise what their system's service raises
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="keyring", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise KeyringError(f"the system's keyring failed: {type(errors[0]).__name__}: {errors[0]}") from errors[0]
+    if not results:
+        raise KeyringError(f"the system's keyring did not answer within {seconds:g} s; it may be locked")
+    return results[0]
+
 
 FILE_NAME = "keys.json"
 SERVICE = "swecli"
@@ -180,7 +244,7 @@ class KeyStore:
             for entry, key in entries.items()
         ]
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self._path.parent)
             write_whole(self._path, json.dumps({"version": _VERSION, "keys": items}, indent=1) + "\n")
         except OSError as error:
             raise KeyStoreError(f"{self._path} can't be written: {error.strerror}; nothing was changed") from error

@@ -7,9 +7,12 @@ addresses, environment, modes and allow rules is left out with a notice.
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+import stat
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,15 +20,233 @@ from typing import Any, Literal, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from swecli.core.config.consent import Consent, PendingItem, without_links
-from swecli.core.config.contradictions import contradictions
-from swecli.core.config.lines import key_lines, line_of
-from swecli.core.config.model_names import unknown_references
-from swecli.core.config.model_settings import DialectSettings, ProviderSettings
 from swecli.core.config.paths import Paths, project_folder
-from swecli.core.config.read_toml import ConfigError, ConfigProblem, read_toml
-from swecli.core.config.settings import Settings
-from swecli.core.config.synonyms import canonical, other_names
+from swecli.core.config.settings import (
+    DialectSettings,
+    ProviderSettings,
+    Settings,
+    canonical,
+    contradictions,
+    other_names,
+    unknown_references,
+)
+from swecli.core.config.trust import Consent, PendingItem, without_links
+
+MAX_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """One bad place. ``line`` counts from 1; None where it is the file as a whole."""
+
+    source: str
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        return f"{place}: {self.message}"
+
+
+class ConfigError(Exception):
+    """The settings can't be used. The text is ready to be shown; one line for each problem."""
+
+    def __init__(self, problems: Sequence[ConfigProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+def read_toml(path: Path, *, required: str = "") -> tuple[dict[str, Any], str] | None:
+    """The file's content and its text; None when there is no such file. ``required`` is what names the
+    file, where there has to be one.
+
+    Raises:
+        ConfigError: it can't be read, is too large, is no UTF-8 or no TOML.
+    """
+    source = str(path)
+
+    def problem(message: str, line: int | None = None) -> ConfigError:
+        return ConfigError([ConfigProblem(source, line, message)])
+
+    try:
+        raw = _bytes(path)
+    except FileNotFoundError:
+        if required:
+            raise problem(f"there is no such file; {required} names it") from None
+        return None
+    except NotADirectoryError:
+        if required:
+            raise problem(f"there is no such file; {required} names it") from None
+        return None
+    except OSError as error:
+        raise problem(f"can't be read: {error.strerror or error}") from None
+    if raw is None:
+        raise problem(f"must be an ordinary file of at most {MAX_BYTES} bytes")
+    try:
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise problem("is not UTF-8 text here", raw.count(b"\n", 0, error.start) + 1) from None
+    try:
+        return tomllib.loads(text), text
+    except tomllib.TOMLDecodeError as error:
+        line, message = _place(str(error), text)
+        raise problem(f"no valid TOML: {message}", line) from None
+    except (RecursionError, ValueError):
+        raise problem("no valid TOML: nested too deeply, or a number that is too long") from None
+
+
+def _bytes(path: Path) -> bytes | None:
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    try:
+        state = os.fstat(descriptor)
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_BYTES:
+            return None
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    return data if len(data) <= MAX_BYTES else None
+
+
+def _place(message: str, text: str) -> tuple[int | None, str]:
+    found = re.search(r" \(at line (\d+), column \d+\)$", message)
+    if found:
+        return int(found.group(1)), message[: found.start()]
+    if message.endswith("(at end of document)"):
+        return text.rstrip("\n").count("\n") + 1, message.removesuffix(" (at end of document)")
+    return None, message
+
+
+def toml_text(value: object) -> str:
+    """A value on one line, as it would stand behind a key."""
+    if isinstance(value, BaseModel):
+        return toml_text(
+            {name: getattr(value, name) for name in type(value).model_fields if name in value.model_fields_set}
+        )
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        items = cast("Mapping[str, object]", value).items()
+        return "{" + ", ".join(f"{toml_key(name)} = {toml_text(item)}" for name, item in items) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(toml_text(item) for item in cast("Sequence[object]", value)) + "]"
+    return str(value)
+
+
+def toml_key(name: str) -> str:
+    """A key as TOML writes it, in quotes where it needs them."""
+    return name if name and all(c.isascii() and (c.isalnum() or c in "_-") for c in name) else toml_text(name)
+
+
+def typed_value(text: str, *, words: bool, many: bool) -> Any:
+    """What a person means by ``text``. It is TOML; where texts are expected (``words``) quotes may be left out, and
+    where a list is (``many``) so may the brackets around a single entry.
+
+    Raises:
+        ValueError: it is no value; one sentence.
+    """
+    stripped = text.strip()
+    if not stripped:
+        raise ValueError("is empty; a value is missing")
+    if words and stripped[0] not in "\"'[{":
+        return [stripped] if many else stripped
+    try:
+        value = tomllib.loads(f"value = {stripped}\n")
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        if words and stripped[0] not in "[{":
+            return [stripped] if many else stripped
+        said = str(error).partition(" (at ")[0]
+        raise ValueError(f"is no value in TOML: {said}") from None
+    if set(value) != {"value"}:
+        raise ValueError("must be one value on one line")
+    found: object = value["value"]
+    return [found] if many and not isinstance(found, list) else cast("Any", found)
+
+
+def key_parts(text: str) -> tuple[str, ...]:
+    """The parts of a dotted key, of which some may be in quotes; empty where it is none."""
+    try:
+        tree: Any = tomllib.loads(f"{text.strip()} = 0\n")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return ()
+    parts: list[str] = []
+    while isinstance(tree, dict) and len(cast("dict[str, Any]", tree)) == 1:
+        name, tree = next(iter(cast("dict[str, Any]", tree).items()))
+        parts.append(name)
+    return tuple(parts) if tree == 0 else ()
+
+
+_HEADER = re.compile(r"\s*\[\[?(?P<name>[^\[\]]+)\]\]?\s*(?:#.*)?$")
+_KEY = re.compile(
+    r"""\s*(?P<name>(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[A-Za-z0-9_-]+))*)\s*="""
+)
+_PART = re.compile(r""""([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+)""")
+_TOKEN = re.compile(r"""\"{3}|'{3}|"(?:\\.|[^"\\])*"|'[^']*'|#.*|[\[\]{}]""")
+
+
+def key_lines(text: str) -> dict[tuple[str, ...], int]:
+    """Line (from 1) of every key and table of valid TOML text, by its path; the tables of a list have their number
+    (from 0) in it. Keys inside inline tables have the line of their table's key or none."""
+    lines: dict[tuple[str, ...], int] = {}
+    lists: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    depth, quote = 0, ""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not depth and not quote:
+            header = _HEADER.match(line)
+            if header:
+                table = _parts(header["name"])
+                lines.setdefault(table, number)
+                if line.lstrip().startswith("[["):
+                    lists[table] = lists.get(table, -1) + 1
+                    table = (*table, str(lists[table]))
+                    lines[table] = number
+                continue
+            key = _KEY.match(line)
+            if key:
+                lines.setdefault(table + _parts(key["name"]), number)
+                line = line[key.end() :]
+        depth, quote = _scan(line, depth, quote)
+    return lines
+
+
+def line_of(lines: dict[tuple[str, ...], int], path: tuple[str, ...]) -> int | None:
+    """The line of a key, or of the nearest table around it."""
+    while path:
+        if path in lines:
+            return lines[path]
+        path = path[:-1]
+    return None
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    return tuple(double or single or bare for double, single, bare in _PART.findall(name))
+
+
+def _scan(line: str, depth: int, quote: str) -> tuple[int, str]:
+    """Bracket depth and open triple quote after a line."""
+    position = 0
+    while position < len(line):
+        if quote:
+            end = line.find(quote, position)
+            if end < 0:
+                return depth, quote
+            position, quote = end + 3, ""
+            continue
+        token = _TOKEN.search(line, position)
+        if token is None:
+            break
+        found, position = token.group(), token.end()
+        if found in ('"""', "'''"):
+            quote = found
+        elif found in ("[", "{"):
+            depth += 1
+        elif found in ("]", "}"):
+            depth -= 1
+    return depth, quote
+
 
 Scope = Literal["user", "project", "flag"]
 RuleList = Literal["allow", "ask", "deny"]

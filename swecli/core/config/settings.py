@@ -2,16 +2,416 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+import re
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
-from swecli.core.config.checkpoint_settings import CheckpointSettings
-from swecli.core.config.context_settings import ContextSettings
-from swecli.core.config.key_settings import KeySettings
-from swecli.core.config.model_settings import ModelSettings, ModelsSettings, ProviderSettings
-from swecli.core.config.sandbox_settings import SandboxSettings
-from swecli.core.config.section import Count, Seconds, Section, Share, Tokens
-from swecli.core.config.ui_settings import UiSettings
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+
+from swecli.core.config.key_actions import ACTIONS, normal, problem
 from swecli.core.protocol.events import Mode
+
+_WORD = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+def word(value: str) -> str:
+    """``value`` if it is one word.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not _WORD.fullmatch(value):
+        raise ValueError("must be one word")
+    return value
+
+
+Word = Annotated[str, AfterValidator(word)]
+Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+Tokens = Annotated[int, Field(ge=1_000)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """Base of all sections. Values are taken as written: "10" is no number, true is no count."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class CheckpointSettings(Section):
+    """Copies of files for /undo."""
+
+    enabled: bool = True
+    """false: nothing is recorded, and /undo has nothing to take back."""
+    max_file_bytes: Count = 2_000_000
+    """The largest file that is copied because a command could change it. Files that are edited are always copied."""
+    max_total_bytes: Count = 500_000_000
+    """All copies of one workspace together, compressed. The changes of the oldest sessions go first."""
+    max_files: Count = 100_000
+    """The most files and folders of a tree that are looked at around a command."""
+    keep_days: Count = 30
+    """For how long after its last change the changes of a session can be taken back."""
+
+
+Strategy = Literal["chain", "truncation", "importance", "summarization"]
+Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Pattern = Annotated[str, Field(min_length=1)]
+
+RETENTION_ACTIONS = ("keep_turns", "keep_last", "until_file_changes", "head_tail", "offload_over", "never_drop")
+
+
+class RetentionSettings(Section):
+    """One rule about results in the context: what it is about (patterns with ``*`` and ``?``, all of them must match),
+    and exactly one thing to do. The first rule that matches a result decides about it."""
+
+    tool: Pattern = "*"
+    """Name of the tool."""
+    kind: Literal["result", "arguments"] = "result"
+    """``arguments``: what the model wrote into finished calls that write files."""
+    path: Pattern = "*"
+    """The path or command that the call was about."""
+    keep_turns: Count | None = None
+    """Goes when its turn is so many turns ago."""
+    keep_last: Count | None = None
+    """Only the newest so many of them stay."""
+    until_file_changes: bool = False
+    """Goes when the file that it shows has been changed since."""
+    head_tail: Count | None = None
+    """What is longer than so many tokens keeps its beginning and end, half of them each."""
+    offload_over: Count | None = None
+    """What is longer than so many tokens leaves a reference."""
+    never_drop: bool = False
+    """Stays word for word in every compaction, that of a summary and the cutting of the oldest messages included."""
+
+    def __str__(self) -> str:
+        """The rule as people read it; also its name where something went by it."""
+        about = [text for text in (self.tool, self.path) if text != "*"]
+        about += [self.kind] if self.kind != "result" else []
+        name = next((name for name in RETENTION_ACTIONS if getattr(self, name)), "")
+        value = getattr(self, name, None)
+        return f"{' '.join(about) or 'everything'}: {name}{'' if value is True else f' {value}'}"
+
+    @model_validator(mode="after")
+    def _one_action(self) -> RetentionSettings:
+        given = [name for name in RETENTION_ACTIONS if getattr(self, name)]
+        if len(given) != 1:
+            found = f"not {' and '.join(given)}" if given else "none is there"
+            raise ValueError(f"must have exactly one of {', '.join(RETENTION_ACTIONS)}: {found}")
+        if self.kind == "arguments" and given[0] in ("until_file_changes", "head_tail"):
+            raise ValueError(f"must not have {given[0]}: it is about results, and this rule is about arguments")
+        return self
+
+
+Amount = Annotated[Count | Share, Field(union_mode="left_to_right")]
+"""A share of the effective window with a decimal point (0.1), or tokens without one."""
+
+
+class ContextLimitSettings(Section):
+    """The most that parts of the context may take of the effective window: a share (0.1) or tokens (4000). What is in
+    every request is told when it is above its limit; results above theirs are stored and read in parts."""
+
+    system: Amount | None = None
+    """swecli's own prompt."""
+    instructions: Amount | None = None
+    """Instruction files of the project, and your own."""
+    tools: Amount | None = None
+    """Descriptions of all tools."""
+    tool_results: Amount | None = None
+    """All results together."""
+    tool_result: Amount | None = None
+    """Each single result."""
+
+
+class ServerClearingSettings(Section):
+    """Anthropic's own clearing of old tool results (context editing), on its side of a request. Other providers have
+    nothing like it."""
+
+    enabled: bool = False
+    """Whether it is asked for."""
+    trigger_tokens: Tokens = 100_000
+    """Tokens of a prompt from which on the provider clears."""
+    keep_tool_uses: Count = 3
+    """Newest calls whose results stay."""
+    exclude_tools: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Tools whose results stay."""
+
+
+class ContextSettings(Section):
+    """How the context is kept within its window. Thresholds of the gate itself are in the section agent."""
+
+    auto_compact: bool = True
+    """False: no model is asked to compact and nothing is cleared unless the user says so."""
+    strategy: Strategy = "chain"
+    """How room is made: chain clears old results, then summarises, then cuts; truncation leaves out the oldest
+    messages, importance those that score lowest, both without a model; summarization writes a summary at once."""
+    warn: Share = 0.80
+    """Share of the effective window from which on user and model are told."""
+    target_tokens: Tokens | None = None
+    """Tokens of a request from which on it is compacted in any case; unset: only the share counts."""
+    keep_recent: Count = 10
+    """Newest messages that stay word for word, as far as they have room."""
+    keep_recent_tokens: Count | None = None
+    """Tokens of the newest messages that stay word for word; unset: by the size of the window."""
+    max_summary_tokens: Count | None = None
+    """The longest summary; unset: by the size of the window."""
+    user_message_score: Score = 1.0
+    """Strategy importance: what a message of the user scores."""
+    assistant_message_score: Score = 0.6
+    """Strategy importance: what an answer scores; a short one scores two fifths of it."""
+    tool_use_score: Score = 1.0
+    """Strategy importance: what a message with tool calls scores."""
+    min_score_threshold: Score = 0.3
+    """Strategy importance: older messages that score less are left out."""
+    retention: tuple[RetentionSettings, ...] = ()
+    """Rules about what goes first and what stays, in order."""
+    limits: ContextLimitSettings = ContextLimitSettings()
+    """The most that single parts may take of the effective window; unset: no limit of their own."""
+    server_clearing: ServerClearingSettings = ServerClearingSettings()
+    """Anthropic's own clearing of old tool results, on its side of each request."""
+
+
+Protocol = Literal["openai-chat", "openai-responses", "anthropic-messages", "gemini-generate", "ollama-chat"]
+
+_MODEL = re.compile(r"[^/\s]+/\S+")
+_REFERENCE = re.compile(r"[A-Za-z0-9_.-]+|[^/\s]+/\S+")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+def _model(value: str) -> str:
+    if not _MODEL.fullmatch(value):
+        raise ValueError('must be "provider/model", for example "anthropic/claude-sonnet-5-5"')
+    return value
+
+
+def _reference(value: str) -> str:
+    if not _REFERENCE.fullmatch(value):
+        raise ValueError('must be "provider/model" or an alias, for example "anthropic/claude-sonnet-5-5"')
+    return value
+
+
+def _variable(value: str) -> str:
+    if not _VARIABLE.fullmatch(value):
+        raise ValueError("must be the name of an environment variable, never the key itself")
+    return value
+
+
+def _url(value: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/]+\S*", value):
+        raise ValueError("must be an address that starts with http:// or https://")
+    return value
+
+
+def _header_names(value: dict[str, str]) -> dict[str, str]:
+    for name, text in value.items():
+        if not _HEADER.fullmatch(name) or not text.isprintable():
+            raise ValueError("must be header names with text values on one line")
+    return value
+
+
+Model = Annotated[str, AfterValidator(_model)]
+"""``provider/model``."""
+Reference = Annotated[str, AfterValidator(_reference)]
+"""``provider/model``, an alias, or one of the names main, summary and small."""
+
+
+class ModelSettings(Section):
+    """The models by their roles, and how long to wait for an answer."""
+
+    name: Reference | None = None
+    """The main model: it answers."""
+    summary: Reference | None = None
+    """Writes summaries when the context is compacted; unset: the main model."""
+    small: Reference | None = None
+    """Answers questions beside the conversation; unset: the main model."""
+    fallback: tuple[Reference, ...] = ()
+    """Asked in this order while the main model is overloaded or out of quota for the moment."""
+    effort: Word | None = None
+    """How much the main model thinks, in the provider's word; unset: the provider's default."""
+    first_token_timeout: Seconds | None = None
+    """Seconds until the first piece of an answer; unset: 10 minutes, for a local server an hour."""
+    stall_timeout: Seconds = 120.0
+    """Seconds between two pieces of an answer."""
+
+
+Dollars = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
+"""US dollars for a million tokens."""
+
+
+class PriceSettings(Section):
+    """What a model costs. A cache rate that is unset is that of the input."""
+
+    input: Dollars
+    output: Dollars
+    cache_read: Dollars | None = None
+    cache_write: Dollars | None = None
+
+
+class ModelsSettings(Section):
+    """What is said of single models."""
+
+    aliases: dict[Word, Model] = Field(default_factory=dict)
+    """Short names."""
+    effort: dict[Model, Word] = Field(default_factory=dict)
+    """How much each thinks; comes before ``model.effort``."""
+    window: dict[Model, Tokens] = Field(default_factory=dict)
+    """Context windows; come before everything else that is known of them."""
+    price: dict[Model, PriceSettings] = Field(default_factory=dict)
+    """Prices; come before the catalogue, but not before what a provider reports."""
+
+
+class DialectSettings(Section):
+    """How a server differs from the usual form of its protocol. What is unset is as for servers of its kind."""
+
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
+    system_role: Literal["system", "developer"] | None = None
+    include_usage: bool | None = None
+    reasoning_field: Word | None = None
+    echo_reasoning: Literal["must", "may", "never"] | None = None
+    effort: (
+        Literal[
+            "none",
+            "reasoning_effort",
+            "reasoning",
+            "thinking",
+            "enable_thinking",
+            "output_config",
+            "budget",
+            "level",
+            "think",
+        ]
+        | None
+    ) = None
+    prompt_cache_key: bool | None = None
+    cache_control: bool | None = None
+    session_header: Word | None = None
+    tool_ids: Literal["any", "alnum9", "token40", "token64"] | None = None
+    tool_result_name: bool | None = None
+    assistant_after_tool: bool | None = None
+    think_tags: Literal["keep", "split", "opened"] | None = None
+    tool_calls: Literal["native", "auto", "text"] | None = None
+    body: dict[str, Any] | None = None
+    """Sent with every request."""
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The flags that are set."""
+        return {name: value for name, value in self if value is not None}
+
+
+class ProviderSettings(Section):
+    """One provider under a name of the user's choice."""
+
+    protocol: Protocol | None = None
+    """The protocol that the server speaks."""
+    base_url: Annotated[str, AfterValidator(_url)] | None = None
+    """Address of its API."""
+    api_key_env: Annotated[str, AfterValidator(_variable)] | None = None
+    """Name of the environment variable that holds the key; never the key itself."""
+    headers: Annotated[dict[str, str], AfterValidator(_header_names)] = Field(default_factory=dict)
+    """Headers of every request."""
+    window: Tokens | None = None
+    """Context window of its models in tokens, where it can't be asked."""
+    max_output: Count | None = None
+    """The longest answer of its models in tokens."""
+    dialect: DialectSettings = DialectSettings()
+    """How the server differs from the usual form of its protocol."""
+
+
+def _place(value: str) -> str:
+    if "\0" in value or not value.startswith(("/", "~/")):
+        raise ValueError("must be an absolute path, or begin with ~/")
+    return value
+
+
+Place = Annotated[str, AfterValidator(_place)]
+
+
+class SandboxSettings(Section):
+    """Where commands are contained, and what they may reach there."""
+
+    mode: Literal["auto", "on", "off"] = "auto"
+    """"auto": in auto mode, where it lets a command run without a question; "on": every command; "off": none."""
+    required: bool = False
+    """Whether swecli starts only where the sandbox is full."""
+    network: bool = False
+    """Whether contained commands reach the network; the sandbox is only partial then."""
+    writable: tuple[Place, ...] = ()
+    """Places besides the workspace that commands may write."""
+    hide: tuple[Place, ...] = ()
+    """Places that commands do not see, besides the usual ones for keys and passwords."""
+    ask_outside: bool = True
+    """Whether the user is asked at once when the sandbox stopped a command."""
+
+
+Notify = Literal["auto", "bell", "osc9", "osc777", "off"]
+Density = Literal["short", "usual", "full"]
+DiffForm = Literal["auto", "unified", "split"]
+Progress = Literal["auto", "on", "off"]
+
+
+class UiSettings(Section):
+    """The terminal interface."""
+
+    theme: Word = "auto"
+    """A theme's name; "auto" follows the terminal."""
+    reduced_motion: bool = False
+    """Whether nothing turns or moves by itself: no spinner, and the seconds of a turn once a second."""
+    density: Density = "usual"
+    """How much is shown of everything at first; Ctrl+O goes on from there."""
+    diff: DiffForm = "auto"
+    """split shows old and new text side by side, unified one below the other; auto splits from 160 columns on."""
+    notify: Notify = "auto"
+    """How the terminal is told, while it has not the focus, that a turn has ended or a question waits; auto takes what
+    the terminal is known to show, or else its bell."""
+    mouse: bool = True
+    """Whether the program has the mouse (wheel, selection); without it the terminal selects text by itself. Alt+M
+    changes it meanwhile."""
+    title: bool = True
+    """Whether the terminal's title shows the folder and what is going on."""
+    progress: Progress = "auto"
+    """Whether the terminal shows in its own bar that work is going on; auto where it is known to."""
+    status_line: str | None = None
+    """A shell command whose first line of output replaces the status bar; it gets the state as JSON."""
+    status_line_timeout: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 2.0
+    """Seconds that this command may take."""
+
+
+def _as_list(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+def _normal(keys: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return tuple(dict.fromkeys(normal(key) for key in keys))
+    except ValueError as error:
+        raise ValueError(f"must be keys, and the keyboard {error}") from None
+
+
+Keys = Annotated[tuple[str, ...], AfterValidator(_normal), BeforeValidator(_as_list)]
+
+
+class _Checked(Section):
+    @property
+    def changes(self) -> dict[str, tuple[str, ...]]:
+        """What was set, by the name of the action."""
+        return {name: getattr(self, name) for name in sorted(self.model_fields_set)}
+
+    @model_validator(mode="after")
+    def _without_conflict(self) -> _Checked:
+        if found := problem(self.changes):
+            raise ValueError(found)
+        return self
+
+
+def _section() -> type[_Checked]:
+    fields: dict[str, Any] = {action.name: (Keys, action.keys) for action in ACTIONS}
+    return create_model("Keys", __base__=_Checked, __module__=__name__, **fields)
+
+
+class KeySettings(_section()):
+    """Keys of each action."""
 
 
 class AgentSettings(Section):
@@ -52,6 +452,8 @@ class ToolSettings(Section):
 
     command_timeout: Seconds = 120.0
     """Seconds a shell command may run unless the model asks for another limit."""
+    process_limit: Count = 1_024
+    """Processes and threads that a command may have at the same time; one that tries to have more is ended."""
     web_fetch: bool = True
     """Whether pages of the web can be fetched; each host is asked about, or allowed by WebFetch(domain:host)."""
 
@@ -70,3 +472,127 @@ class Settings(Section):
     tools: ToolSettings = ToolSettings()
     ui: UiSettings = UiSettings()
     keys: KeySettings = KeySettings()
+
+
+ROLES = ("main", "summary", "small")
+"""Names that stand for the models of the settings."""
+
+
+def expand(reference: str, settings: Settings) -> str:
+    """``provider/model`` for an alias or a role; anything else as it is."""
+    model = settings.model
+    role = {"main": model.name, "summary": model.summary or model.name, "small": model.small or model.name}
+    for _ in ROLES:  # a role may name another one
+        if reference in settings.models.aliases:
+            return settings.models.aliases[reference]
+        if reference not in role:
+            break
+        reference = role[reference] or reference
+    return reference
+
+
+def named_models(settings: Settings) -> tuple[str, ...]:
+    """Every ``provider/model`` that the settings name, the roles first."""
+    model, models = settings.model, settings.models
+    roles = [expand(name, settings) for name in (model.name, model.summary, model.small, *model.fallback) if name]
+    return tuple(dict.fromkeys([*roles, *models.aliases.values(), *models.price, *models.window, *models.effort]))
+
+
+def unknown_references(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Keys of the settings that name a model by a word that means nothing, with what is wrong."""
+    model = settings.model
+    named = {"name": (model.name,), "summary": (model.summary,), "small": (model.small,), "fallback": model.fallback}
+    for key, references in named.items():
+        for reference in references:
+            if reference is not None and "/" not in expand(reference, settings):
+                known = ", ".join(sorted(settings.models.aliases)) or "none"
+                yield (
+                    ("model", key),
+                    f'must be "provider/model" or an alias (there are: {known}); {reference!r} is neither',
+                )
+
+
+Key = tuple[str, ...]
+
+
+def contradictions(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
+    """Keys that contradict each other, the one that is most likely wrong first, and why."""
+    agent, context = settings.agent, settings.context
+    block, trigger = ("agent", "hard_block"), ("agent", "compact_trigger")
+    if agent.compact_trigger > agent.hard_block:
+        yield (
+            (trigger, block),
+            f"{agent.compact_trigger:g} must not be above agent.hard_block {agent.hard_block:g}: "
+            "requests would be refused before room is made",
+        )
+    if context.warn > agent.compact_trigger:
+        yield (
+            (("context", "warn"), trigger),
+            f"{context.warn:g} must not be above agent.compact_trigger {agent.compact_trigger:g}: "
+            "the conversation would be compacted before the warning",
+        )
+    yield from _sizes(settings)
+    if context.min_score_threshold > max(
+        context.user_message_score, context.assistant_message_score, context.tool_use_score
+    ):
+        yield (
+            (("context", "min_score_threshold"),),
+            f"{context.min_score_threshold:g} must not be above every score: no older message could stay",
+        )
+
+
+def _sizes(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
+    agent, context = settings.agent, settings.context
+    window, where = _window(settings)
+    budget, budget_key = agent.context_budget, ("agent", "context_budget")
+    if budget is not None and window is not None and budget > window:
+        yield (
+            (budget_key, where),
+            f"{budget:,} must not be above the window of the model, which {'.'.join(where)} says is {window:,} tokens",
+        )
+    total, key = (budget, budget_key) if budget is not None else (window, where)
+    if total is None:
+        return
+    for name, size in (
+        (("agent", "max_output_tokens"), agent.max_output_tokens),
+        (("context", "target_tokens"), context.target_tokens),
+        (("context", "keep_recent_tokens"), context.keep_recent_tokens),
+        (("context", "max_summary_tokens"), context.max_summary_tokens),
+    ):
+        if size is not None and size >= total and (name[1] != "target_tokens" or size > total):
+            yield (name, key), f"{size:,} leaves no room in {'.'.join(key)} {total:,}"
+
+
+def _window(settings: Settings) -> tuple[int | None, Key]:
+    """The main model's window, as far as the settings name it, and the key that does."""
+    name = expand(settings.model.name, settings) if settings.model.name else ""
+    if name in settings.models.window:
+        return settings.models.window[name], ("models", "window")
+    provider = name.partition("/")[0]
+    own = settings.providers.get(provider)
+    return (own.window if own is not None else None), ("providers", provider, "window")
+
+
+_BOTH = ("context_budget", "max_output_tokens", "compact_trigger", "hard_block", "result_offload_threshold")
+
+SYNONYMS: Mapping[Key, Key] = MappingProxyType(
+    {
+        **{("context", name): ("agent", name) for name in _BOTH},
+        ("context", "max_context_tokens"): ("agent", "context_budget"),
+        ("context", "summary_model"): ("model", "summary"),
+        ("agent", "auto_compact"): ("context", "auto_compact"),
+        ("agent", "warn"): ("context", "warn"),
+        ("agent", "target_tokens"): ("context", "target_tokens"),
+    }
+)
+"""Other name -> the name that it is kept under."""
+
+
+def canonical(key: Key) -> Key:
+    """The name that a setting is kept under."""
+    return SYNONYMS.get(key, key)
+
+
+def other_names(section: str) -> tuple[str, ...]:
+    """Keys that may be written in a section although they are kept elsewhere."""
+    return tuple(key[1] for key in SYNONYMS if key[0] == section)

@@ -1,27 +1,24 @@
-"""Whether the user trusts a workspace: kept by real path in one file of the data directory.
-
-The question itself belongs to a front-end. Trust never spreads to folders below unless the user said so. What a
-project's settings say about programs, addresses, modes and allow rules needs consent for each item, which is kept by a
-hash of what the item said: changed, it is asked about again.
-"""
+"""Trust in a workspace, consent to single settings of it, and grants that outlive a session."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import secrets
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from swecli.core.config.private_json import DamagedFile, one_writer, read_private, write_private
+from swecli.core.config.paths import PROJECT_FOLDER, DamagedFile, one_writer, read_private, write_private
 
 TrustState = Literal["unknown", "declined", "session", "trusted"]
 """``session`` holds for one run of the program and is never stored."""
 
-FILE_NAME = "trust.json"
+TRUST_FILE = "trust.json"
 _VERSION = 1
 
 
@@ -62,7 +59,7 @@ def read_trust(data: Path, directory: Path) -> TrustReading:
     except DamagedFile as error:
         return TrustReading("unknown", f"{error}, and no workspace is trusted now.")
     except OSError as error:
-        return TrustReading("unknown", f"{data / FILE_NAME} can't be read ({error.strerror}): nothing is trusted.")
+        return TrustReading("unknown", f"{data / TRUST_FILE} can't be read ({error.strerror}): nothing is trusted.")
     key = trust_key(directory)
     entry = entries.get(str(key))
     if entry is not None and _state(entry) != "unknown":
@@ -111,8 +108,13 @@ def item_digest(key: Sequence[str], value: object) -> str:
     return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def file_digest(directory: Path, file: Path, sha256: str) -> str:
+    """What consent to one file of the project is bound to: its path within the project and the hash of its bytes."""
+    return item_digest(("file", os.path.relpath(os.path.realpath(file), trust_key(directory))), sha256)
+
+
 def _change(data: Path, directory: Path, change: Callable[[Mapping[str, Any]], dict[str, Any] | None]) -> str:
-    path, notice = data / FILE_NAME, ""
+    path, notice = data / TRUST_FILE, ""
     with one_writer(path):
         try:
             entries = dict(_read(data))
@@ -137,5 +139,235 @@ def _state(entry: Mapping[str, Any]) -> TrustState:
 
 
 def _read(data: Path) -> dict[str, dict[str, Any]]:
-    named: dict[str, Any] = read_private(data / FILE_NAME, "workspaces", dict)
+    named: dict[str, Any] = read_private(data / TRUST_FILE, "workspaces", dict)
     return {key: cast("dict[str, Any]", value) for key, value in named.items() if isinstance(value, dict)}
+
+
+LOOSENING = frozenset(("providers", "keys", "hooks", "mcp", "sandbox", "environment", "checkpoints"))
+"""Sections that name programs, addresses or variables, lift a question, or say what can be taken back."""
+
+_LOOSENING_KEYS = frozenset((("approval", "allow"), ("ui", "status_line")))
+"""Single keys that do."""
+
+ProjectLayer = Literal["project", "local"]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingItem:
+    """A setting of the project that is left out until the user consents. ``value`` is all of it as text, ``digest``
+    what consent is bound to."""
+
+    key: str
+    value: str
+    origin: str
+    digest: str
+
+
+class Consent:
+    """``accepted`` are the hashes of what the user consented to; ``pending`` collects what waits for it."""
+
+    def __init__(self, accepted: frozenset[str]) -> None:
+        self._accepted = accepted
+        self.pending: list[PendingItem] = []
+
+    def refuses(self, key: Sequence[str], value: object, origin: str) -> bool:
+        """Whether this setting of a project's file has to be left out."""
+        if not loosens(key, value):
+            return False
+        digest = item_digest(key, value)
+        if digest in self._accepted:
+            return False
+        shown = json.dumps(value, ensure_ascii=False, default=str)
+        self.pending.append(PendingItem(".".join(key), shown, origin, digest))
+        return True
+
+
+def loosens(key: Sequence[str], value: object) -> bool:
+    """Whether a setting could make something run, go elsewhere or go unasked that did not before."""
+    if tuple(key) == ("approval", "mode"):
+        return value != "plan"
+    return key[0] in LOOSENING or tuple(key) in _LOOSENING_KEYS
+
+
+def without_links(
+    files: Sequence[tuple[ProjectLayer, Path]], notices: list[str]
+) -> Iterator[tuple[ProjectLayer, Path]]:
+    """Files that are in the project themselves: a link could bring in any file of the user's."""
+    for layer, path in files:
+        if path.is_symlink() or path.parent.is_symlink():
+            notices.append(f"{path} not read: it is a link, or in one.")
+        else:
+            yield layer, path
+
+
+INSTRUCTION_FILES = ("OPENCLI.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md")
+OTHER_FILES = (".mcp.json",)
+MAX_NAMES = 200
+_HARMLESS = frozenset((".gitignore", "logs"))
+
+
+def covered_by_trust(directory: Path) -> tuple[str, ...]:
+    """Relative names of the settings, instructions, hooks and the like of the workspace, for the user to see before
+    the question. Empty where trust would make no difference. Links are named and not followed."""
+    key = trust_key(directory)
+    start = Path(os.path.realpath(directory))
+    folders = [start]
+    while folders[-1] != key and key in folders[-1].parents:
+        folders.append(folders[-1].parent)
+    found: list[str] = []
+    for folder in reversed(folders):
+        found += (os.path.relpath(folder / name, start) for name in _in(folder))
+    return tuple(found[:MAX_NAMES])
+
+
+def _in(folder: Path) -> list[str]:
+    entries = _entries(folder, (*INSTRUCTION_FILES, *OTHER_FILES, PROJECT_FOLDER))
+    names: list[str] = []
+    for name, is_directory in sorted(entries.items()):
+        if name == PROJECT_FOLDER and is_directory:
+            names += (f"{name}/{inner}" for inner in _inside(folder / name))
+        else:
+            names.append(name)
+    return names
+
+
+def _inside(folder: Path) -> list[str]:
+    """The project's own folder, with how many there are in each folder of it."""
+    names: list[str] = []
+    for name, is_directory in sorted(_entries(folder, None).items()):
+        if name in _HARMLESS:
+            continue
+        count = len(_entries(folder / name, None)) if is_directory else 0
+        if count or not is_directory:
+            names.append(f"{name}/ ({count})" if is_directory else name)
+    return names
+
+
+def _entries(folder: Path, wanted: tuple[str, ...] | None) -> dict[str, bool]:
+    """Names in a directory, each with whether it is a directory itself."""
+    found: dict[str, bool] = {}
+    try:
+        if wanted is not None:
+            for name in wanted:
+                path = folder / name
+                if os.path.lexists(path):
+                    found[name] = path.is_dir() and not path.is_symlink()
+            return found
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if len(found) >= MAX_NAMES:
+                    break
+                found[entry.name] = entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return {}
+    return found
+
+
+GRANTS_FILE = "grants.json"
+WEEK = 7 * 24 * 3600
+
+Span = Literal["week", "project"]
+"""Seven days, or as long as it is not revoked; in this workspace only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """An allow rule. ``since`` and ``expires`` are Unix seconds; ``expires`` is None where it holds until revoked."""
+
+    id: str
+    rule: str
+    since: float
+    expires: float | None
+
+    def holds(self, now: float) -> bool:
+        """Whether it counts at this time. One from the future does not: the clock was wrong then or is now."""
+        return self.since <= now + 60 and (self.expires is None or now < self.expires)
+
+    @property
+    def origin(self) -> str:
+        """When it was given and how long it holds, for people."""
+        until = "until revoked" if self.expires is None else f"until {_day(self.expires)}"
+        return f"granted {_day(self.since)}, {until}"
+
+
+class GrantStore:
+    """The grants of one workspace in the file ``path``. What another process changes is seen at the next call."""
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self._seen: tuple[int, int, int] | None = None
+        self._read: tuple[Grant, ...] = ()
+
+    def active(self) -> tuple[Grant, ...]:
+        """What holds now; empty where the file can't be read."""
+        now = self._clock()
+        try:
+            return tuple(grant for grant in self._grants() if grant.holds(now))
+        except (OSError, DamagedFile):
+            return ()
+
+    def add(self, rule: str, span: Span) -> Grant:
+        """Remember a rule, in place of an equal one.
+
+        Raises:
+            OSError: it can't be written; nothing was changed.
+        """
+        now = self._clock()
+        grant = Grant(secrets.token_hex(3), rule, now, now + WEEK if span == "week" else None)
+        self._change(lambda grants: [*(each for each in grants if each.rule != rule), grant])
+        return grant
+
+    def revoke(self, name: str) -> tuple[Grant, ...]:
+        """Forget every grant with this id or rule. Returns what was forgotten.
+
+        Raises:
+            OSError: it can't be written; nothing was changed.
+        """
+        gone: list[Grant] = []
+
+        def without(grants: tuple[Grant, ...]) -> list[Grant]:
+            gone.extend(each for each in grants if name in (each.id, each.rule))
+            return [each for each in grants if each not in gone]
+
+        if self._path.exists():
+            self._change(without)
+        return tuple(gone)
+
+    def _change(self, change: Callable[[tuple[Grant, ...]], list[Grant]]) -> None:
+        with one_writer(self._path):
+            try:
+                grants = self._grants()
+            except DamagedFile:  # put aside, so that what is granted now is not lost with it
+                grants = ()
+            now = self._clock()
+            kept = [asdict(grant) for grant in change(grants) if grant.expires is None or now < grant.expires]
+            write_private(self._path, {"version": _VERSION, "grants": kept})
+
+    def _grants(self) -> tuple[Grant, ...]:
+        try:
+            state = self._path.stat()
+        except FileNotFoundError:
+            return ()
+        seen = (state.st_mtime_ns, state.st_size, state.st_ino)
+        if seen != self._seen:
+            entries: list[Any] = read_private(self._path, "grants", list)
+            self._read = tuple(grant for grant in map(_grant, entries) if grant is not None)
+            self._seen = seen
+        return self._read
+
+
+def _grant(entry: object) -> Grant | None:
+    if not isinstance(entry, dict):
+        return None
+    data = cast("dict[str, Any]", entry)
+    name, rule, since, expires = (data.get(key) for key in ("id", "rule", "since", "expires"))
+    if not isinstance(name, str) or not isinstance(rule, str) or not isinstance(since, int | float):
+        return None
+    if expires is not None and not isinstance(expires, int | float):
+        return None
+    return Grant(name, rule, since, expires)
+
+
+def _day(timestamp: float) -> str:
+    return datetime.fromtimestamp(timestamp).strftime("%Y-%m-%d")

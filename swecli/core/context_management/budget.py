@@ -1,13 +1,239 @@
-"""Limits of the context window, and what follows from them for one request. Pure."""
+"""Limits of the context window, budgets of its components, and the gate before each request. Pure."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 
-from swecli.core.context_management.component_limits import ComponentLimits
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ServerClearing
-from swecli.core.protocol.events import Budget, ContextLevel
+from swecli.core.protocol.budget import (
+    ASSISTANT,
+    CALLS,
+    MEMORY,
+    PROJECT_INSTRUCTIONS,
+    REASONING,
+    RESULTS,
+    SKILLS,
+    SYSTEM,
+    TAIL,
+    TOOLS,
+    USER,
+    USER_INSTRUCTIONS,
+    Budget,
+    Component,
+    ContextLevel,
+    is_tools,
+)
+
+__all__ = (
+    "ASSISTANT",
+    "CALLS",
+    "MEMORY",
+    "PROJECT_INSTRUCTIONS",
+    "REASONING",
+    "RESULTS",
+    "SKILLS",
+    "SYSTEM",
+    "TAIL",
+    "TOOLS",
+    "USER",
+    "USER_INSTRUCTIONS",
+)
+
+
+FIXED = (SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, SKILLS)
+"""Components that are in every request, whatever is said; the tools are, too."""
+
+MUCH_FIXED = 1 / 3
+"""From this share of the effective window on, the fixed parts have a warning of their own."""
+
+LEAST_ROOM = 400
+"""Tokens that a request must have besides the fixed parts, so that a message can be sent at all."""
+
+_ADVICE = {
+    SYSTEM: "A model with a larger window helps.",
+    USER_INSTRUCTIONS: "Shorten your own instruction file.",
+    PROJECT_INSTRUCTIONS: "Shorten the project's instruction files.",
+    MEMORY: "Take notes out of the memory that are no longer needed.",
+    SKILLS: "Use fewer skills at a time.",
+    TOOLS: "Use fewer tools or servers.",
+    RESULTS: "/compact makes room.",
+}
+
+Amount = float | int
+"""A share of the effective window (a float up to 1) or tokens (an int)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentLimits:
+    """The most that components may take; None = no limit of its own. ``tool_result`` is about each single result.
+
+    Raises:
+        ValueError: a share that is not above 0 and at most 1, tokens below 1; the message names the component.
+    """
+
+    system: Amount | None = None
+    instructions: Amount | None = None
+    tools: Amount | None = None
+    tool_results: Amount | None = None
+    tool_result: Amount | None = None
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            amount: Amount | None = getattr(self, one.name)
+            if amount is None:
+                continue
+            if not (0 < amount <= 1 if isinstance(amount, float) else amount >= 1):
+                raise ValueError(f"{one.name} must be a share above 0 and up to 1, or tokens from 1 on: not {amount}")
+
+    def of_component(self, name: str) -> Amount | None:
+        """The limit of a component of the budget by its name there; that of tools is about each source of tools."""
+        named = {
+            SYSTEM: self.system,
+            USER_INSTRUCTIONS: self.instructions,
+            PROJECT_INSTRUCTIONS: self.instructions,
+            TOOLS: self.tools,
+            RESULTS: self.tool_results,
+        }
+        return named.get(_kind(name))
+
+    def of_result(self, effective: int) -> int | None:
+        """Tokens that a single result may take in an effective window of so many."""
+        return in_tokens(self.tool_result, effective)
+
+
+def _kind(component: str) -> str:
+    """The component's name without the source of its tools."""
+    return TOOLS if is_tools(component) else component
+
+
+def in_tokens(amount: Amount | None, effective: int) -> int | None:
+    """An amount in whole tokens, at least 1; None stays None."""
+    if amount is None:
+        return None
+    return max(1, int(amount * effective)) if isinstance(amount, float) else amount
+
+
+def limited(components: Iterable[Component], limits: ComponentLimits, effective: int) -> tuple[Component, ...]:
+    """The components with their limits."""
+    return tuple(
+        replace(part, limit=limit) if (limit := in_tokens(limits.of_component(part.name), effective)) else part
+        for part in components
+    )
+
+
+def over_limit(budget: Budget) -> tuple[str, ...]:
+    """One sentence for each component that takes more than its limit, the worst first."""
+    over = [part for part in budget.components if part.limit is not None and part.tokens > part.limit]
+    over.sort(key=lambda part: part.tokens / (part.limit or 1), reverse=True)
+    return tuple(
+        f"{part.name}: {part.tokens:,} tokens, {part.tokens / max(1, budget.effective):.0%} of the window; "
+        f"its limit is {part.limit:,}. {_ADVICE.get(_kind(part.name), '')}".rstrip()
+        for part in over
+    )
+
+
+def fixed_tokens(budget: Budget) -> int:
+    """Tokens of what is in every request."""
+    return sum(part.tokens for part in _fixed_parts(budget))
+
+
+def _fixed_parts(budget: Budget) -> list[Component]:
+    return [part for part in budget.components if part.name in FIXED or is_tools(part.name)]
+
+
+def roomy_part(budget: Budget) -> int:
+    """The effective window, or less where much of it is fixed: what the shares of a conversation are of."""
+    return max(1, min(budget.effective, int((budget.effective - fixed_tokens(budget)) / (1 - MUCH_FIXED))))
+
+
+def much_fixed(budget: Budget) -> str:
+    """Why little room is left for the conversation; empty where enough is."""
+    tokens = fixed_tokens(budget)
+    if tokens < MUCH_FIXED * budget.effective or budget.effective <= 0:
+        return ""
+    largest = max(_fixed_parts(budget), key=lambda part: part.tokens)
+    return (
+        f"What is in every request takes {tokens:,} of the {budget.effective:,} tokens that this model has room for "
+        f"({tokens / budget.effective:.0%}), so the conversation is compacted often. The largest part is "
+        f"{largest.name} with {largest.tokens:,}. {_ADVICE[_kind(largest.name)]}"
+    )
+
+
+def no_room(budget: Budget, block: int) -> str:
+    """Why no message fits beside the fixed parts; empty where there is room. ``block`` is the size in tokens from
+    which on nothing is sent."""
+    fixed = _fixed_parts(budget)
+    tokens = sum(part.tokens for part in fixed)
+    upper = tokens * budget.upper / budget.used if budget.used else tokens
+    if not fixed or upper + LEAST_ROOM <= block:
+        return ""
+    largest = max(fixed, key=lambda part: part.tokens)
+    advice = _ADVICE[_kind(largest.name)]
+    return (
+        f"What is in every request takes {tokens:,} of the {budget.effective:,} tokens that this model has room for, "
+        f"so no message fits. The largest part is {largest.name} with {largest.tokens:,}. {advice}"
+    )
+
+
+NAMED_COMPONENTS = 3
+
+COMPACT_ADVICE = "/compact makes room"
+"""Where that was not tried yet."""
+BLOCK_ADVICE = ("/clear starts with an empty context", "/model switches to one with a larger window")
+MANUAL_ADVICE = (
+    "/compact free makes room without a model",
+    "/compact has a summary written",
+    *BLOCK_ADVICE,
+)
+"""Where nothing is compacted unless the user says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateDecision:
+    """``reason`` is one sentence or two for the user; empty at level ok. ``largest`` are the components that take
+    the most room, largest first."""
+
+    level: ContextLevel
+    reason: str
+    largest: tuple[Component, ...]
+
+
+def decide(budget: Budget, advice: Sequence[str] = BLOCK_ADVICE) -> GateDecision:
+    """Judge a measured request by the upper edge of its size.
+
+    ``advice`` is what the user can do about a full context here and now, as clauses.
+    """
+    largest = tuple(sorted(budget.components, key=lambda part: part.tokens, reverse=True)[:NAMED_COMPONENTS])
+    return GateDecision(budget.level, _reason(budget, largest, advice), largest)
+
+
+def percent(budget: Budget) -> int:
+    """Used share of the effective window in whole percent, from the upper edge of the estimate, rounded down."""
+    if budget.effective <= 0:
+        return 100
+    return budget.upper * 100 // budget.effective
+
+
+def _reason(budget: Budget, largest: Sequence[Component], advice: Sequence[str]) -> str:
+    if budget.level == "ok":
+        return ""
+    if budget.effective <= 0:
+        return f"The context window of {budget.window:,} tokens leaves no room for a request; choose a larger model."
+    about = "" if budget.source == "measured" else "about "
+    size = f"{about}{percent(budget)} % full ({budget.upper:,} of {budget.effective:,} tokens)"
+    if budget.level == "block":
+        parts = ", ".join(f"{part.name} {part.tokens:,}" for part in largest)
+        todo = "; ".join(advice)
+        return (
+            f"The context is {size}, so no request is sent and nothing is lost. Largest: {parts}."
+            f"{f' What helps: {todo}.' if todo else ''}"
+        )
+    if budget.level == "compact":
+        return f"The context is {size}. Soon no request fits any more; /compact makes room."
+    return f"The context is {size}. /compact makes room, /context shows what takes it."
+
 
 RESERVE_SHARE = 0.20
 """At most this share of the window is kept free for the answer."""
@@ -105,9 +331,21 @@ def level_of(upper: int, effective: int, limits: Limits) -> ContextLevel:
     """The gate's level for a request of at most ``upper`` tokens: a threshold that is just reached counts."""
     if effective <= 0 or upper >= edge(limits.block, effective):
         return "block"
-    if upper >= edge(limits.compact, effective) or (limits.target_tokens and upper >= limits.target_tokens):
+    if upper >= compact_edge(effective, limits):
         return "compact"
     return "warn" if upper >= edge(limits.warn, effective) else "ok"
+
+
+def first_edge(limits: Limits, effective: int) -> int:
+    """The smallest number of tokens at which the level is no longer ``ok``."""
+    warn = edge(limits.warn, effective)
+    return warn if limits.target_tokens is None else min(warn, limits.target_tokens)
+
+
+def compact_edge(effective: int, limits: Limits) -> int:
+    """The smallest number of tokens that is compacted."""
+    share = edge(limits.compact, effective)
+    return min(share, limits.target_tokens) if limits.target_tokens else share
 
 
 def edge(share: float, effective: int) -> int:
@@ -122,9 +360,11 @@ def clamp_output(info: ModelInfo, limits: Limits, upper: int) -> int | None:
     Never more than the model can write, than was asked for, or than the window has left after the request.
     """
     known = [size for size in (info.max_output, limits.max_output_tokens) if size is not None and size > 0]
-    if not known:
-        return None
-    return max(1, min(*known, window_of(info, limits).total - upper))
+    left = window_of(info, limits).total - upper
+    if known:
+        return max(1, min(*known, left))
+    # Some protocols need a limit and ask for a usual one: it must fit as well.
+    return max(1, left) if info.usual_output is not None and info.usual_output > left else None
 
 
 def tokens_of(budget: Budget, component: str) -> int:

@@ -7,14 +7,20 @@ estimated one), and the messages to come get the average of what was seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from swecli.core.context_management.components import REASONING
+from swecli.core.atomic_text import make_private, put_aside, write_whole
 from swecli.core.context_management.message_size import MessageSize
-from swecli.core.protocol.usage import Usage
+from swecli.core.llm.json_values import JsonObject, as_object, as_text, parse_object
+from swecli.core.protocol.budget import REASONING
+from swecli.core.protocol.messages import Usage
 
 PRIOR_TOKENS = 2_000
 """Weight of the family's ratio against what was observed, in estimated tokens."""
@@ -36,6 +42,17 @@ LOWEST_RATIO, HIGHEST_RATIO = 0.5, 2.0
 LEAST_PLAUSIBLE = 0.3
 """A report below this share of the estimate is not of the whole prompt: some local servers leave out what they had
 in their cache."""
+
+
+MOST_PLAUSIBLE = 4.0
+"""A report above this many times the count is not of one prompt: some servers report more than they read."""
+MOST_NEW = 3.0
+"""The same for what a report says of the messages that are new, where that would be half of everything: some servers
+add up the prompts of all requests."""
+SLACK_SHARE, MOST_SLACK = 0.1, 4_000
+"""Tokens that a provider may add unseen: a share of the window, and the most."""
+DOUBTED = 0.6, 1.6
+"""Once a report could not be true, later ones count only between these shares of the count."""
 
 
 def family_ratio(model: str) -> float:
@@ -160,6 +177,7 @@ class Calibration:
         """As long as somebody remembers the size of the message."""
         self._anchor: _Anchor | None = None
         self._sends_reasoning_back = True
+        self._doubted = False
 
     @property
     def ratio(self) -> float:
@@ -170,6 +188,21 @@ class Calibration:
     def learned(self) -> Learned:
         """What is worth to be kept for later sessions."""
         return Learned(self.ratio, self._weight - PRIOR_TOKENS + self._seen_estimated, self._fixed_ratio)
+
+    def recounted(self, before: Mapping[MessageSize, int], fixed: float, *, anew: bool) -> None:
+        """Sizes were counted better than ``before``; ``fixed`` is how many times as large the fixed part was estimated.
+        What was reported of the true sizes stays. ``anew``: all counts were estimates until now."""
+        known = {size: tokens for size, tokens in before.items() if size in self._factors}
+        for size, tokens in known.items():
+            self._factors[size] *= tokens / max(1, size.total)
+        if known:
+            self._seen_estimated *= sum(size.total for size in known) / max(1, sum(known.values()))
+        if self._anchor is not None:
+            self._anchor.sums.estimated = sum(size.total for size in self._anchor.messages)
+        if self._fixed_ratio is not None:
+            self._fixed_ratio = _clamp(self._fixed_ratio * fixed)
+        if anew:
+            self._missed = 0.0
 
     def predict(self, sent: Sent) -> Prediction:
         """The size of a request that was not sent yet."""
@@ -194,15 +227,20 @@ class Calibration:
         total = fixed + tail + sums.true + (anchor.offset if anchor is not None and fixed_known else 0.0)
         return Prediction(max(0.0, total), estimated, self._anchor is not None, fixed, sums.shares, tail, self._missed)
 
-    def observe(self, sent: Sent, usage: Usage) -> None:
-        """Take in what the model reported for a request. Reports that can't be true are passed over."""
+    def observe(self, sent: Sent, usage: Usage, window: int) -> bool:
+        """Take in what the model reported for a request. Reports that can't be true are passed over. False where one is
+        so much larger than the count that everything reported so far is forgotten: from then on the count is
+        believed."""
         reported = usage.input_total
         before = self._anchor if self._extends_anchor(sent) else None
         sums = before.sums.copy() if before is not None else _Sums()
         new = sent.messages[len(before.messages) :] if before is not None else sent.messages
         everything = sent.fixed_tokens + sent.tail_tokens + sums.estimated + sum(size.total for size in new)
         if reported is None or reported <= LEAST_PLAUSIBLE * everything:
-            return
+            return True
+        fresh = sum(size.total for size in new)
+        if not self._plausible(reported, usage, everything, before, fresh, window):
+            return self._forget()
         prompt = reported - self.ratio * sent.tail_tokens
         if self._fixed_tokens is None or sent.fixed != self._fixed:
             self._begin(sent, prompt)
@@ -212,6 +250,32 @@ class Calibration:
             sums.add(size, self._factors[size])
         offset = prompt - (self._fixed_tokens or 0.0) - sums.true
         self._anchor = _Anchor(sent.messages, sums, offset, usage.output_total, usage.reasoning or 0)
+        return True
+
+    def _plausible(
+        self, reported: int, usage: Usage, everything: int, before: _Anchor | None, fresh: int, window: int
+    ) -> bool:
+        """``everything`` and ``fresh`` are estimates of the whole prompt and of what follows the anchor."""
+        low, high = DOUBTED
+        share = reported / max(1.0, self.ratio * everything)
+        if self._doubted:
+            return low <= share <= high
+        slack = min(MOST_SLACK, SLACK_SHARE * window)
+        if reported > MOST_PLAUSIBLE * everything + slack:
+            return False
+        if before is None or self._fixed_tokens is None or share <= high:
+            return True
+        known = self._fixed_tokens + before.sums.true + before.offset
+        rest = reported - known - (before.output or 0)
+        return rest <= MOST_NEW * self.ratio * fresh + slack or rest <= 0.5 * self.ratio * everything
+
+    def _forget(self) -> bool:
+        """Back to what the model's family tells. Whether that was so before."""
+        doubted, self._doubted = self._doubted, True
+        self._missed = self._seen_estimated = self._seen_reported = 0.0
+        self._fixed, self._fixed_tokens, self._anchor = None, None, None
+        self._factors.clear()
+        return doubted
 
     def _begin(self, sent: Sent, prompt: float) -> None:
         """First report with this fixed part: spread it over the fixed part and all messages not known yet."""
@@ -287,3 +351,108 @@ class Calibration:
 
 def _clamp(ratio: float) -> float:
     return min(HIGHEST_RATIO, max(LOWEST_RATIO, ratio))
+
+
+_MOST_MODELS = 300
+_MOST_BYTES = 1_000_000
+_VERSION = 1
+_UNIT = "o200k_base"
+
+
+class LearnedRatios:
+    """The file. Nothing here raises: what can't be kept is learned again.
+
+    ``tell`` gets a sentence for the user, in whatever thread it happens, when the file can't be used. Every call
+    reads the file anew, so that sessions that run at the same time see what the others learned.
+    """
+
+    def __init__(self, path: Path, today: Callable[[], date] = date.today) -> None:
+        self._path = path
+        self._today = today
+        self._told = False
+        self.tell: Callable[[str], None] = lambda _text: None
+
+    def known(self, model: str) -> Learned:
+        """What is known of ``provider/name``: from its own sessions, else from those of the same name at another
+        provider, else by its family."""
+        models = self._read()
+        name = model.rpartition("/")[2]
+        others = sorted(
+            (other for other in models if other.rpartition("/")[2] == name),
+            key=lambda other: as_text(as_object(models[other]).get("day")),
+        )
+        for candidate in (model, *reversed(others)):
+            learned = _learned(as_object(models.get(candidate)))
+            if learned is not None:
+                return learned
+        return Learned(family_ratio(model))
+
+    def keep(self, model: str, learned: Learned) -> None:
+        """Write what was learned of a model."""
+        entry: JsonObject = {
+            "ratio": round(learned.ratio, 4),
+            "tokens": round(learned.tokens),
+            "day": self._today().isoformat(),
+        }
+        if learned.fixed_ratio is not None:
+            entry["fixed_ratio"] = round(learned.fixed_ratio, 4)
+        try:
+            aside = self._put_aside_if_broken()
+            self._write(_newest({**self._read(), model: entry}))
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            self._tell_once(f"What was learned of {model}'s tokens could not be kept in {self._path}: {reason}.")
+            return
+        if aside is not None:
+            self._tell_once(f"{self._path} was broken; it is kept as {aside}.")
+
+    def _tell_once(self, text: str) -> None:
+        if not self._told:
+            self._told = True
+            self.tell(text)
+
+    def _read(self) -> JsonObject:
+        data = self._data()
+        return as_object(data.get("models")) if data is not None else {}
+
+    def _data(self) -> JsonObject | None:
+        """The file's content; None where there is none of ours."""
+        try:
+            with self._path.open("rb") as file:
+                data = parse_object(file.read(_MOST_BYTES + 1).decode("utf-8", "replace"))
+        except OSError:
+            return None
+        ours = data is not None and data.get("version") == _VERSION and data.get("unit") == _UNIT
+        return data if ours else None
+
+    def _put_aside_if_broken(self) -> Path | None:
+        """Move a file away that is none of ours, so that nothing in it is lost; where it is now."""
+        if not self._path.exists() or self._data() is not None:
+            return None
+        return put_aside(self._path)
+
+    def _write(self, models: JsonObject) -> None:
+        make_private(self._path.parent)
+        data = {"version": _VERSION, "unit": _UNIT, "models": models}
+        write_whole(self._path, json.dumps(data, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
+
+
+def _learned(entry: JsonObject) -> Learned | None:
+    ratio = _number(entry.get("ratio"))
+    if ratio is None or not LOWEST_RATIO <= ratio <= HIGHEST_RATIO:
+        return None
+    fixed = _number(entry.get("fixed_ratio"))
+    plausible = fixed is not None and LOWEST_RATIO <= fixed <= HIGHEST_RATIO
+    return Learned(ratio, max(0.0, _number(entry.get("tokens")) or 0.0), fixed if plausible else None)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def _newest(models: JsonObject) -> JsonObject:
+    """The models learned last, not more than are reasonable to keep."""
+    days = sorted(models, key=lambda model: as_text(as_object(models[model]).get("day")), reverse=True)
+    return {model: models[model] for model in days[:_MOST_MODELS]}

@@ -2,33 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from swecli.core.context_management.budget import Limits, window_of
-from swecli.core.context_management.cache_watch import CacheMiss, CacheWatch, WatchedRequest
-from swecli.core.context_management.gate import BLOCK_ADVICE, decide
+from swecli.core.context_management.budget import (
+    BLOCK_ADVICE,
+    COMPACT_ADVICE,
+    Limits,
+    decide,
+    edge,
+    first_edge,
+    window_of,
+)
+from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.message_size import texts_of
-from swecli.core.context_management.monitor import TokenMonitor, is_vague
-from swecli.core.context_management.opening import Opening, PromptTexts
+from swecli.core.context_management.monitor import (
+    ContextStats,
+    Forecast,
+    Growing,
+    TokenMonitor,
+    context_stats,
+    forecast,
+    is_vague,
+)
+from swecli.core.context_management.projection import project
+from swecli.core.context_management.prompt import Opening, PromptTexts, build_request, fit_output, tail_text
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.context_management.requests import build_request, fit_output
-from swecli.core.context_management.stats import ContextStats, Forecast, context_stats, forecast
-from swecli.core.context_management.tail import tail_text
-from swecli.core.llm.model_table import look_up_model
-from swecli.core.llm.types import ModelClient, ModelInfo, ModelRequest, ToolSchema
+from swecli.core.llm.client import stream_events
+from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent, ToolSchema
+from swecli.core.llm.windows import look_up_model
 from swecli.core.protocol.blocks import Todo
-from swecli.core.protocol.events import Budget, Mode, ViewEntry
-from swecli.core.protocol.messages import Message, TextPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import Mode, ViewEntry
+from swecli.core.protocol.messages import Message, TextPart, Usage
 
 if TYPE_CHECKING:
     from swecli.core.context_management.compaction.options import CompactionOptions
     from swecli.core.context_management.history import CompactedHistory
 
+
+NEAR = 0.9
+"""From this share of the warning level on, what decides is counted exactly: a tail comes on top."""
+
+
+COMPACT_TOOL = "compact_context"
+"""The tool with which a model makes room itself."""
 EXACT_FROM = 0.5
 """Share of the effective window from which on exact counts may be worth the memory of the vocabulary: below it nothing
 is decided. Above it they are where much rests on no report: what a provider reports of each request needs no other
@@ -62,7 +84,7 @@ class ContextManager:
         texts: PromptTexts | None = None,
         limits: Limits | None = None,
         monitor: TokenMonitor | None = None,
-        advice: Sequence[str] = BLOCK_ADVICE,
+        advice: Sequence[str] = (COMPACT_ADVICE, *BLOCK_ADVICE),
         lean_tools: Sequence[ToolSchema] | None = None,
         *,
         special_tools: Callable[[str], Sequence[ToolSchema]] = lambda model: (),
@@ -82,16 +104,35 @@ class ContextManager:
         self._watch = CacheWatch()
         self._info: ModelInfo | None = None
         self._newest: Budget | None = None
+        self.disbelieved: int | None = None
+        """A size that a model reported and that can't be true; whoever tells of it sets it back to None."""
 
-    async def settle(self, ledger: Ledger) -> None:
-        """Count what is new in the ledger, long texts in a thread, so that measuring never holds up the event loop."""
+    @property
+    def unattended(self) -> bool:
+        """Whether the model is told that nobody watches."""
+        return self._headless
+
+    async def settle(self, ledger: Ledger, info: ModelInfo | None = None) -> None:
+        """Count what is new in the ledger, long texts in a thread, so that measuring never holds up the event loop.
+
+        With ``info``, the conversation is counted exactly where it may be decided that it is too long.
+        """
         new = islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled))
         texts = [text for entry in new for part in entry.parts for text in texts_of(part)]
         self._settled = len(ledger.entries)
         newest = self._newest
         matters = newest is not None and newest.share >= EXACT_FROM and is_vague(newest)
         await self.monitor.count_ahead(texts, exact=matters)
+        if info is not None:
+            messages = project(ledger)
+            budget = self.measure(messages, info)
+            if budget.upper >= NEAR * first_edge(self.limits, budget.effective):
+                await self.count_exactly(messages, info)
         await self.monitor.keep_ratios()
+
+    async def count_exactly(self, messages: Sequence[Message], info: ModelInfo) -> bool:
+        """Let no estimate be left in the measure of a request with these messages. True where that may differ now."""
+        return await self.monitor.count_exactly(self._measured(messages, info, "default", (), None, "", None)[0])
 
     def prepare(
         self,
@@ -103,15 +144,17 @@ class ContextManager:
         effort: str | None = None,
         session: str = "",
         notes: Sequence[str] = (),
+        watermarks: Sequence[int] = (),
     ) -> PreparedRequest:
         """Build the next request and measure it: the same number serves gate, meter and ``/context``.
 
         The tail tells the model about a filling context, so a request at the warning level is measured with
-        that note in it. ``notes`` are told in the tail too.
+        that note in it. ``notes`` are told in the tail too. ``watermarks`` see ``build_request``.
         """
-        request, budget = self._measured(messages, info, mode, todos, effort, session, None, notes)
+        notes = [read_prompt("headless"), *notes] if self._headless else notes
+        request, budget = self._measured(messages, info, mode, todos, effort, session, None, notes, watermarks)
         if budget.level != "ok":
-            request, budget = self._measured(messages, info, mode, todos, effort, session, budget, notes)
+            request, budget = self._measured(messages, info, mode, todos, effort, session, budget, notes, watermarks)
         self._newest = budget
         decision = decide(budget, self._advice)
         warning = ""
@@ -123,6 +166,10 @@ class ContextManager:
         fitted = fit_output(request, budget, info, self.limits)
         return PreparedRequest(fitted, budget, decision.reason if budget.level == "block" else "", warning)
 
+    def why_blocked(self, budget: Budget) -> str:
+        """Why a request is not sent after a compaction was tried in vain."""
+        return decide(budget, [advice for advice in self._advice if not advice.startswith("/compact")]).reason
+
     def measure(self, messages: Sequence[Message], info: ModelInfo) -> Budget:
         """The measure of a request that would be made now, without its tail."""
         return self._measured(messages, info, "default", (), None, "", None)[1]
@@ -131,6 +178,10 @@ class ContextManager:
         """The measure of any request, as it is, against the window of the model that it goes to. It leaves the measure
         of the conversation alone."""
         return self.monitor.measure(request, self.limits, info, cleared=_left_out(request, *self._cleared), beside=True)
+
+    def growing(self, budget: Budget, info: ModelInfo) -> Growing:
+        """Follows the size of the context while the answer to a request of this size comes."""
+        return Growing(budget, self.limits, lambda text: self.monitor.count_tokens(text) * self.monitor.ratio(info))
 
     def cache_miss(
         self, request: ModelRequest, usage: Usage | None, info: ModelInfo, view: tuple[ViewEntry, ...], at: float
@@ -142,7 +193,8 @@ class ContextManager:
     def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> int:
         """Take in what the provider reported for a request. Returns how many tokens of it the provider left out by
         itself, where that is more than before."""
-        self.monitor.observe(request, usage, info)
+        if not self.monitor.observe(request, usage, info):
+            self.disbelieved = usage.prompt
         before, now = self._cleared[1], usage.cleared or 0
         self._cleared = (request.messages, now)
         return now if now > before else 0
@@ -209,18 +261,21 @@ class ContextManager:
         session: str,
         known: Budget | None,
         notes: Sequence[str] = (),
+        watermarks: Sequence[int] = (),
     ) -> tuple[ModelRequest, Budget]:
         prompt = self._opening.prompt(info)
-        notes = [read_prompt("headless"), *notes] if self._headless else notes
+        tools = self._opening.tools(info)
+        can_compact = any(tool.name == COMPACT_TOOL for tool in tools)
         request = build_request(
             prompt,
-            self._opening.tools(info),
+            tools,
             messages,
             info=info,
             limits=self.limits,
             session=session,
-            tail=tail_text(mode=mode, todos=todos, budget=known, notes=notes),
+            tail=tail_text(mode=mode, todos=todos, budget=known, notes=notes, can_compact=can_compact),
             effort=effort,
+            watermarks=watermarks,
         )
         budget = self.monitor.measure(request, self.limits, info, prompt.components, _left_out(request, *self._cleared))
         self._info = info
@@ -237,3 +292,70 @@ def _left_out(request: ModelRequest, before: tuple[Message, ...], cleared: int) 
     """Tokens of the request that the provider leaves out by itself, as far as that is known: it left out ``cleared``
     of these messages."""
     return cleared if cleared and request.messages[: len(before)] == before else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """``left`` gives the tokens that may still be used; None = no cap."""
+
+    context: ContextManager
+    left: Callable[[], int | None] = lambda: None
+
+    async def send(
+        self, client: ModelClient, request: ModelRequest, *, likely: bool = False
+    ) -> AsyncGenerator[StreamEvent]:
+        """The events of one request. One that may not leave fails as if the provider had refused it, and nothing of it
+        is sent. Closing this generator (``contextlib.aclosing``) aborts the request at once. ``likely`` as in
+        ``too_long``."""
+        budget = await self._measured(request, client.info)
+        size = budget.used if likely else budget.upper
+        trouble = self._trouble(budget, size, self._room(budget, request), client.info)
+        if trouble is not None:
+            yield Failed(trouble)
+            return
+        # A server may refuse a request whose answer would not fit at its longest.
+        most = request.max_output_tokens or client.info.max_output or client.info.usual_output
+        free = max(1, budget.window - budget.upper)
+        if most is not None and most > free:
+            request = replace(request, max_output_tokens=free)
+        async with aclosing(stream_events(client, request)) as events:
+            async for event in events:
+                yield event
+
+    async def too_long(self, request: ModelRequest, info: ModelInfo, *, likely: bool = False) -> bool:
+        """Whether the request is too long for the model, at the most that it may have; ``likely``: by what it probably
+        has, where there is another way if the provider refuses it."""
+        budget = await self._measured(request, info)
+        return (budget.used if likely else budget.upper) > self._room(budget, request)
+
+    async def _measured(self, request: ModelRequest, info: ModelInfo) -> Budget:
+        # What is older is counted already; a long new text must not hold up the event loop.
+        newest = [text for message in request.messages[-1:] for part in message.parts for text in texts_of(part)]
+        await self.context.monitor.count_ahead(newest, exact=False)
+        budget = self.context.weigh(request, info)
+        if budget.upper > self._room(budget, request) and await self.context.monitor.count_exactly(request):
+            budget = self.context.weigh(request, info)  # nothing is refused because of an estimate
+        return budget
+
+    def _room(self, budget: Budget, request: ModelRequest) -> int:
+        """Tokens that a request may have. What is kept for the answer of a turn is free for the prompt of one whose
+        answer is to be shorter: a summary of the whole conversation goes where the next turn would not."""
+        kept = budget.window - budget.effective
+        answer = kept if request.max_output_tokens is None else min(kept, request.max_output_tokens)
+        return max(0, edge(self.context.limits.block, budget.window - answer) - 1)
+
+    def _trouble(self, budget: Budget, size: int, room: int, info: ModelInfo) -> ProviderError | None:
+        if size > room:
+            return ProviderError(
+                "context_overflow",
+                f"the request was not sent: it has up to {size:,} tokens, and {info.ref} has room for {room:,}",
+            )
+        left = self.left()
+        if left is not None and budget.used > left:
+            return ProviderError("quota", f"the request was not sent: {over_cap(budget.used, left)}")
+        return None
+
+
+def over_cap(used: int, left: int) -> str:
+    """Why a request of so many tokens is not within the cap."""
+    return f"it has about {used:,} tokens, and {max(0, left):,} are left of the cap"

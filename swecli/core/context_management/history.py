@@ -1,4 +1,4 @@
-"""Compaction of a history that belongs to no session."""
+"""Histories that belong to no session: messages as a ledger, so that the same compaction works on them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
-from swecli.core.context_management.compaction.hooks import tell_after
-from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult
+from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult, tell_after
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.history_ledger import ledger_of
+from swecli.core.context_management.ledger import Ledger, bodies_of
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import ModelClient
+from swecli.core.protocol.events import Event
 from swecli.core.protocol.messages import Message
+
+
+def ledger_of(messages: Sequence[Message]) -> Ledger:
+    """The ledger that a session with these messages would have. Results without a call are left out."""
+    ledger = Ledger()
+    for seq, body in enumerate(bodies_of(messages), 1):
+        ledger.apply(Event(seq, 0.0, "history", 1, body))
+    return ledger
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,65 @@ changes a byte of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
-from swecli.core.config.covered import INSTRUCTION_FILES
-from swecli.core.context_management.file_head import FileHead, read_head
+from swecli.core.config.trust import INSTRUCTION_FILES
+from swecli.core.context_management.counter import CountsTokens, PieceEstimator
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.context_management.tokens import CountsTokens, PieceEstimator
+from swecli.core.workspace.text_file import open_regular
+
+
+@dataclass(frozen=True, slots=True)
+class FileHead:
+    """``text`` is decoded as UTF-8, undecodable bytes replaced, line ends as ``\\n``. ``size`` is the bytes of
+    the whole file; ``whole`` says whether ``text`` is all of it. ``digest`` is the SHA-256 of what was read."""
+
+    text: str
+    size: int
+    whole: bool
+    digest: str
+
+
+class OutsideError(OSError):
+    """A symbolic link leads out of the project."""
+
+
+def read_head(path: Path, limit: int, within: Path | None = None) -> FileHead:
+    """Read at most ``limit`` bytes of a regular file. A link may not lead out of ``within``.
+
+    Raises:
+        OutsideError: the file is outside of ``within``.
+        OSError: there is no such file, or it can't be read.
+    """
+    resolved = Path(os.path.realpath(path))
+    if within is not None and not resolved.is_relative_to(os.path.realpath(within)):
+        raise OutsideError(f"{path.name} is a link to a file outside of the project")
+    with open_regular(resolved) as (descriptor, status):
+        data = _read(descriptor, limit + 1)
+    whole = len(data) <= limit
+    data = data[:limit]
+    text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8", "replace")
+    if not whole:
+        # The cut may be inside a character or a line; only whole lines are of use.
+        text = text[: text.rfind("\n") + 1] or text.rstrip("\ufffd")
+    return FileHead(
+        text.replace("\r\n", "\n").replace("\r", "\n"), status.st_size, whole, hashlib.sha256(data).hexdigest()
+    )
+
+
+def _read(descriptor: int, limit: int) -> bytes:
+    pieces: list[bytes] = []
+    while limit > 0 and (piece := os.read(descriptor, min(limit, 65_536))):
+        pieces.append(piece)
+        limit -= len(piece)
+    return b"".join(pieces)
+
 
 INSTRUCTION_NAMES = INSTRUCTION_FILES
 """In each directory the first of these that is there and not empty counts."""
@@ -42,6 +91,8 @@ class InstructionFile:
     whole: bool = True
     quoted: bool = False
     """Whether it is information of a folder that the user did not say they trust, and no instruction."""
+    own: bool = False
+    """Whether it is the user's own file, which holds in every project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +107,32 @@ class Instructions:
         return tuple(str(file.path) for file in self.files)
 
     def render(self) -> str:
-        """The section for the system prompt; empty without files. Equal files give equal bytes."""
-        parts: list[str] = []
-        for prompt, tag, quoted in (
-            ("instructions", "instructions", False),
-            ("instructions_untrusted", "quoted", True),
-        ):
-            files = [file for file in self.files if file.quoted == quoted]
-            parts += [read_prompt(prompt)] if files else []
-            for file in files:
-                note = "" if file.whole else f"\n{_CUT_NOTE}"
-                parts.append(f'<{tag} path="{file.name}">\n{file.text.strip()}{note}\n</{tag}>')
-        return "\n\n".join(parts)
+        """All of them for the system prompt; empty without files. Equal files give equal bytes."""
+        return "\n\n".join(part for part in (self.render_own(), self.render_project()) if part)
+
+    def render_own(self) -> str:
+        """The section of the user's own file; empty without one."""
+        files = [file for file in self.files if file.own]
+        return "\n\n".join([read_prompt("instructions"), *_tagged(files, "instructions")]) if files else ""
+
+    def render_project(self) -> str:
+        """The section of the project's files. What they are is said once: here, unless before the user's own file."""
+        files = [file for file in self.files if not file.own and not file.quoted]
+        quoted = [file for file in self.files if file.quoted]
+        heading = [read_prompt("instructions")] if files and not any(file.own for file in self.files) else []
+        warning = [read_prompt("instructions_untrusted")] if quoted else []
+        return "\n\n".join([*heading, *_tagged(files, "instructions"), *warning, *_tagged(quoted, "quoted")])
 
     @property
     def digest(self) -> str:
         """SHA-256 of the rendered section."""
         return sha256(self.render().encode("utf-8", "replace")).hexdigest()
+
+
+def _tagged(files: Iterable[InstructionFile], tag: str) -> Iterator[str]:
+    for file in files:
+        note = "" if file.whole else f"\n{_CUT_NOTE}"
+        yield f'<{tag} path="{file.name}">\n{file.text.strip()}{note}\n</{tag}>'
 
 
 def load_instructions(
@@ -81,12 +141,13 @@ def load_instructions(
     user_directory: Path | None = None,
     counter: CountsTokens | None = None,
     project: Literal["trusted", "quoted", "none"] = "trusted",
+    approved: Callable[[Path, str], bool] = lambda path, digest: False,
 ) -> Instructions:
     """Collect the user's own file and one file for each directory from the project's root down to ``cwd``.
 
-    ``project`` says whether files of the project are instructions, information, or not read at all. A file with the
-    same content as an earlier one is left out. Links that lead out of the project, special files and unreadable ones
-    are skipped with a notice.
+    ``project`` says whether files of the project are instructions, information, or not read at all; a file with a
+    content (its SHA-256) that the user ``approved`` is no mere information. A file with the same content as an earlier
+    one is left out. Links that lead out of the project, special files and unreadable ones are skipped with a notice.
     """
     counter = counter or PieceEstimator()
     root = project_root(cwd)
@@ -103,8 +164,8 @@ def load_instructions(
         seen.add(head.digest)
         name = str(path) if within is None else path.relative_to(root).as_posix()
         tokens = counter.count(head.text)
-        quoted = project == "quoted" and within is not None
-        files.append(InstructionFile(path, name, head.text, head.digest, tokens, head.whole, quoted))
+        quoted = project == "quoted" and within is not None and not approved(path, head.digest)
+        files.append(InstructionFile(path, name, head.text, head.digest, tokens, head.whole, quoted, within is None))
         notices.extend(_cost(name, head, tokens))
     return Instructions(tuple(files), tuple(notices))
 

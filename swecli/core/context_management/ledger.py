@@ -6,17 +6,17 @@ what compaction removes stays in the ledger and can be brought back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from swecli.core.context_management.body import Bodies, Body
-from swecli.core.context_management.history_bodies import bodies_of
 from swecli.core.context_management.read_set import ReadSet, summary_items
-from swecli.core.context_management.restoring import restored
 from swecli.core.context_management.view_stack import ViewStack
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
+    Body,
     CompactionCompleted,
     CompactionRedone,
     CompactionUndone,
@@ -35,12 +35,210 @@ from swecli.core.protocol.events import (
     SessionStarted,
     ViewEntry,
 )
-from swecli.core.protocol.messages import Part, ToolCallPart
+from swecli.core.protocol.messages import (
+    Message,
+    Origin,
+    Part,
+    ReasoningPart,
+    Response,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from swecli.core.spill import Shelf, Ticket, weight_of
 
 if TYPE_CHECKING:
     from swecli.core.context_management.projection import Projected
 
-EntryKind = Literal["user", "text", "reasoning", "call", "result", "opaque"]
+
+LONG: Final = 1_000
+"""Characters from which on a body is put away at all: a shorter one takes about as much as what stands for it."""
+AT_ONCE: Final = 4
+"""Bodies that are put away in one go, a tenth of a millisecond each."""
+IN_MEMORY: Final = 1_000_000
+"""Compressed bytes of bodies that were put away which stay in memory."""
+
+Parts = tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Away:
+    outline: Parts
+    shelf: Shelf[Parts]
+    ticket: Ticket
+
+
+class EntryBody:
+    """The parts of one entry, the same whether they are in memory or not."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, parts: Parts) -> None:
+        self._held: Parts | _Away = parts
+
+    @property
+    def parts(self) -> Parts:
+        """All of it; read from the shelf where it is there. What can't be read back says so."""
+        held = self._held
+        if not isinstance(held, _Away):
+            return held
+        try:
+            return held.shelf.get(held.ticket)
+        except OSError as error:
+            return tuple(_unreadable(part, error) for part in held.outline)
+
+    @property
+    def outline(self) -> Parts:
+        """The parts, with empty texts where reading them would take the shelf."""
+        held = self._held
+        return held.outline if isinstance(held, _Away) else held
+
+    def put_away(self, shelf: Shelf[Parts]) -> None:
+        """Keep an outline in memory only."""
+        held = self._held
+        if not isinstance(held, _Away):
+            self._held = _Away(tuple(stubbed(part, "") for part in held), shelf, shelf.put(held))
+
+    def bring_back(self) -> None:
+        """Have all of it in memory again."""
+        held = self._held
+        if isinstance(held, _Away):
+            self._held = self.parts
+            held.shelf.forget(held.ticket)
+
+
+def stubbed(part: Part, text: str) -> Part:
+    """The part with another text in place of what it says, for a call that of its arguments."""
+    match part:
+        case ToolResultPart():
+            return replace(part, text=text, images=())
+        case ToolCallPart():
+            return replace(part, arguments=text)
+        case _:
+            return TextPart(text)
+
+
+def _unreadable(part: Part, error: OSError) -> Part:
+    text = f"this can't be read back ({error}); the record of the session still has it"
+    return stubbed(part, json.dumps({"unreadable": text}) if isinstance(part, ToolCallPart) else f"[{text}]")
+
+
+class Bodies:
+    """The long bodies of one conversation, by the ids of their entries."""
+
+    def __init__(self) -> None:
+        self._shelf = Shelf[Parts](IN_MEMORY)
+        self._here: dict[str, EntryBody] = {}
+        self._away: dict[str, EntryBody] = {}
+        self._leaving: deque[str] = deque()
+
+    def add(self, entry: str, body: EntryBody) -> None:
+        """A body that the model has before it now."""
+        if weight_of(body.outline) >= LONG:
+            self._here[entry] = body
+
+    def see(self, live: Collection[str]) -> None:
+        """The model has these entries before it and no others: what it has not may go, what it has comes back."""
+        for entry in [entry for entry in self._away if entry in live]:
+            body = self._here[entry] = self._away.pop(entry)
+            body.bring_back()
+        self._leaving = deque(entry for entry in self._here if entry not in live)
+
+    def put_away(self, most: int = AT_ONCE) -> None:
+        """Put some of the bodies away that may go, so that no step takes long."""
+        for _ in range(min(most, len(self._leaving))):
+            entry = self._leaving.popleft()
+            body = self._away[entry] = self._here.pop(entry)
+            body.put_away(self._shelf)
+
+
+def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
+    """The events of a conversation, in order. Results without a call are left out. With ``prefix`` all ids are new
+    ones that begin with it; else those of the messages are kept."""
+    open_calls: dict[str, str] = {}
+    for number, message in enumerate(messages):
+        name = f"{prefix}.{number}" if prefix else message.id or f"h{number}"
+        if message.role == "user":
+            yield ItemStarted(name, "user")
+            yield ItemCompleted(name, "ok", message.parts)
+        elif message.role == "assistant":
+            items: list[str] = []
+            for place, part in enumerate(message.parts):
+                item = f"{name}.{place}"
+                items.append(item)
+                yield ItemStarted(item, _kind(part), part.name if isinstance(part, ToolCallPart) else "")
+                if isinstance(part, ToolCallPart):
+                    yield ItemCheckpointed(item, part)
+                    open_calls[part.call_id] = item
+                else:
+                    yield ItemCompleted(item, "ok", (part,))
+            made = message.response or Response(Origin("unknown", "", ""))
+            yield ModelResponded(
+                name, tuple(items), made.origin, made.stop, made.usage, made.response_id, made.complete
+            )
+        else:
+            for result in message.tool_results:
+                item = open_calls.pop(result.call_id, "")
+                if item:
+                    yield ItemCompleted(item, "error" if result.is_error else "ok", (result,))
+
+
+def _kind(part: Part) -> ItemKind:
+    match part:
+        case TextPart():
+            return "text"
+        case ReasoningPart():
+            return "reasoning"
+        case ToolCallPart() | ToolResultPart():
+            return "tool"
+        case _:
+            return "opaque"
+
+
+MISSING_RESULT = "No result: the call was not executed."
+INTERRUPTED = "interrupted"
+"""``Stop.detail`` of an answer that the user cut short."""
+
+INTERRUPTION_NOTE = "[The user interrupted your previous answer; what you had written until then is above.]"
+CUT_NOTE = "[Your previous answer was cut off by a failure of the connection; what had arrived is above.]"
+GO_ON_NOTE = (
+    "[Your previous answer was cut off by a failure of the connection. Go on exactly where it stops, without repeating "
+    "what is above; none of its tool calls was executed.]"
+)
+CONTINUATION = "[The conversation continues.]"
+
+
+SUMMARY_MARK = "<compacted"
+"""What the text that takes the place of older messages begins with."""
+
+_NOTES = frozenset((INTERRUPTION_NOTE, CUT_NOTE, GO_ON_NOTE, CONTINUATION))
+
+
+def restored(messages: Sequence[Message], environment: str) -> Iterator[tuple[int, str, tuple[Message, ...]]]:
+    """Stretches of a conversation: a number, the text of a summary (or none), and the messages that follow it.
+
+    What a projection adds to messages, the ``environment`` and notes about answers that were cut, is taken away again.
+    """
+    text, said, number = "", list[Message](), 0
+    for message in messages:
+        if message.role == "user":
+            message = replace(message, parts=tuple(part for part in message.parts if not _added(part, environment)))
+            if not message.parts:
+                continue
+        if message.role == "user" and message.text.startswith(SUMMARY_MARK):
+            yield number, text, tuple(said)
+            text, number = message.text, number + 1
+            said.clear()
+        else:
+            said.append(message)
+    yield number, text, tuple(said)
+
+
+def _added(part: object, environment: str) -> bool:
+    return isinstance(part, TextPart) and (part.text == environment or part.text in _NOTES)
+
+
+EntryKind = Literal["user", "attachment", "text", "reasoning", "call", "result", "opaque"]
 RESULT = ".result"
 """Suffix of the ledger id of a tool call's result; the call itself has the item's id."""
 
@@ -54,7 +252,7 @@ class Entry:
     kind: EntryKind
     item: str
     message: str
-    body: Body
+    body: EntryBody
     source: str
     turn: int
     created: float
@@ -84,8 +282,8 @@ class ItemRecord:
     kind: ItemKind
     name: str
     status: ItemStatus
-    call_body: Body | None
-    body: Body
+    call_body: EntryBody | None
+    body: EntryBody
     turn: int = 0
     exit_status: int | None = None
     """Of a command that ran to its end."""
@@ -181,10 +379,14 @@ class Ledger:
         kind = opened.kind if opened else "user"
         name = opened.name if opened else ""
         call = self._call_body(body.item, opened)
-        record = ItemRecord(body.item, kind, name, body.status, call, Body(body.parts), event.turn, _exit_status(body))
+        record = ItemRecord(
+            body.item, kind, name, body.status, call, EntryBody(body.parts), event.turn, _exit_status(body)
+        )
         self.items[body.item] = record
         if kind == "user" and body.parts:
             self._add(Entry(body.item, "user", body.item, body.item, record.body, name, event.turn, event.ts))
+        elif kind == "attachment" and body.parts:
+            self._add(Entry(body.item, "attachment", body.item, body.item, record.body, name, event.turn, event.ts))
         elif kind == "tool" and body.item in self._response_of:
             self._add_result(record, self._response_of[body.item], event)
 
@@ -204,12 +406,12 @@ class Ledger:
             elif record and record.parts and kind in ("text", "reasoning", "opaque"):
                 self._add(Entry(item, kind, item, body.message, record.body, "", event.turn, event.ts))
 
-    def _call_body(self, item: str, opened: OpenItem | None) -> Body | None:
+    def _call_body(self, item: str, opened: OpenItem | None) -> EntryBody | None:
         """The call of an item, the same for its entry and its record; None where it has none."""
         known = self.entries.get(item)
         if known is not None and known.kind == "call":
             return known.body
-        return Body((opened.part,)) if opened and isinstance(opened.part, ToolCallPart) else None
+        return EntryBody((opened.part,)) if opened and isinstance(opened.part, ToolCallPart) else None
 
     def _add_result(self, record: ItemRecord, message: str, event: Event) -> None:
         if record.parts:
@@ -263,6 +465,11 @@ class Ledger:
         return self._undo.item
 
     @property
+    def replaced_view(self) -> tuple[ViewEntry, ...]:
+        """The view that the newest compaction in force took the place of; empty where there is none."""
+        return self._undo.view
+
+    @property
     def redoable(self) -> str | None:
         """Item of the compaction that was undone last."""
         return self._redo.item
@@ -272,8 +479,9 @@ class Ledger:
         if source.item is None:
             return
         item, restored = source.pop()
-        known = set(_covered(restored))
-        later = [entry for entry in self.view if entry.id in self.entries and entry.id not in known]
+        order = {entry: number for number, entry in enumerate(self.entries)}
+        newest = max((order.get(entry, -1) for entry in _covered(restored)), default=-1)  # a view may leave entries out
+        later = [entry for entry in self.view if order.get(entry.id, -1) > newest]
         target.push(item, self.view)
         self._set_view((*restored, *later))
 

@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
+from weakref import WeakSet
 
-from swecli.core.context_management.components import ASSISTANT, CALLS, REASONING, RESULTS, USER
-from swecli.core.context_management.tokens import IMAGE_TOKENS, CountsTokens, PieceEstimator
+from swecli.core.context_management.counter import IMAGE_TOKENS, CountsTokens, PieceEstimator
 from swecli.core.llm.types import ToolSchema
+from swecli.core.protocol.budget import ASSISTANT, CALLS, REASONING, RESULTS, USER
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
@@ -60,6 +61,11 @@ class MessageSize:
         self._content = message.parts  # the conversation holds them, too, and they are the quicker way
         return True
 
+    def recount(self, counts: tuple[tuple[str, int], ...]) -> None:
+        """Take better counts of the same content."""
+        self.counts = counts
+        self.total = sum(tokens for _, tokens in counts)
+
     def let_go(self) -> None:
         """Tell the content by its digest: nobody else needs the texts any more."""
         if isinstance(self._content, tuple):
@@ -76,6 +82,8 @@ class SizeCache:
         self._schemas: dict[str, tuple[ToolSchema, int]] = {}
         self._texts: dict[str, int] = {}
         self._newest: tuple[tuple[Message, ...], tuple[MessageSize, ...]] = ((), ())
+        self._exact: WeakSet[MessageSize] = WeakSet()
+        """What was counted when the counter was exact."""
 
     def message(self, message: Message) -> MessageSize:
         """The estimate of one message: the same object as long as its parts are the same."""
@@ -94,6 +102,23 @@ class SizeCache:
         """Take a size over that was counted in an earlier run. What was counted here stays."""
         if message.id not in self._messages:
             self._messages[message.id] = [MessageSize(message.role, message.parts, counts)]
+
+    def estimated(self, messages: Sequence[Message]) -> list[tuple[Message, MessageSize]]:
+        """Messages whose remembered sizes may be estimates."""
+        known = [(message, size) for message in messages for size in self._variants(message) if size.is_of(message)]
+        return [(message, size) for message, size in known if size not in self._exact]
+
+    def settle(self, sizes: Iterable[MessageSize]) -> None:
+        """These need no better counts any more."""
+        self._exact.update(sizes)
+
+    def forget_fixed(self) -> None:
+        """Count what is in every request anew."""
+        self._texts.clear()
+        self._schemas.clear()
+
+    def _variants(self, message: Message) -> Sequence[MessageSize]:
+        return self._messages.get(message.id, ())
 
     def messages(self, messages: Sequence[Message]) -> tuple[MessageSize, ...]:
         """The estimates of a whole conversation. What it has in common with the one before, from its beginning, is

@@ -1,23 +1,145 @@
-"""The one measure of a request: what meter, gate, ``/context`` and the log all show."""
+"""The one measure of a request, which the meter, the gate, `/context` and the log all show."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypedDict
 
-from swecli.core.context_management.body import Body
-from swecli.core.context_management.budget import Limits, level_of, window_of
+from swecli.core.context_management.budget import Limits, compact_edge, edge, level_of, limited, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
-from swecli.core.context_management.component_limits import limited
-from swecli.core.context_management.components import RESULTS, SYSTEM, TAIL, TOOLS
-from swecli.core.context_management.message_size import SizeCache
-from swecli.core.context_management.state_figures import CountedState, UsageStats, state_breakdown
-from swecli.core.context_management.tokens import CountsAhead, CountsTokens
-from swecli.core.llm.types import ModelInfo, ModelRequest
-from swecli.core.protocol.events import Budget, Component
-from swecli.core.protocol.messages import Message
-from swecli.core.protocol.usage import Usage
+from swecli.core.context_management.counter import CountsAhead, CountsTokens, MakesExact
+from swecli.core.context_management.ledger import EntryBody
+from swecli.core.context_management.message_size import MessageSize, SizeCache, texts_of
+from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ModelRequest
+from swecli.core.protocol.budget import (
+    ASSISTANT,
+    CALLS,
+    REASONING,
+    RESULTS,
+    SYSTEM,
+    TAIL,
+    Budget,
+    Component,
+    ContextLevel,
+    tools_of,
+)
+from swecli.core.protocol.events import ItemKind
+from swecli.core.protocol.messages import Message, Usage
+
+_COMPONENTS: Mapping[ItemKind, str] = {"reasoning": REASONING, "tool": CALLS}
+
+
+class Growing:
+    """Adds up one answer. ``count`` gives the tokens of a text."""
+
+    def __init__(self, budget: Budget, limits: Limits, count: Callable[[str], float]) -> None:
+        self._budget = budget
+        self._limits = limits
+        self._count = count
+        self._come: dict[str, float] = {}
+
+    def add(self, texts: Mapping[ItemKind, str]) -> Budget:
+        """The measure with these pieces, by kind, and all that were added before."""
+        for kind, text in texts.items():
+            name = _COMPONENTS.get(kind, ASSISTANT)
+            self._come[name] = self._come.get(name, 0.0) + self._count(text)
+        come = {name: round(tokens) for name, tokens in self._come.items()}
+        known = self._budget.components
+        parts = [replace(part, tokens=part.tokens + come.pop(part.name, 0)) for part in known]
+        parts += [Component(name, tokens) for name, tokens in come.items()]
+        more = sum(part.tokens for part in parts) - sum(part.tokens for part in known)
+        upper = self._budget.upper + more
+        level = level_of(upper, self._budget.effective, self._limits)
+        return replace(self._budget, components=tuple(parts), used=self._budget.used + more, upper=upper, level=level)
+
+
+class Counted(Protocol):
+    """Something with texts and a count of their tokens; 0 = not counted yet."""
+
+    tokens: int
+
+    def texts(self) -> Sequence[str]: ...
+
+
+class CountedState(Protocol):
+    """A context state. ``context_limit`` is tokens."""
+
+    total_tokens: int
+
+    @property
+    def messages(self) -> Sequence[Counted]: ...
+    @property
+    def codebase_summary(self) -> Counted | None: ...
+    @property
+    def current_task(self) -> Counted | None: ...
+    @property
+    def context_limit(self) -> int: ...
+    @property
+    def compaction_count(self) -> int: ...
+
+    def get_available_tokens(self) -> int: ...
+
+    def needs_compaction(self) -> bool: ...
+
+
+class UsageStats(TypedDict):
+    """Figures about a context state, in tokens where nothing else is said."""
+
+    total_tokens: int
+    limit: int
+    usage_percent: float
+    available_tokens: int
+    needs_compaction: bool
+    message_count: int
+    compaction_count: int
+    breakdown: dict[str, int]
+
+
+def state_breakdown(state: CountedState) -> dict[str, int]:
+    """Tokens of the state's parts."""
+    return {
+        "messages": sum(message.tokens for message in state.messages),
+        "codebase_summary": state.codebase_summary.tokens if state.codebase_summary else 0,
+        "current_task": state.current_task.tokens if state.current_task else 0,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ContextStats:
+    """``current_usage`` and ``max_tokens`` (the effective window) are tokens, ``usage_percent`` is 0 to 100 and above
+    when it overflows. ``oldest_message_age`` is seconds; None = not known."""
+
+    current_usage: int
+    max_tokens: int
+    usage_percent: float
+    message_count: int
+    oldest_message_age: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The size of a request that was not sent yet: tokens, and the band in which the true size is expected."""
+
+    tokens: int
+    low: int
+    high: int
+    level: ContextLevel
+    measured: bool
+    """Whether it rests on usage that the model reported."""
+
+
+def context_stats(budget: Budget, messages: int, oldest_message_age: float | None = None) -> ContextStats:
+    """The figures of one measure."""
+    return ContextStats(budget.used, budget.effective, budget.used_percentage(), messages, oldest_message_age)
+
+
+def forecast(budget: Budget) -> Forecast:
+    """The band of one measure: as far below as above."""
+    low = max(0, 2 * budget.used - budget.upper)
+    return Forecast(budget.used, low, budget.upper, budget.level, budget.source == "measured")
+
 
 GUARD_TOKENS = 1_500
 GUARD_WINDOW_SHARE = 0.02
@@ -38,7 +160,7 @@ class TokenMonitor:
     def __init__(self, counter: CountsTokens | None = None, ratios: RatioStore | None = None) -> None:
         self._sizes = SizeCache(counter)
         self.ratios: RatioStore = ratios or FamilyRatios()
-        self.part_counts: dict[str, tuple[Body, int]] = {}
+        self.part_counts: dict[str, tuple[EntryBody, int]] = {}
         """Estimates of ledger entries by id, with the body that was counted; kept by ``EntrySizes``."""
         self._kept: dict[str, float] = {}
         self._calibrations: dict[str, Calibration] = {}
@@ -102,6 +224,38 @@ class TokenMonitor:
         if isinstance(self.counter, CountsAhead):
             await self.counter.count_ahead(texts, exact=exact)
 
+    @property
+    def exact(self) -> bool:
+        """Whether what is counted now is counted as well as it can be."""
+        return not isinstance(self.counter, MakesExact) or self.counter.exact
+
+    async def count_exactly(self, request: ModelRequest) -> bool:
+        """Count what was estimated of a request, without a pause of the event loop. True where counts are exact now and
+        may differ from those of before: what reports told of the sizes stays."""
+        counter = self.counter
+        if not isinstance(counter, MakesExact):
+            return False
+        before, fixed = counter.exact, sum(self._fixed_components(request, {}).values())
+        if not await counter.make_exact():
+            return False
+        if not before:
+            self.part_counts.clear()
+            self._sizes.forget_fixed()
+            await self.count_ahead(block.text for block in request.system)
+        await self.count_ahead(text for one in request.messages for part in one.parts for text in texts_of(part))
+        recounted: dict[MessageSize, MessageSize] = {}
+        for message, size in self._sizes.estimated(request.messages):
+            recounted[size] = self._sizes.measure(message)
+            await asyncio.sleep(0)
+        old = {size: size.total for size in recounted}
+        for size, better in recounted.items():
+            size.recount(better.counts)
+        self._sizes.settle(recounted)
+        now = sum(self._fixed_components(request, {}).values())
+        for calibration in self._calibrations.values():
+            calibration.recounted(old, fixed / now if fixed and now else 1.0, anew=not before)
+        return bool(recounted) or not before
+
     def ratio(self, info: ModelInfo) -> float:
         """Tokens of this model per token of the counter, as far as it is known."""
         return self._calibration(info).ratio
@@ -142,14 +296,18 @@ class TokenMonitor:
             level=level_of(upper, window.effective, limits),
             source="measured" if prediction.anchored else "estimated",
             window_source=window.source,
+            warn_at=edge(limits.warn, window.effective),
+            compact_at=compact_edge(window.effective, limits),
+            block_at=edge(limits.block, window.effective),
         )
 
-    def observe(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> None:
+    def observe(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> bool:
         """Take in what the model reported for ``request``; without a prompt size nothing changes. What the provider
-        left out by itself was sent all the same."""
+        left out by itself was sent all the same. False where it is not believed for the first time."""
         if usage.input_total is not None and usage.cleared:
             usage = replace(usage, input_total=usage.input_total + usage.cleared)
-        self._calibration(info).observe(self._sent(request, sum(self._fixed_components(request, {}).values())), usage)
+        sent = self._sent(request, sum(self._fixed_components(request, {}).values()))
+        return self._calibration(info).observe(sent, usage, info.window or ASSUMED_WINDOW)
 
     async def keep_ratios(self) -> None:
         """Hand what was learned to the store, in a thread, each time that it rests on twice as much as before."""
@@ -180,8 +338,9 @@ class TokenMonitor:
         for block in request.system:
             name = names.get(block.text, SYSTEM)
             counts[name] = counts.get(name, 0) + self._sizes.stable_text(block.text)
-        if request.tools:
-            counts[TOOLS] = sum(self._sizes.schema(schema) for schema in request.tools)
+        for schema in request.tools:
+            name = tools_of(schema.source)
+            counts[name] = counts.get(name, 0) + self._sizes.schema(schema)
         return counts
 
 

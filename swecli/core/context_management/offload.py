@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 
 from swecli.core.context_management.budget import Limits, edge
-from swecli.core.protocol.events import Budget
-from swecli.core.protocol.results import ResultKind
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import ResultKind
+from swecli.core.protocol.messages import Usage
 
 GUARD = 1.1
 """Estimates may be a tenth too low."""
@@ -63,9 +63,14 @@ def does_not_fit(result: ResultFacts, room: int | None) -> str:
 
 def correction(budget: Budget, usage: Usage | None) -> float:
     """How much larger the newest request was than it was measured: what follows is measured with the same error."""
-    if usage is None or not usage.input_total or budget.used <= 0:
-        return 1.0
-    return min(MOST_CORRECTION, max(1.0, usage.input_total / budget.used))
+    reported = believed(budget, usage)
+    return max(1.0, reported / budget.used) if reported and budget.used > 0 else 1.0
+
+
+def believed(budget: Budget, usage: Usage | None) -> int:
+    """What was reported of the newest request, where that can be; else 0."""
+    reported = usage.input_total if usage is not None else None
+    return reported if reported and reported <= MOST_CORRECTION * budget.used else 0
 
 
 def room_left(
@@ -78,8 +83,9 @@ def room_left(
     this one that have not ended. May be negative.
     """
     request = budget.upper
-    if usage is not None and usage.input_total:
-        request = max(request, usage.input_total + budget.upper - budget.used)
+    reported = believed(budget, usage)
+    if reported:
+        request = max(request, reported + budget.upper - budget.used)
     said = usage.output_total if usage is not None and usage.output_total else math.ceil(answer * GUARD)
     since = said + math.ceil(results * GUARD) + open_calls * RESERVED
     return edge(limits.block, budget.effective) - 1 - request - since

@@ -10,16 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from swecli.core.context_management.body import stubbed
-from swecli.core.context_management.ledger import Entry, Ledger
-from swecli.core.context_management.notes import (
+from swecli.core.context_management.ledger import (
     CONTINUATION,
     CUT_NOTE,
     GO_ON_NOTE,
     INTERRUPTED,
     INTERRUPTION_NOTE,
     MISSING_RESULT,
+    Entry,
+    Ledger,
+    stubbed,
 )
+from swecli.core.context_management.marks import without_notes
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import (
     ImagePart,
@@ -79,6 +81,24 @@ def project(ledger: Ledger, view: Sequence[ViewEntry] | None = None) -> tuple[Me
     return messages
 
 
+def watermarks(ledger: Ledger, messages: Sequence[Message], *, changed: bool) -> tuple[int, ...]:
+    """Indexes of the last of the messages that a clearing or a summary made; where that has just ``changed``, of the
+    last one before it too, up to which a provider still has the conversation."""
+    views = (ledger.view, ledger.replaced_view) if changed else (ledger.view,)
+    ids = [owner for view in views if (owner := _last_made(ledger, view)) is not None]
+    places = {message.id: index for index, message in enumerate(messages)} if ids else {}
+    return tuple(places[owner] for owner in ids if owner in places)
+
+
+def _last_made(ledger: Ledger, view: Sequence[ViewEntry]) -> str | None:
+    """The id of the message that the last entry is in that is not as it was said."""
+    made = next((entry for entry in reversed(view) if entry.kind != "live"), None)
+    known = ledger.entries.get(made.id) if made is not None else None
+    if made is None or known is None or known.kind == "user":
+        return made.id if made is not None else None
+    return f"{known.message}.results" if known.kind == "result" else known.message
+
+
 def _whole(ledger: Ledger, view: Sequence[ViewEntry], settled: Settled) -> tuple[Message, ...]:
     """All messages of a view that begins with what is settled; ``settled`` is moved on up to the newest answer, which
     results may still follow."""
@@ -121,6 +141,8 @@ def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[t
             yield index, Message("user", (TextPart(view_entry.text),), view_entry.id)
         elif entry.kind == "user":
             yield index, Message("user", _parts(entry, view_entry), entry.id)
+        elif entry.kind == "attachment":
+            yield index, Message("user", _attached(_parts(entry, view_entry)), entry.id)
         else:
             (results if entry.kind == "result" else calls).extend(_parts(entry, view_entry))
     yield from flush()
@@ -128,8 +150,22 @@ def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[t
 
 def _parts(entry: Entry, view_entry: ViewEntry) -> tuple[Part, ...]:
     if view_entry.kind != "stub":
-        return entry.parts
+        return tuple(map(_unmarked, entry.parts)) if entry.kind in ("result", "user", "attachment") else entry.parts
     return tuple(stubbed(part, view_entry.text) for part in entry.body.outline)
+
+
+def _unmarked(part: Part) -> Part:
+    """What comes from files, commands and the clipboard, without what would look like a note of this program."""
+    if not isinstance(part, ToolResultPart | TextPart):
+        return part
+    text = without_notes(part.text)
+    return part if text is part.text else replace(part, text=text)
+
+
+def _attached(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """What was read for the user, in the user's name: no call of the model leads to it."""
+    results = [part for part in parts if isinstance(part, ToolResultPart)]
+    return tuple(one for result in results for one in (TextPart(result.text), *result.images))
 
 
 def _response(ledger: Ledger, message: str) -> Response | None:

@@ -27,6 +27,11 @@ class ViewStack:
         """The item of the view on top; None where there is none."""
         return self._items[-1] if self._items else None
 
+    @property
+    def view(self) -> View:
+        """The view on top; empty where there is none."""
+        return self._top
+
     def push(self, item: str, view: View) -> None:
         """Put a view on top."""
         if self._items:

@@ -1,27 +1,372 @@
-"""Under what a call may run: decided, asked about, changed on the way, and bound to what was shown.
-
-A call that the user changed is decided again by the same function as one of the model: what is refused stays refused,
-and what always has to be asked is asked about as it is now. An edit that is refused leaves the question open.
-"""
+"""Approval of a call: decided, asked about, changed on the way, and bound to what was shown."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import unified_diff
+from typing import Any, TypeVar
 
-from swecli.core.engine.amendments import amended
-from swecli.core.engine.prepared_call import PreparedCall
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.requests import Requests
-from swecli.core.engine.sandbox_watch import SandboxWatch
 from swecli.core.engine.services import Services
 from swecli.core.permissions.types import Call as PermissionCall
-from swecli.core.permissions.types import Decision
-from swecli.core.protocol.blocks import TextBlock
-from swecli.core.protocol.commands import ReplyPermission
-from swecli.core.protocol.events import Notice, RefusedEdit, RuleApplied
-from swecli.core.tools.base import Preview, ToolContext, ToolError, ToolOutcome, binding
-from swecli.core.tools.chosen import OutdatedChoice
+from swecli.core.permissions.types import Decision, Effects
+from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TextBlock
+from swecli.core.protocol.commands import Answer, ReplyPermission
+from swecli.core.protocol.events import (
+    EditedText,
+    Hunk,
+    Notice,
+    PermissionRequested,
+    PermissionResolved,
+    Question,
+    QuestionAnswered,
+    QuestionAsked,
+    RefusedEdit,
+    RuleApplied,
+    SandboxChanged,
+    hunk_texts,
+)
+from swecli.core.protocol.messages import ToolCallPart
+from swecli.core.tools.arguments import parse_arguments
+from swecli.core.tools.base import AnyTool, Choice, Params, Preview, ToolContext, ToolError, ToolOutcome, binding
+from swecli.core.tools.bounding import bound_result
+from swecli.core.tools.edit_file import OutdatedChoice
+
+
+class AskingOrder:
+    """A call asks when every call before it has asked, or will not ask. It does not wait for the answers."""
+
+    def __init__(self) -> None:
+        self._ahead: dict[str, asyncio.Future[None]] = {}
+        """Calls that may still ask, in their order."""
+
+    def begin(self, items: Iterable[str]) -> None:
+        """These calls are about to run, in this order."""
+        for item in items:
+            self._ahead[item] = asyncio.get_running_loop().create_future()
+
+    async def turn(self, item: str) -> None:
+        """Wait until this call may ask; at once for one that was not announced, or has asked before."""
+        if item not in self._ahead:
+            return
+        for other in tuple(self._ahead):
+            if other == item:
+                return
+            future = self._ahead.get(other)
+            if future is not None:
+                await asyncio.wait((future,))
+
+    def passed(self, item: str) -> None:
+        """This call has asked, or it will not."""
+        future = self._ahead.pop(item, None)
+        if future is not None and not future.done():
+            future.set_result(None)
+
+
+Answers = tuple[tuple[str, ...], ...]
+T = TypeVar("T")
+
+
+class Requests:
+    """Open permission requests and questions. Answers to unknown or settled ids are ignored: the first
+    answer counts."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._permissions: dict[str, asyncio.Future[ReplyPermission]] = {}
+        self._questions: dict[str, asyncio.Future[Answer]] = {}
+        self.order = AskingOrder()
+        """Of the calls that run now."""
+
+    def _new_id(self, prefix: str) -> str:
+        return f"{prefix}{self._recorder.state.seq + 1}"
+
+    async def permission(
+        self,
+        *,
+        item: str,
+        tool: str,
+        title: str,
+        blocks: Sequence[DisplayBlock],
+        reason: str,
+        binding: str,
+        rule: str | None,
+        evidence: Sequence[str],
+        hunks: Sequence[Hunk] = (),
+        facts: Sequence[str] = (),
+        warnings: Sequence[str] = (),
+        arguments: Mapping[str, Any] | None = None,
+        refused: RefusedEdit | None = None,
+    ) -> ReplyPermission:
+        """Ask and wait. Cancelled while waiting, the request is settled as cancelled. "Always" is "once" where no
+        rule was offered, or where the rule was offered for other arguments."""
+        request = self._new_id("p")
+        future: asyncio.Future[ReplyPermission] = asyncio.get_running_loop().create_future()
+        self._permissions[request] = future
+        self._recorder.emit(
+            PermissionRequested(
+                request,
+                item,
+                tool,
+                title,
+                tuple(blocks),
+                reason,
+                binding,
+                rule,
+                tuple(evidence),
+                tuple(hunks),
+                tuple(facts),
+                tuple(warnings),
+                arguments,
+                refused,
+            )
+        )
+        self.order.passed(item)
+        settled = False
+        try:
+            reply = await future
+            if reply.choice == "always" and (rule is None or reply.arguments is not None):
+                reply = replace(reply, choice="once")
+            self._recorder.emit(
+                PermissionResolved(
+                    request,
+                    reply.choice,
+                    reply.by,
+                    reply.note,
+                    reply.span,
+                    reply.arguments,
+                    reply.hunks,
+                    reply.texts,
+                )
+            )
+            settled = True
+            return reply
+        finally:
+            del self._permissions[request]
+            if not settled:
+                self._recorder.emit(PermissionResolved(request, "cancelled", "engine"))
+
+    async def ask(self, item: str, questions: Sequence[Question]) -> Answers | None:
+        """Put questions and wait; an empty tuple when they were dismissed, None when nobody is there to answer."""
+        await self.order.turn(item)
+        request = self._new_id("q")
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._questions[request] = future
+        self._recorder.emit(QuestionAsked(request, item, tuple(questions)))
+        self.order.passed(item)
+        settled = False
+        try:
+            answer = await future
+            self._recorder.emit(QuestionAnswered(request, answer.answers, answer.by))
+            settled = True
+            return answer.answers if answer.answers or answer.by == "user" else None
+        finally:
+            del self._questions[request]
+            if not settled:
+                self._recorder.emit(QuestionAnswered(request, (), "engine"))
+
+    def reply(self, command: ReplyPermission) -> None:
+        """Settle a permission request."""
+        _settle(self._permissions.get(command.request), command)
+
+    def answer(self, command: Answer) -> None:
+        """Settle a question."""
+        _settle(self._questions.get(command.request), command)
+
+
+def _settle(future: asyncio.Future[T] | None, value: T) -> None:
+    if future is not None and not future.done():
+        future.set_result(value)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCall:
+    """``part`` is the call as the model wrote it; everything else is as it would run. ``amended`` stands before the
+    result: it tells the model what the user changed, or that the user made the call; empty when neither."""
+
+    item: str
+    part: ToolCallPart
+    tool: AnyTool
+    params: Params
+    ctx: ToolContext
+    effects: Effects
+    title: str
+    amended: str = ""
+
+    def told(self, text: str) -> str:
+        """A text for the model, after what the user changed of the call."""
+        return f"{self.amended}\n{text}" if self.amended else text
+
+    def with_arguments(self, arguments: Mapping[str, Any]) -> PreparedCall:
+        """The call with other arguments; itself where they come to the same.
+
+        Raises:
+            ToolError: they are not valid.
+        """
+        params = parse_arguments(json.dumps(arguments), self.tool)
+        if params == self.params:
+            return self
+        ctx = replace(self.ctx, choices=())
+        shown = params.model_dump(mode="json", exclude_defaults=True)
+        only = next(iter(shown.values())) if len(shown) == 1 else None
+        text = only if isinstance(only, str) else json.dumps(shown, ensure_ascii=False)
+        return replace(
+            self,
+            params=params,
+            ctx=ctx,
+            effects=self.tool.effects(params, ctx),
+            title=self.tool.title(params, ctx),
+            amended=f"[The user changed this call before it ran. What ran, in place of what you wrote: {text}]",
+        )
+
+    def as_proposed(self) -> PreparedCall:
+        """The call without the choices that the user made among its changes: what they chose from is gone."""
+        return replace(self, ctx=replace(self.ctx, choices=()), amended="") if self.ctx.choices else self
+
+    def with_choice(self, choice: Choice, told: str) -> PreparedCall:
+        """The call with what the user made of its change."""
+        before = f"{self.amended}\n" if self.amended else ""
+        return replace(self, ctx=replace(self.ctx, choices=(*self.ctx.choices, choice)), amended=f"{before}[{told}]")
+
+
+_MOST_TOLD = 4_000
+"""Bytes of what the model is told of a change."""
+_MOST_LINES = 120
+
+
+def amended(call: PreparedCall, preview: Preview, reply: ReplyPermission) -> PreparedCall:
+    """The call as the reply changes it; itself where it changes nothing.
+
+    Raises:
+        ToolError: the reply does not fit the request; the message says why.
+    """
+    ways = (reply.arguments is not None, reply.hunks is not None, bool(reply.texts))
+    if sum(ways) > 1:
+        raise ToolError("A reply has either arguments, hunks or texts.")
+    if reply.arguments is not None:
+        return call.with_arguments(reply.arguments)
+    if reply.hunks is not None:
+        return _with_hunks(call, preview, reply.hunks, reply.note)
+    if reply.texts:
+        return _with_texts(call, preview, reply.texts, reply.note)
+    return call
+
+
+def _with_hunks(call: PreparedCall, preview: Preview, numbers: Sequence[int], note: str) -> PreparedCall:
+    accepted = tuple(sorted(set(numbers)))
+    total = len(preview.hunks)
+    if any(not 1 <= number <= total for number in accepted):
+        raise ToolError(f"There are the hunks 1 to {total} to choose from." if total else "There are no hunks here.")
+    if len(accepted) == total:
+        return call
+    rejected = [hunk for number, hunk in enumerate(preview.hunks, 1) if number not in accepted]
+    lines = [f"The user accepted {len(accepted)} of {total} changes. Rejected, so not in the file:"]
+    for hunk in rejected:
+        lines += _hunk_lines(preview.blocks, hunk)
+    return call.with_choice(Choice(preview.state, accepted), _bounded(lines) + _word(note))
+
+
+def _with_texts(call: PreparedCall, preview: Preview, texts: Sequence[EditedText], note: str) -> PreparedCall:
+    lines = ["The user edited the proposed text. From what you proposed to what is written instead:"]
+    for one in texts:
+        block = preview.blocks[one.block] if 0 <= one.block < len(preview.blocks) else None
+        if not isinstance(block, DiffBlock) or block.new is None:
+            raise ToolError(f"Block {one.block} has no text to edit.")
+        before, after = block.new.splitlines(), one.text.splitlines()
+        lines += [line.rstrip("\n") for line in unified_diff(before, after, block.path, block.path, n=1, lineterm="")]
+    if all(one.text == _text(preview.blocks[one.block]) for one in texts):
+        return call
+    return call.with_choice(Choice(preview.state, None, tuple(texts)), _bounded(lines) + _word(note))
+
+
+def _text(block: DisplayBlock) -> str | None:
+    return block.new if isinstance(block, DiffBlock) else None
+
+
+def _hunk_lines(blocks: Sequence[DisplayBlock], hunk: Hunk) -> list[str]:
+    block = blocks[hunk.block]
+    if not isinstance(block, DiffBlock):
+        return []
+    removed, added = hunk_texts(block, hunk)
+    return [
+        f"{block.path}, line {hunk.old_start}:",
+        *(f"-{line}" for line in removed),
+        *(f"+{line}" for line in added),
+    ]
+
+
+def _bounded(lines: Sequence[str]) -> str:
+    return bound_result("\n".join(lines), _MOST_TOLD, _MOST_LINES)
+
+
+def _word(note: str) -> str:
+    return f"\nThe user says: {note}" if note else ""
+
+
+class SandboxWatch:
+    """The session's view of ``services.sandbox``."""
+
+    def __init__(self, services: Services, recorder: Recorder) -> None:
+        self._sandbox = services.sandbox
+        self._recorder = recorder
+        self._task: asyncio.Task[None] | None = None
+        self._accepting: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Begin to find out; nobody waits for it."""
+        self._task = asyncio.create_task(self._check())
+
+    async def stop(self) -> None:
+        """Wait for what was begun: it has files open that are to be closed."""
+        begun = {*self._accepting, *((self._task,) if self._task is not None else ())}
+        if begun:
+            await asyncio.wait(begun)
+
+    async def ready(self, effects: Effects) -> None:
+        """Know the state before a command is decided about whose verdict depends on it."""
+        wanted = self._recorder.state.mode == "auto" or self._sandbox.options.mode == "on"
+        if effects.command is not None and wanted and not self._sandbox.state.checked:
+            await self._check()
+        elif effects.command is not None:
+            self.tell()
+
+    def tell(self) -> None:
+        """Put the state on record if it is known and new."""
+        state = self._sandbox.state
+        if state.checked:
+            body = SandboxChanged(state.level, state.layer, state.reason, state.uncovered, state.label)
+            if body != self._recorder.state.sandbox:
+                self._recorder.emit(body)
+
+    def context(self, ctx: ToolContext, effects: Effects, decision: Decision) -> ToolContext:
+        """Where this call's command runs: in the sandbox if only that lets it run unasked, or if the user wants every
+        command there and did not consent to this one outside."""
+        inside = decision.contained or (self._sandbox.options.mode == "on" and not effects.outside)
+        if effects.command is None or not inside:
+            return ctx
+        return replace(ctx, sandbox=self._sandbox, contained=decision.contained)
+
+    def ran(self, ctx: ToolContext, effects: Effects) -> None:
+        """A call has run. What it wrote outside of the sandbox is not the doing of contained commands."""
+        everything = effects.command is not None and ctx.sandbox is None
+        if everything or (effects.command is None and effects.writes):
+            paths = None if everything else effects.writes
+            task = asyncio.create_task(asyncio.to_thread(self._sandbox.accept, paths))
+            self._accepting.add(task)
+            task.add_done_callback(self._accepting.discard)
+
+    @property
+    def offers(self) -> bool:
+        """Whether the user is asked at once when the sandbox stopped a command."""
+        return self._sandbox.options.ask_outside
+
+    async def _check(self) -> None:
+        await asyncio.to_thread(self._sandbox.check)
+        self.tell()
 
 
 class Rejected(Exception):
@@ -195,7 +540,8 @@ class Consents:
         )
         self._keep(decision.offer, reply)
         if reply.choice == "reject" and reply.by == "headless":
-            raise Rejected(f"Not allowed; nothing was done. {reply.note}".strip(), "nobody could be asked")
+            told = call.told(f"Not allowed; nothing was done. {reply.note}".strip())
+            raise Rejected(told, "nobody could be asked")
         if reply.choice == "reject" or (reply.hunks is not None and not reply.hunks):
             word = f" The user says: {reply.note}" if reply.note else ""
             text = f"The user rejected this call; nothing was done.{word}"

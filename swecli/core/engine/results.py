@@ -1,17 +1,16 @@
-"""What becomes of a result before it enters the context: kept whole, stored with a reference in its place, or cut.
-
-Nothing enters the context that would carry the next request above the block level.
-"""
+"""What becomes of a tool's result: bounded, offloaded, and shortened where the model has seen it."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from swecli.core.context_management.compaction.sizes import EntrySizes
-from swecli.core.context_management.ledger import Entry, Ledger
+from swecli.core.context_management.compaction.options import EntrySizes
+from swecli.core.context_management.counter import IMAGE_TOKENS
+from swecli.core.context_management.ledger import RESULT, Entry, Ledger
 from swecli.core.context_management.offload import (
     OffloadRules,
     ResultFacts,
@@ -21,16 +20,84 @@ from swecli.core.context_management.offload import (
     room_left,
     too_large,
 )
-from swecli.core.context_management.tokens import IMAGE_TOKENS
+from swecli.core.context_management.read_set import live_items, present_items, summary_items
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.llm.types import ModelInfo
 from swecli.core.ports import BlobError, BlobRef, BlobStore
-from swecli.core.protocol.events import ItemsOffloaded, Notice, Offloaded
-from swecli.core.protocol.results import ResultKind
-from swecli.core.sessions.reference import Excerpt, encodable, reference_text, usual_excerpt
-from swecli.core.tools.base import ToolOutcome
+from swecli.core.protocol.events import FileRead, ItemsOffloaded, Notice, Offloaded, ResultKind
+from swecli.core.protocol.messages import ToolResultPart
+from swecli.core.sessions.results import Excerpt, encodable, reference_text, usual_excerpt
+from swecli.core.tools.base import SeenFile, ToolOutcome
 from swecli.core.tools.bounding import MAX_BYTES, bound_result
+
+UNCHANGED = ": unchanged since you read it; the text is above,"
+
+
+def is_pointer(result: str) -> bool:
+    """Whether the text stands for an earlier reading of the same lines."""
+    return UNCHANGED in result and "\n" not in result
+
+
+class SeenFiles:
+    """Keeps the read set in step with the calls of one session; implements ``FileMemory``."""
+
+    def __init__(self, recorder: Recorder, cwd: Path) -> None:
+        self._recorder = recorder
+        self._cwd = cwd
+
+    def last_seen(self, path: str) -> str | None:
+        """Hash of the file as the model last saw it; None when it never saw it or saw that it was gone."""
+        ledger = self._recorder.ledger
+        touch = ledger.files.last(path, present_items(ledger.view, ledger.entries))
+        return touch.sha256 if touch is not None else None
+
+    def shortened(self, outcome: ToolOutcome) -> ToolOutcome:
+        """A re-read of lines that are the same on disk and that the model still has before it becomes one line.
+
+        Not so a file that got an earlier form back: what the model saw last of it was another one."""
+        ledger = self._recorder.ledger
+        if outcome.is_error or len(outcome.seen) != 1:
+            return outcome
+        (seen,) = outcome.seen
+        if self.last_seen(seen.path) != seen.sha256:
+            return outcome
+        live = live_items(ledger.view, ledger.entries)
+        touch = ledger.files.same_reading(seen.path, seen.first, seen.last, seen.sha256, live)
+        entry, text = _visible_text(ledger, touch.item) if touch else ("", None)
+        place = f"in the earlier result of this call (id {entry})"
+        if text != outcome.text:
+            summaries = summary_items(ledger.view)
+            touch = ledger.files.attached(seen.path, seen.first, seen.last, seen.sha256, summaries)
+            place = "in the file block of the compacted part"
+        if touch is None:
+            return outcome
+        lines = f"lines {seen.first}-{seen.last}" if seen.last > seen.first else f"line {seen.first}"
+        text = f"[{display_name(seen.path, self._cwd)}, {lines}{UNCHANGED} {place}.]"
+        return replace(outcome, text=text, detail="unchanged", seen=()) if len(text) < len(outcome.text) else outcome
+
+    def record(self, item: str, seen: Sequence[SeenFile]) -> None:
+        """The result of ``item``, which is recorded already, shows these lines."""
+        for file in seen:
+            self._recorder.emit(FileRead(file.path, file.sha256, file.first, file.last, item))
+
+
+def display_name(path: str, cwd: Path) -> str:
+    """The path as the model writes it, on one line."""
+    file = Path(path)
+    return " ".join((str(file.relative_to(cwd)) if file.is_relative_to(cwd) else path).split())
+
+
+def _visible_text(ledger: Ledger, item: str) -> tuple[str, str | None]:
+    """Id and text of a result that is in the view word for word; of an attached file without the line above it."""
+    known = ledger.entries.get(item)
+    attached = known is not None and known.kind == "attachment"
+    name = item if attached else item + RESULT
+    if not any(entry.id == name and entry.kind == "live" for entry in ledger.view):
+        return name, None
+    text = next((part.text for part in ledger.entries[name].parts if isinstance(part, ToolResultPart)), None)
+    return name, text.partition("\n")[2] if attached and text is not None else text
+
 
 OUTPUT_BYTES = 24_000
 OUTPUT_LINES = 1_200
@@ -117,7 +184,7 @@ class Results:
     def _belongs(self, item: str) -> bool:
         """Whether the result goes into the conversation at all: a tool run by a slash command does not."""
         opened = self._recorder.ledger.open.get(item)
-        return item in self._recorder.ledger.entries or (opened is not None and opened.kind == "user")
+        return item in self._recorder.ledger.entries or (opened is not None and opened.kind in ("user", "attachment"))
 
     def _facts(self, kind: ResultKind, outcome: ToolOutcome, measure: _Measure | None) -> ResultFacts:
         size = len(outcome.text.encode("utf-8", "replace"))
@@ -148,7 +215,7 @@ class Results:
         scale = correction(budget, usage)
         answer = results = 0
         for entry in _since_request(ledger):
-            if entry.kind in ("result", "user"):
+            if entry.kind in ("result", "user", "attachment"):
                 results += sizes.entry(entry)
             else:
                 answer += sizes.entry(entry)

@@ -14,13 +14,14 @@ from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.offers import ModelOffer
-from swecli.core.llm.types import ModelClient, ProviderError
+from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
 from swecli.core.ports import BlobStore, HookOutcome, Hooks, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Usage
 from swecli.core.sandbox.sandbox import CommandSandbox, NoSandbox
 from swecli.core.tools.registry import ToolRegistry
+from swecli.core.workspace.process_limit import PROCESSES
 
 
 class ModelFactory(Protocol):
@@ -41,6 +42,10 @@ class WindowKnowledge(Protocol):
         """Ask the model's server, if that may bring anything. True when more is known than before."""
         ...
 
+    def recall(self, client: ModelClient, window: int) -> None:
+        """The server told this window in an earlier run: it holds until the server is asked, unless better is known."""
+        ...
+
     async def learn(self, client: ModelClient, error: ProviderError) -> str:
         """Take in the numbers of an error. Returns a sentence for the user, empty when there is no news."""
         ...
@@ -52,6 +57,9 @@ class NoWindowKnowledge:
     async def ask(self, client: ModelClient) -> bool:
         return False
 
+    def recall(self, client: ModelClient, window: int) -> None:
+        """Not of use."""
+
     async def learn(self, client: ModelClient, error: ProviderError) -> str:
         return ""
 
@@ -61,7 +69,7 @@ async def no_offers() -> Sequence[ModelOffer]:
     return ()
 
 
-async def nothing_to_examine(model: str | None, online: bool) -> Sequence[DisplayBlock]:
+async def nothing_to_examine(model: ModelInfo | None, online: bool) -> Sequence[DisplayBlock]:
     """Nothing is known of what works."""
     return ()
 
@@ -118,19 +126,24 @@ class Services:
     """Where the conversation is kept as the model sees it; without it a session resumes from its record alone."""
     offload_threshold: int = 4_096
     """Bytes up to which output stays in the context."""
+    process_limit: int = PROCESSES
+    """Processes and threads that a command may have at the same time."""
     checkpoints: Checkpoints | None = None
     """The record of changed files; without it nothing can be taken back."""
     hooks: Hooks = field(default_factory=NoHooks)
     keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are kept nowhere here."
     """Keeps an allow rule beyond the session. Returns a sentence where that failed."""
+    keep_file: Callable[[str, str], str] = lambda path, sha256: ""
+    """Remembers that the user approved a file of the project with this content, so that later runs need not ask what it
+    is. Returns a sentence where that failed."""
     price: Callable[[str, Usage], str | None] = no_price
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None
     """How much the user wants a model (``provider/name``) to think; None = as the provider does."""
     offers: Callable[[], Awaitable[Sequence[ModelOffer]]] = no_offers
     """Models that the user can choose from."""
-    examine: Callable[[str | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
-    """What works and what does not, for the model (``provider/name``) at hand. The flag: providers are asked, too."""
+    examine: Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
+    """What works and what does not, for the model at hand. The flag: providers are asked, too."""
     fallback: Sequence[str] = ()
     """Models (``provider/name``) that answer in this order while the user's own is overloaded."""
     side_models: Mapping[str, str] = field(default_factory=lambda: {})
@@ -153,3 +166,45 @@ class Services:
     """Where an internal failure is written with its traceback."""
     instructions: Sequence[str] = ()
     """Paths of the instruction files in the prompt."""
+
+
+class Connection:
+    """Holds the client of the model that answers, and those of models for work beside the conversation. A new
+    model replaces the one before, whose client is closed in the background."""
+
+    def __init__(self, make_client: ModelFactory, side_models: Mapping[str, str] | None = None) -> None:
+        self._make_client = make_client
+        self._side_models = dict(side_models or {})
+        self._side: dict[str, ModelClient] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self.client: ModelClient | None = None
+
+    def connect(self, model: str) -> str | None:
+        """Use ``provider/name`` from now on. Returns what is wrong, or None when it worked; the previous
+        model stays when it did not."""
+        try:
+            client = self._make_client(model)
+        except ModelUnavailable as error:
+            return str(error)
+        previous, self.client = self.client, client
+        if previous is not None:
+            task = asyncio.create_task(previous.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+        return None
+
+    def beside(self, work: str) -> ModelClient | None:
+        """The client for work of this name, if it has a model of its own. It stays open for the session.
+
+        Raises:
+            ModelUnavailable: it has one, and no client can be made.
+        """
+        model = self._side_models.get(work)
+        if model is not None and work not in self._side:
+            self._side[work] = self._make_client(model)
+        return self._side.get(work)
+
+    async def close(self) -> None:
+        """Release all connections."""
+        clients = [*self._side.values(), *([self.client] if self.client is not None else [])]
+        await asyncio.gather(*(client.close() for client in clients), *self._closing, return_exceptions=True)

@@ -1,21 +1,150 @@
-"""The snapshot of a session: written after each compaction and at its end, preferred when it is continued."""
+"""Snapshots of a session, and resuming from them after an orderly end or a crash."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
-from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.ledger import Ledger, OpenItem
 from swecli.core.context_management.message_size import mark_of
 from swecli.core.context_management.projection import project
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
+from swecli.core.engine.state import SessionState
 from swecli.core.llm.types import ModelClient
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
-from swecli.core.protocol.events import ContextRestored, Event, Notice, Unknown
-from swecli.core.protocol.messages import Message
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.budget import TAIL
+from swecli.core.protocol.events import (
+    Body,
+    CompactionCompleted,
+    CompactionRedone,
+    CompactionUndone,
+    ContextRestored,
+    Event,
+    ItemCompleted,
+    JobChanged,
+    ModelChanged,
+    ModelResponded,
+    Notice,
+    PermissionResolved,
+    QuestionAnswered,
+    SessionStarted,
+    StepStarted,
+    TurnEnded,
+    TurnOutcome,
+    Unknown,
+    ViewEntry,
+)
+from swecli.core.protocol.messages import Message, Origin, Part, Stop, ToolCallPart, ToolResultPart, Usage
+
+MOST_TIMES = 2
+"""A report above so many times the measure was not believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSize:
+    """A request over the first ``entries`` of the view, without its tail, had the size in ``usage``."""
+
+    entries: int
+    usage: Usage
+    seq: int = 0
+    """The event that told it."""
+
+
+def known_size(events: Sequence[Event], view: Sequence[ViewEntry], names: Collection[str]) -> KnownSize | None:
+    """The newest size that is known of a beginning of the view; None where the view or the model is another one.
+
+    ``names`` are those of the model at hand.
+    """
+    places = {entry.id: place for place, entry in enumerate(view) if entry.kind == "live"}
+    answer: tuple[int, Usage] | None = None
+    found: KnownSize | None = None
+    for event in reversed(events):
+        match event.body:
+            case SessionStarted(model=named) | ModelChanged(model=named) if found is not None:
+                return found if named in names else None
+            case _ if found is not None:
+                continue
+            case CompactionUndone() | CompactionRedone():
+                return None
+            case CompactionCompleted(view=compacted, tokens_after=tokens):
+                if tuple(view[: len(compacted)]) != compacted or tokens <= 0:
+                    return None
+                found = KnownSize(len(compacted), Usage(input_total=tokens), event.seq)
+            case ModelResponded(items=items, usage=usage) if usage is not None and usage.input_total:
+                first = min((places[item] for item in items if item in places), default=0)
+                answer = (first, usage) if first else None
+            case StepStarted(budget=budget) if answer is not None:
+                entries, usage = answer
+                tail = sum(part.tokens for part in budget.components if part.name == TAIL)
+                size = usage.prompt if usage.prompt <= MOST_TIMES * budget.used else budget.used
+                told = max(1, size - tail)
+                told_by = Usage(input_total=told, output_total=usage.output_total, reasoning=usage.reasoning)
+                found = KnownSize(entries, told_by, event.seq)
+            case _:
+                pass
+    return None
+
+
+EFFECT_UNKNOWN = "Interrupted while this ran: its effect is unknown. Check before you repeat it."
+NOT_EXECUTED = "Interrupted before this ran: it was not executed."
+
+
+def closing_bodies(ledger: Ledger, state: SessionState, detail: str) -> list[Body]:
+    """Terminal events for every open request, item and answer. ``detail`` goes into the answer's stop.
+
+    Text that was streaming is kept as an incomplete answer; a call that had begun is marked as of unknown
+    effect; a call that had not begun as not executed.
+    """
+    bodies: list[Body] = [PermissionResolved(request, "cancelled", "engine") for request in state.permissions]
+    bodies += [QuestionAnswered(request, (), "engine") for request in state.questions]
+    answered = {item for response in ledger.responses.values() for item in response.items}
+    kept: list[str] = []
+    for item in ledger.open.values():
+        bodies.append(ItemCompleted(item.id, "interrupted", _final_parts(item, item.id in answered)))
+        if item.id not in answered and item.part is not None and item.kind in ("text", "reasoning", "tool"):
+            kept.append(item.id)
+    if state.step_open:
+        done = [
+            item.id
+            for item in ledger.items.values()
+            if item.id not in answered and item.kind in ("text", "reasoning", "opaque") and item.parts
+        ]
+        items = sorted({*kept, *done}, key=_number)
+        if items:
+            origin = Origin("unknown", "", state.model)
+            stop = Stop(detail=detail)
+            bodies.append(ModelResponded(f"m{state.seq + 1}", tuple(items), origin, stop, complete=False))
+    return bodies
+
+
+def recover(ledger: Ledger, state: SessionState) -> list[Body]:
+    """The events that close a session whose process was killed; empty where it ended properly."""
+    bodies = closing_bodies(ledger, state, "swecli was stopped")
+    bodies += [
+        JobChanged(job.job, job.command, "killed", note="swecli was stopped")
+        for job in state.jobs.values()
+        if job.status == "running"
+    ]
+    if state.turn_open:
+        outcome: TurnOutcome = "interrupted"
+        bodies.append(TurnEnded(outcome, "swecli was stopped in the middle of this turn"))
+    return bodies
+
+
+def _final_parts(item: OpenItem, answered: bool) -> tuple[Part, ...]:
+    if isinstance(item.part, ToolCallPart):
+        if not answered:
+            return ()
+        text = EFFECT_UNKNOWN if item.running else NOT_EXECUTED
+        return (ToolResultPart(item.part.call_id, item.part.name, text, is_error=True),)
+    return (item.part,) if item.part is not None and item.kind in ("text", "reasoning", "opaque") else ()
+
+
+def _number(item: str) -> int:
+    digits = "".join(character for character in item if character.isdigit())
+    return int(digits) if digits else 0
 
 
 class SessionSnapshots:

@@ -6,12 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from swecli.core.engine.spending import Spending
-from swecli.core.engine.view import Totals
+from swecli.core.engine.view import Spending, Totals
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
-    Budget,
     CompactionCompleted,
     ContextMeasured,
     Event,
@@ -41,7 +40,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
     UntrustedContent,
 )
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Usage
 
 FOR_THIS_TURN = "for this turn"
 
@@ -65,6 +64,8 @@ class SessionState:
     outcome: TurnOutcome | None = None
     """How the newest turn ended."""
     step_open: bool = False
+    asked_at: float | None = None
+    """When the newest request of the conversation was made, in Unix seconds, in whatever process."""
     mode: Mode = "default"
     model: str = ""
     effort: str | None = None
@@ -104,6 +105,7 @@ class SessionState:
                 self.steps += 1
                 self.step_open = True
                 self.budget = budget
+                self.asked_at = event.ts
             case ModelResponded(usage=usage):
                 self.step_open = False
                 self.last_usage = usage

@@ -1,44 +1,52 @@
-"""The turn loop: measure, gate, ask the model, run its tools, until it makes no call."""
+"""One turn: prepare, measure, ask the model, run its calls, and again until it makes none."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swecli.core.context_management.context_manager import PreparedRequest
-from swecli.core.context_management.door import over_cap
-from swecli.core.context_management.notes import INTERRUPTED
-from swecli.core.context_management.projection import project
-from swecli.core.engine.answer import Call
-from swecli.core.engine.asking import Answered, Asking, CutShort, Refused, has_content
-from swecli.core.engine.cache_report import report_cache_miss
-from swecli.core.engine.changed_files import ChangedFiles
-from swecli.core.engine.context_keeper import ContextKeeper
-from swecli.core.engine.job_watch import JobWatch
-from swecli.core.engine.message_queue import MessageQueue
-from swecli.core.engine.model_choice import ModelChoice
+from swecli.core.context_management.context_manager import PreparedRequest, over_cap
+from swecli.core.context_management.ledger import INTERRUPTED
+from swecli.core.context_management.projection import project, watermarks
+from swecli.core.engine.attachments import Attachments, words_of
+from swecli.core.engine.compaction import ContextKeeper, report_cache_miss
+from swecli.core.engine.files import ChangedFiles
+from swecli.core.engine.jobs import JobWatch
+from swecli.core.engine.model_call import (
+    Answered,
+    Asking,
+    Call,
+    CutShort,
+    Refused,
+    StepAccount,
+    has_content,
+    tokens_left,
+    why_not_again,
+)
+from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.recovery import closing_bodies
-from swecli.core.engine.repeat_guard import RepeatGuard
-from swecli.core.engine.retry import why_not_again
-from swecli.core.engine.scheduler import Scheduler
+from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.services import Services
-from swecli.core.engine.step_account import StepAccount
-from swecli.core.engine.way_out import tokens_left
+from swecli.core.engine.snapshots import closing_bodies
+from swecli.core.engine.tool_calls import Scheduler
+from swecli.core.engine.work import MessageQueue
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import (
     ItemCompleted,
     Notice,
+    Rewound,
     StepStarted,
     TurnEnded,
     TurnOutcome,
 )
-from swecli.core.protocol.messages import Message, ToolResultPart
+from swecli.core.protocol.messages import Message, TextPart, ToolResultPart
 
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
 CUT_LIMIT = 3
 """So many answers in a row that break off are gone on with."""
+NOT_SENT = "the message was not sent"
 EMPTY_LIMIT = 2
 """So many empty answers in a row end the turn."""
 
@@ -65,7 +73,10 @@ class Turn:
         keeper: ContextKeeper,
         models: ModelChoice,
         jobs: JobWatch,
+        item: str,
+        mentions: Sequence[str] = (),
     ) -> None:
+        """``item`` is the message that begins the turn, ``mentions`` are the files that it attaches."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
@@ -74,6 +85,9 @@ class Turn:
         self._models = models
         self._jobs = jobs
         self._asking = Asking(services, recorder)
+        self._item = item
+        self._mentions = mentions
+        self._attachments = Attachments(recorder, scheduler, services.workspace.cwd)
         self._account = StepAccount(services, recorder)
         self._changed = ChangedFiles(recorder, services.workspace.cwd)
         self._repeats = RepeatGuard(recorder, services.tools, asker)
@@ -81,6 +95,8 @@ class Turn:
         self._cuts = 0
         self._overflows = 0
         self._empty = 0
+        self._unmeasured = False
+        """The newest figure is that of a request, which has a tail; what stays of it is measured when the step ends."""
 
     async def run(self) -> None:
         """Loop over steps; emits TurnEnded last."""
@@ -96,8 +112,25 @@ class Turn:
             for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED):
                 self._recorder.emit(body)
             self._account.interrupted(self._asking.fragment)
+            if end.outcome == "blocked":
+                self._take_back()
+            if self._unmeasured:
+                self._keeper.measure(self._client)
             duration = self._services.monotonic() - started
             self._recorder.emit(TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._account.usage))
+
+    def _take_back(self) -> None:
+        """A message that was blocked before the model answered anything leaves the conversation with what it attached:
+        the user gets it back, and no later request carries it."""
+        ledger = self._recorder.ledger
+        ids = [entry.id for entry in ledger.view]
+        if self._item not in ids:
+            return
+        after = [ledger.entries[one] for one in ids[ids.index(self._item) + 1 :] if one in ledger.entries]
+        if all(entry.kind == "attachment" for entry in after):
+            said = "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
+            self._recorder.emit(Rewound(self._item, NOT_SENT, said))
+            self._unmeasured = True
 
     @property
     def _client(self) -> ModelClient:
@@ -108,11 +141,14 @@ class Turn:
     async def _loop(self) -> Ended:
         self._models.come_home()
         await self._models.ready()
+        await self._attachments.attach(self._mentions, self._client.info)
         while True:
-            if self._queue.absorb_steering():
+            steering = self._queue.absorb_steering()
+            if steering:
                 self._repeats.user_spoke()
+                await self._attachments.attach([word for one in steering for word in words_of(one)], self._client.info)
             self._check_caps()
-            await self._services.context.settle(self._recorder.ledger)
+            await self._services.context.settle(self._recorder.ledger, self._client.info)
             await self._changed.check()
             prepared = self._prepare()
             self._check_left(prepared)  # a summary would be as large as the request
@@ -120,6 +156,7 @@ class Turn:
             self._check_caps()  # making room may have asked a model for a summary
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
+            self._unmeasured = True
             self._gate(prepared)
             self._check_left(prepared)
             await self._recorder.barrier()
@@ -131,7 +168,7 @@ class Turn:
             message, calls = answered.message, answered.calls
             report_cache_miss(self._services, self._recorder, self._client.info, prepared, message, sent_at)
             await self._run_tools(message, calls)
-            await self._services.context.settle(self._recorder.ledger)
+            await self._services.context.settle(self._recorder.ledger, self._client.info)
             self._finish_step()
             await self._check_repeats(calls)
             if not calls and not self._goes_on(message):
@@ -156,15 +193,18 @@ class Turn:
             reason = f"the next request was not sent: {over_cap(used, left)} of {self._services.limits.max_tokens:,}"
             raise Ended("limit", reason, "max_tokens")
 
-    def _prepare(self) -> PreparedRequest:
+    def _prepare(self, *, changed: bool = False) -> PreparedRequest:
+        """The next request; ``changed``: the view has just been cleared or compacted."""
+        messages = project(self._recorder.ledger)
         return self._services.context.prepare(
-            project(self._recorder.ledger),
+            messages,
             info=self._client.info,
             mode=self._recorder.state.mode,
             todos=self._recorder.state.todos,
             effort=self._recorder.state.effort,
             session=self._recorder.session,
             notes=(self._changed.note, self._repeats.note, self._jobs.note()),
+            watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
         )
 
     async def _with_room(self, prepared: PreparedRequest) -> PreparedRequest:
@@ -172,11 +212,11 @@ class Turn:
         if not await self._keeper.before_request(prepared, self._client):
             return prepared
         self._repeats.forget_looking()
-        return self._prepare()
+        return self._prepare(changed=True)
 
     def _gate(self, prepared: PreparedRequest) -> None:
         if prepared.blocked:
-            raise Ended("blocked", prepared.reason, "context")
+            raise Ended("blocked", self._keeper.why_blocked(prepared), "context")
         if prepared.warning:
             self._recorder.emit(Notice(prepared.warning, "warning", "context"))
 
@@ -216,7 +256,8 @@ class Turn:
         advice = " ".join(filter(None, (why_not_again(error), error.hint)))
         stop = "" if error.message.endswith((".", "!", "?")) or not advice else "."
         reason = f"{error.message}{stop} {advice}".strip()
-        return Ended("blocked" if error.kind == "context_overflow" else "error", reason, error.kind)
+        kind = "content_filter" if error.moderated else error.kind
+        return Ended("blocked" if error.kind == "context_overflow" else "error", reason, kind)
 
     async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
         if message.response is not None and (not message.response.complete or message.response.stop.kind == "length"):
@@ -236,6 +277,7 @@ class Turn:
     def _finish_step(self) -> None:
         self._account.end()
         self._keeper.measure(self._client)
+        self._unmeasured = False
 
     def _goes_on(self, message: Message) -> bool:
         """Whether the turn continues although the model made no call."""
@@ -243,7 +285,7 @@ class Turn:
             return True
         if message.response is not None and message.response.stop.kind == "pause":
             return True
-        if has_content(message):
+        if has_content(message) or _last_word(message):
             self._empty = 0
             return False
         self._empty += 1

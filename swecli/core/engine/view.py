@@ -1,19 +1,19 @@
-"""What a front-end may look up of a session. Read-only; it never holds engine objects."""
+"""What a front-end may read of a session: items, budget, rules, jobs, spending."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from swecli.core.context_management.cache_history import CacheHistory
+from swecli.core.context_management.cache import CacheHistory
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import DisplayBlock, Todo
+from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Command
 from swecli.core.protocol.events import (
-    Budget,
     Event,
     FilesRestored,
     Mode,
@@ -22,18 +22,54 @@ from swecli.core.protocol.events import (
     Queued,
     SandboxChanged,
 )
-from swecli.core.protocol.messages import Message
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, Usage, added
 
-if TYPE_CHECKING:  # front-ends import this module before their first frame, and the plan brings the whole manager
-    from swecli.core.checkpoints.difference import Difference
-    from swecli.core.checkpoints.report import Recent
-    from swecli.core.checkpoints.targets import Target
+if TYPE_CHECKING:
+    from swecli.core.checkpoints.history import Difference
+    from swecli.core.checkpoints.restore import Recent, Target
+    from swecli.core.context_management.compaction.clearing import RuleReport
     from swecli.core.context_management.compaction.plan import CompactionPlan
-    from swecli.core.context_management.compaction.retention import RuleReport
-    from swecli.core.engine.spending import Spending
     from swecli.core.llm.offers import ModelOffer
     from swecli.core.workspace.jobs import JobInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A sum over responses. ``cost`` is US dollars, None as soon as one price is unknown: a partial sum would look
+    like the whole. ``estimated``: a response broke off before its usage was told, so a part is a guess."""
+
+    responses: int = 0
+    usage: Usage = Usage()
+    cost: Decimal | None = Decimal(0)
+    estimated: bool = False
+
+    def plus(self, usage: Usage | None, cost: str | None, estimated: bool = False) -> Tally:
+        """With one more response."""
+        total = replace(added(self.usage, usage), cost=None) if usage is not None else self.usage
+        return Tally(self.responses + 1, total, _sum(self.cost, cost), self.estimated or estimated)
+
+
+@dataclass(slots=True)
+class Spending:
+    """Tallies. ``by_model`` has ``provider/name``, ``by_turn`` the turn's number (0 outside of turns); both in the
+    order of their first response."""
+
+    total: Tally = Tally()
+    by_model: dict[str, Tally] = field(default_factory=dict)
+    by_turn: dict[int, Tally] = field(default_factory=dict)
+
+    def add(self, model: str, turn: int, usage: Usage | None, cost: str | None, estimated: bool = False) -> None:
+        """Take in one response."""
+        self.total = self.total.plus(usage, cost, estimated)
+        self.by_model[model] = self.by_model.get(model, Tally()).plus(usage, cost, estimated)
+        self.by_turn[turn] = self.by_turn.get(turn, Tally()).plus(usage, cost, estimated)
+
+
+def _sum(known: Decimal | None, cost: str | None) -> Decimal | None:
+    try:
+        return None if known is None or cost is None else known + Decimal(cost)
+    except InvalidOperation:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +95,17 @@ class Totals:
     by_tool: Mapping[str, int] = field(default_factory=lambda: {})
     estimated: bool = False
     """Whether a part of tokens and cost is a guess, because an answer broke off before its usage was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """Messages that the model sees (``active``, summaries among them) and all that were said. ``oldest_age`` is seconds
+    since the oldest active message that is no summary; None where there is none."""
+
+    active: int = 0
+    total: int = 0
+    summaries: int = 0
+    oldest_age: float | None = None
 
 
 class SessionView(Protocol):
@@ -138,6 +185,11 @@ class SessionView(Protocol):
     @property
     def messages(self) -> Sequence[Message]:
         """The conversation as the model sees it."""
+        ...
+
+    @property
+    def conversation(self) -> Conversation:
+        """The messages in figures."""
         ...
 
     @property

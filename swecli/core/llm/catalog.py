@@ -1,19 +1,185 @@
-"""What is known of well-known models without asking anybody (``catalog.json``)."""
+"""The catalogue of models: names, windows, capabilities, prices, and what a response costs."""
 
 from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
-from swecli.core.llm.model_names import provider_name, spelling, tails, undated, without_variant
-from swecli.core.llm.prices import PriceList, read_prices
+from swecli.core.protocol.messages import Usage
+
+_RATES = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """US dollars per million tokens. A cache rate that is None is not listed: those tokens cost what any
+    other input costs. ``cache_write`` keeps the prefix for minutes, ``cache_write_1h`` for an hour."""
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
+    cache_write_1h: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTier:
+    """What all tokens of a request cost whose input is larger than ``above`` tokens."""
+
+    above: int
+    rates: Rates
+
+
+@dataclass(frozen=True, slots=True)
+class PricePeriod:
+    """Prices and when they hold: from a day on, at hours of the day, on days of the week (1 = Monday); all UTC."""
+
+    rates: Rates
+    tiers: tuple[PriceTier, ...] = ()
+    since: date | None = None
+    hours: tuple[tuple[time, time], ...] = ()
+    days: frozenset[int] = frozenset()
+
+    def holds(self, moment: datetime) -> bool:
+        """Whether these prices are those of ``moment`` (aware, or naive and UTC)."""
+        utc = moment.astimezone(UTC) if moment.tzinfo is not None else moment
+        if self.since is not None and utc.date() < self.since:
+            return False
+        if self.days and utc.isoweekday() not in self.days:
+            return False
+        return not self.hours or any(_within(utc.time(), start, end) for start, end in self.hours)
+
+    def rates_for(self, input_tokens: int) -> Rates:
+        """The rates of a request with so many input tokens, cached ones included."""
+        return next((tier.rates for tier in reversed(self.tiers) if input_tokens > tier.above), self.rates)
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """All prices of a model; the last period that holds counts. The first one always holds."""
+
+    periods: tuple[PricePeriod, ...]
+
+    def at(self, moment: datetime) -> PricePeriod:
+        """The prices of ``moment``."""
+        return next((period for period in reversed(self.periods) if period.holds(moment)), self.periods[0])
+
+
+def read_prices(value: object) -> PriceList | None:
+    """The price list of decoded JSON; None where there is none.
+
+    Raises:
+        ValueError: a rate is no number, or input and output are not both there.
+    """
+    periods = tuple(_period(as_object(item)) for item in as_list(value))
+    return PriceList(periods) if periods else None
+
+
+def _period(item: Mapping[str, object]) -> PricePeriod:
+    tiers = [as_object(tier) for tier in as_list(item.get("tiers"))]
+    since = as_text(item.get("since"))
+    return PricePeriod(
+        _rates(item),
+        tuple(PriceTier(as_int(tier.get("above")) or 0, _rates({**item, **tier})) for tier in tiers),
+        date.fromisoformat(since) if since else None,
+        tuple(_span(as_text(span)) for span in as_list(item.get("hours"))),
+        frozenset(day for number in as_list(item.get("days")) if (day := as_int(number)) is not None),
+    )
+
+
+def _rates(item: Mapping[str, object]) -> Rates:
+    values = {name: Decimal(text) for name in _RATES if (text := as_text(item.get(name)))}
+    if "input" not in values or "output" not in values:
+        raise ValueError("a price needs input and output")
+    return Rates(**values)
+
+
+def _span(text: str) -> tuple[time, time]:
+    start, _, end = text.partition("-")
+    return time.fromisoformat(start), time.fromisoformat(end)
+
+
+def _within(moment: time, start: time, end: time) -> bool:
+    """Whether a span contains ``moment``; one that ends before it starts goes over midnight."""
+    return start <= moment < end if start < end else moment >= start or moment < end
+
+
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[.p](?=\d)")
+_DATE = re.compile(r"(?:[-@](?:20\d\d-?\d\d-?\d\d|\d{4})|-latest)$")
+_MAKER_PREFIX = re.compile(
+    r"^(?:(?:[a-z]{2,6}\.)?(?:anthropic|meta|mistral|deepseek|qwen|openai|google|amazon)\.|meta-)"
+)
+_VERSION_PREFIX = re.compile(r"^(llama|qwen|glm|gemma|phi)-?v?(?=\d)")
+_ROUTERS = frozenset(("openrouter", "huggingface", "vercel"))
+
+_OTHER_PROVIDER_NAMES = {
+    "google": "gemini",
+    "x-ai": "xai",
+    "moonshotai": "moonshot",
+    "z-ai": "zai",
+    "zai-org": "zai",
+    "zhipuai": "zai",
+    "qwen": "alibaba",
+    "dashscope": "alibaba",
+    "deepseek-ai": "deepseek",
+    "mistralai": "mistral",
+    "meta-models": "meta",
+    "minimaxai": "minimax",
+    "fireworks-ai": "fireworks",
+    "fireworks_ai": "fireworks",
+    "togetherai": "together",
+    "together_ai": "together",
+}
+
+
+def provider_name(name: str) -> str:
+    """Our name for a provider or a model's maker, whatever a router or another program calls it."""
+    lowered = name.strip().lower()
+    return _OTHER_PROVIDER_NAMES.get(lowered, lowered)
+
+
+def spelling(name: str) -> str:
+    """The same for names that mean the same: case does not count, and between digits neither does the choice of
+    dot, dash or ``p`` (``4.5``, ``4-5``, ``4p5``)."""
+    return _BETWEEN_DIGITS.sub("-", name.strip().lower())
+
+
+def common_name(name: str) -> str:
+    """A name as most hosts write it: without their folders, prefixes, variants and versions of their own
+    (``us.anthropic.claude-3-opus-20240229-v1:0`` is ``claude-3-opus-20240229``)."""
+    last = re.split(r"[:@]", spelling(name).rstrip("/").rpartition("/")[2])[0]
+    last = _MAKER_PREFIX.sub("", last)
+    return _VERSION_PREFIX.sub(r"\1-", last)
+
+
+def undated(name: str) -> str:
+    """The name without a date or ``-latest`` at its end; the name itself where there is none."""
+    return _DATE.sub("", name)
+
+
+def without_variant(provider: str, name: str) -> str:
+    """A router's name without what chooses a way to serve the model: ``:free``, ``:nitro``, ``:some-host``."""
+    return name.partition(":")[0] if provider in _ROUTERS else name
+
+
+def tails(name: str) -> Iterator[str]:
+    """The name, then what follows its first slash, its second, and so on."""
+    while True:
+        yield name
+        _, slash, name = name.partition("/")
+        if not slash or not name:
+            return
+
 
 MAKERS = (
     "anthropic",
@@ -204,3 +370,56 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _flag(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
+
+
+_MILLION = Decimal(1_000_000)
+
+
+def cost_of(prices: PriceList, usage: Usage, moment: datetime) -> Decimal | None:
+    """US dollars for one response that was asked for at ``moment``; None where the provider told no sizes.
+
+    The input's size, cached part included, chooses the tier for all of it. What was neither read from nor written
+    to the cache costs the input rate, and so does what was, where no cache rate is listed.
+    """
+    if usage.input_total is None or usage.output_total is None:
+        return None
+    rates = prices.at(moment).rates_for(usage.input_total)
+    read, written = usage.cache_read or 0, usage.cache_write or 0
+    plain = max(0, usage.input_total - read - written)
+    sum_of = (
+        plain * rates.input
+        + read * (rates.input if rates.cache_read is None else rates.cache_read)
+        + written * (rates.input if rates.cache_write is None else rates.cache_write)
+        + usage.output_total * rates.output
+    )
+    return sum_of / _MILLION
+
+
+def utc_now() -> datetime:
+    """The present moment."""
+    return datetime.now(UTC)
+
+
+class Pricer:
+    """Prices responses: ``pricer(model_ref, usage)`` is what a session asks for."""
+
+    def __init__(self, catalog: Callable[[], Catalog] = load_catalog, now: Callable[[], datetime] = utc_now) -> None:
+        self._catalog = catalog
+        self._now = now
+
+    def __call__(self, model_ref: str, usage: Usage) -> str | None:
+        """US dollars as a decimal number for a response of ``provider/name``; None where no price is known. What
+        the provider reported wins."""
+        if usage.cost is not None:
+            return cost_text(usage.cost)
+        provider, _, model = model_ref.partition("/")
+        found = self._catalog().lookup(provider, model)
+        prices = found.prices if found is not None else None
+        cost = cost_of(prices, usage, self._now()) if prices is not None else None
+        return cost_text(cost) if cost is not None else None
+
+
+def cost_text(amount: Decimal) -> str:
+    """The amount without exponent and without zeros at its end."""
+    text = format(amount.normalize(), "f")
+    return "0" if text in ("-0", "0") else text

@@ -1,36 +1,412 @@
-"""The model client over HTTP: one attempt per request, whatever the protocol."""
+"""The model client: one request as a stream of neutral events, with retries and what servers refuse left out."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+import re
+from bisect import bisect_left
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from swecli.core.llm.blind import NOTICE, has_images, refuses_images, without_images
 from swecli.core.llm.errors import ErrorContext, WireError, read_body, to_provider_error
-from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
-from swecli.core.llm.json_values import compact
-from swecli.core.llm.protocols.base import Decoder, Target, WireRequest
-from swecli.core.llm.protocols.drafts import ReasoningDraft
+from swecli.core.llm.json_values import JsonObject, as_list, as_object, compact, is_list
+from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
-from swecli.core.llm.quarantine import Quarantine
-from swecli.core.llm.recovery import Adjustment, adjust, find_adjustment, refuses_tools
 from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.text import clean
-from swecli.core.llm.text_call_stream import TextCallStream
-from swecli.core.llm.text_tools import as_text
-from swecli.core.llm.transport import HttpResponse, Timeouts, Transport
+from swecli.core.llm.text_tools import TextCallStream, as_text
+from swecli.core.llm.transport import ENCODING_HINT, ExchangeDump, HttpResponse, Timeouts, Transport
 from swecli.core.llm.types import (
     Failed,
+    ModelClient,
     ModelInfo,
     ModelRequest,
     ProviderError,
     StreamEvent,
     StreamNotice,
 )
+from swecli.core.protocol.messages import (
+    ImagePart,
+    Message,
+    OpaquePart,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+
+async def stream_events(client: ModelClient, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+    """The events of one request. Closing this generator (``contextlib.aclosing``) aborts the request at once."""
+    stream = client.stream(request)
+    try:
+        async for event in stream:
+            yield event
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
+
+
+_REFUSED = re.compile(
+    r"unsupported|not supported|unknown|unrecognized|unexpected|not permitted|not allowed|extra (?:inputs|fields)"
+    r"|does not support|invalid (?:parameter|argument|field)|additional propert|not a valid|cannot be used"
+    r"|no such|must be verified",
+    re.IGNORECASE,
+)
+_NO_TOOLS = re.compile(
+    r"does not support (?:the use of )?(?:tools?|function calling)|tools? (?:use |calling )?(?:is|are) not supported"
+    r"|support tool use|tool choice requires --enable-auto-tool-choice|tools param requires --jinja",
+    re.IGNORECASE,
+)
+_UNKNOWN = re.compile(
+    r"unsupported|not supported|unknown|unrecognized|unexpected|not permitted|extra (?:inputs|fields)"
+    r"|additional propert|no such",
+    re.IGNORECASE,
+)
+_ITEM_FIELDS = (
+    "reasoning_content",
+    "reasoning_details",
+    "reasoning",
+    "extra_content",
+    "cache_control",
+    "phase",
+    "status",
+    "annotations",
+)
+"""What items of a conversation can do without."""
+_ITEM_LISTS = ("messages", "input", "contents", "system", "tools")
+_TWINS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+"""Two names for one parameter: where one is refused and the other is named, it is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """Leave out ``parameter``, or send it as ``renamed``. ``in_items``: it is a field of the conversation's items."""
+
+    parameter: str
+    renamed: str | None = None
+    in_items: bool = False
+
+    @property
+    def notice(self) -> str:
+        """One line for the user."""
+        if self.renamed is not None:
+            return f"The server wants {self.renamed} instead of {self.parameter}; it gets that from now on."
+        if self.in_items:
+            return f"The server does not know {self.parameter} in messages; it is left out from now on."
+        return f"The server does not know the parameter {self.parameter}; it is left out from now on."
+
+
+def refuses_tools(error: WireError) -> bool:
+    """Whether the server says that the model, as it is set up, can't be given tools."""
+    return error.kind in ("bad_request", "not_found") and _NO_TOOLS.search(error.message) is not None
+
+
+def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None:
+    """What to change so that the server accepts the request, if the error is about an optional parameter."""
+    if error.kind != "bad_request" or error.status not in (400, 422):
+        return None
+    text = f"{error.parameter} {error.message} {error.code or ''}"
+    if not _REFUSED.search(text):
+        return None
+    if field := _item_field(text, request.body):
+        return Adjustment(field, in_items=True)
+    named = [name for name in request.optional if _has(request.body, name) and _names(text, name)]
+    if not named:
+        return None
+    parameter = min(named, key=lambda name: (_position(text, name), -len(name)))
+    twin = _TWINS.get(parameter)
+    return Adjustment(parameter, twin if twin is not None and _names(text, twin) else None)
+
+
+def adjust(request: WireRequest, adjustments: Collection[Adjustment]) -> WireRequest:
+    """The request with all adjustments made."""
+    if not adjustments:
+        return request
+    changes = {item.parameter: item.renamed for item in adjustments if not item.in_items}
+    body: JsonObject = {}
+    for key, value in request.body.items():
+        name = changes.get(key, key)
+        if name is not None:
+            body[name] = value
+    for path in changes:
+        outer, dot, inner = path.partition(".")
+        if dot and outer in body:
+            body[outer] = {key: value for key, value in as_object(body[outer]).items() if key != inner}
+    for unwanted in [item.parameter for item in adjustments if item.in_items]:
+        body.update({name: _without(body[name], unwanted) for name in _ITEM_LISTS if name in body})
+    optional = tuple(name for key in request.optional if (name := changes.get(key, key)) is not None)
+    return replace(request, body=body, optional=optional)
+
+
+def _item_field(text: str, body: JsonObject) -> str:
+    """The field of items that the text is about; empty where it is about none."""
+    if not _UNKNOWN.search(text):
+        return ""
+    for name in _ITEM_FIELDS:
+        path = rf"\b(?:messages|input|contents|system|tools)\b['\"]?[.\[,][^\s:]*\b{name}\b"
+        named = re.search(path, text) or ("_" in name and _names(text, name) and name not in body)
+        if named and any(_without(body[part], name) != body[part] for part in _ITEM_LISTS if part in body):
+            return name
+    return ""
+
+
+def _without(items: object, field: str) -> object:
+    """A list of items without a field, in their own parts neither."""
+    if not is_list(items):
+        return items
+    out: list[object] = []
+    for item in items:
+        fields = as_object(item)
+        kept = {key: _without(value, field) for key, value in fields.items() if key != field}
+        out.append(kept if fields else item)
+    return out
+
+
+def _has(body: JsonObject, path: str) -> bool:
+    """Whether ``body`` has a key, or ``outer.inner`` a key within a key."""
+    outer, dot, inner = path.partition(".")
+    return outer in body and (not dot or inner in as_object(body[outer]))
+
+
+def _names(text: str, parameter: str) -> bool:
+    return _position(text, parameter) >= 0
+
+
+def _position(text: str, parameter: str) -> int:
+    match = re.search(rf"(?<![A-Za-z0-9_]){re.escape(parameter)}(?![A-Za-z0-9_])", text)
+    return match.start() if match else -1
+
+
+_STEP = r"(?:\.\[?|\[|\s*->\s*|['\"],\s*)"
+_NEXT = r"(?:\.\[?|\[|\s*->\s*|['\"]?,\s*)"
+_PLACE = re.compile(
+    rf"\b(?:messages|input|contents){_STEP}(\d+)\b\]?"
+    rf"(?:{_NEXT}['\"]?(content|parts|output|tool_calls)\b(?:{_NEXT}(\d+)\b)?)?"
+)
+"""``messages.5.content.0``, ``input[5]``, ``contents[5].parts[0]``, ``'messages', 5, 'content', 0`` and the like."""
+_THOUGHTS = re.compile(
+    r"signature|encrypted[_ ]content|without its required|`?(?:redacted_)?thinking`? blocks?|Item 'rs_",
+    re.IGNORECASE,
+)
+_ARGUMENTS = re.compile(
+    r"failed to parse tool[ _]call arguments"  # llama.cpp
+    r"|(?:unterminated string|expecting |invalid (?:control character|\\)|extra data|illegal trailing comma)"
+    r"[^\n]{0,80}: line \d+ column \d+"  # vLLM: the parser's own sentence
+    r"|can only get item pairs from a mapping"  # a chat template that walks through them
+    r"|tool[ _]calls?\b[^\n]{0,60}\barguments\b[^\n]{0,60}\b(?:json|dict|object|mapping)\b",
+    re.IGNORECASE,
+)
+"""The server reads the arguments of earlier calls and can't."""
+_DOUBTFUL = re.compile(r"\\u[dD][89a-fA-F]|\d{19}|[eE][+-]?\d{3}")
+"""What one reader of JSON takes and another does not: halves of characters, and numbers beyond 64 bits."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_LISTS = ("messages", "input", "contents")
+
+Build = Callable[[ModelRequest], JsonObject]
+"""The body of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An item of the conversation in the body, and which one of its ``key`` (None: no certain one)."""
+
+    item: int
+    key: str = ""
+    index: int | None = None
+
+
+class Quarantine:
+    """What one server refuses of one conversation."""
+
+    def __init__(self) -> None:
+        self._parts: list[Part] = []
+        self._thoughtless: set[str] = set()
+        self._read_arguments = False
+        """Whether the server has complained about arguments before."""
+
+    def take(self, error: WireError, request: ModelRequest, build: Build) -> str:
+        """Take in what the server complains about. ``request`` is as it was sent. Returns a sentence for the user;
+        empty where the error is about nothing that could be left out."""
+        if error.kind in ("bad_request", "server", "unknown") and _ARGUMENTS.search(error.message):
+            calls = _suspects(request, everything=self._read_arguments)
+            if calls:
+                self._read_arguments = True
+                self._parts += calls
+                said = error.message[:200]
+                return f"The server can't read the arguments of earlier calls, which are left out: {said}"
+            return ""
+        if error.kind != "bad_request" or error.status not in (400, 422):
+            return ""
+        text = f"{error.parameter} {error.message}"
+        thinking = {item.id for item in request.messages if _has_thoughts(item)} - self._thoughtless
+        if thinking and _THOUGHTS.search(text):
+            self._thoughtless |= thinking
+            return "The server refused what it had sent of the model's earlier reasoning; that is left out from now on."
+        place = _place(text)
+        refused = _parts_at(place, request, build) if place is not None else []
+        if not refused:
+            return ""
+        self._parts += refused
+        what = " and ".join(dict.fromkeys(_name(part) for part in refused))
+        return f"The server refused {what} of this conversation, which is left out from now on: {error.message[:200]}"
+
+    def apply(self, request: ModelRequest) -> ModelRequest:
+        """The request without what was refused."""
+        if not self._parts and not self._thoughtless:
+            return request
+        return replace(request, messages=tuple(self._cleared(message) for message in request.messages))
+
+    def _cleared(self, message: Message) -> Message:
+        parts: Sequence[Part] = message.parts
+        if message.id in self._thoughtless:
+            parts = [bare for part in parts if (bare := _without_thoughts(part)) is not None]
+        kept = [made for part in parts if (made := _substitute(part) if part in self._parts else part) is not None]
+        return replace(message, parts=tuple(kept)) if tuple(kept) != message.parts else message
+
+
+def _place(text: str) -> _Place | None:
+    match = _PLACE.search(text)
+    if match is None:
+        return None
+    return _Place(int(match[1]), match[2] or "", int(match[3]) if match[3] is not None else None)
+
+
+def _parts_at(place: _Place, request: ModelRequest, build: Build) -> list[Part]:
+    """The parts that the place in the body was made from: those without which there would be no such place."""
+    spots = [(at, end) for at, message in enumerate(request.messages) for end in range(1, len(message.parts) + 1)]
+
+    def first(item: int, key: str = "", index: int | None = None) -> int:
+        def there(number: int) -> bool:
+            at, end = spots[number]
+            last = replace(request.messages[at], parts=request.messages[at].parts[:end])
+            body = build(replace(request, messages=(*request.messages[:at], last), tail="", breakpoints=()))
+            items = next((as_list(body[name]) for name in _LISTS if name in body), ())
+            return len(items) > item and (index is None or len(as_list(as_object(items[item]).get(key))) > index)
+
+        return bisect_left(range(len(spots)), True, key=there)
+
+    empty = build(replace(request, messages=(), tail="", breakpoints=()))
+    if any(len(as_list(empty.get(name))) > place.item for name in _LISTS):
+        return []  # the system prompt
+    begin = first(place.item, place.key, place.index)
+    end = begin + 1 if place.index is not None else first(place.item + 1)
+    parts = [request.messages[at].parts[number - 1] for at, number in spots[begin:end]]
+    calls: list[Part] = [part for part in parts if isinstance(part, ToolCallPart)]
+    others: list[Part] = [part for part in parts if not isinstance(part, ToolCallPart | ReasoningPart)]
+    return calls if place.key == "tool_calls" else others or calls
+
+
+def _suspects(request: ModelRequest, *, everything: bool) -> list[ToolCallPart]:
+    """Calls whose arguments the server may not be able to read, where it does not say which: those that are doubtful
+    and those of the newest message that has any, as what came before was taken in earlier requests; or all."""
+    known = [[call for call in message.tool_calls if call.arguments != "{}"] for message in request.messages]
+    newest = next((group for group in reversed(known) if group), list[ToolCallPart]())
+    calls = [call for group in known for call in group]
+    return [call for call in calls if everything or call in newest or _DOUBTFUL.search(call.arguments)]
+
+
+def _substitute(part: Part) -> Part | None:
+    """What stands in for a part, so that calls keep their results and the model knows that something is missing."""
+    match part:
+        case TextPart() | ImagePart():
+            return TextPart(f"[{_name(part).capitalize()} was left out, because the server refused it.]")
+        case ToolResultPart():
+            return replace(part, text="[The result was left out, because the server refused it.]", images=())
+        case ToolCallPart():
+            name = _NOT_IN_NAMES.sub("_", part.name)[:64] or "unknown"
+            return replace(part, name=name, arguments="{}", opaque=None)
+        case ReasoningPart() | OpaquePart():
+            return None
+
+
+def _without_thoughts(part: Part) -> Part | None:
+    match part:
+        case ReasoningPart():
+            return replace(part, opaque=None)
+        case TextPart() | ToolCallPart():
+            return replace(part, opaque=None)
+        case OpaquePart():
+            return None
+        case _:
+            return part
+
+
+def _has_thoughts(message: Message) -> bool:
+    return any(
+        isinstance(part, OpaquePart)
+        or (isinstance(part, TextPart | ReasoningPart | ToolCallPart) and part.opaque is not None)
+        for part in message.parts
+    )
+
+
+def _name(part: Part) -> str:
+    match part:
+        case ImagePart():
+            return "an image"
+        case ToolResultPart():
+            return "a tool's result"
+        case ToolCallPart():
+            return "the arguments of a call"
+        case _:
+            return "a text"
+
+
+_NO_IMAGES = re.compile(
+    r"(?:does not|doesn't|do not|cannot|can't) (?:support|accept|process|handle|take) (?:the use of )?(?:an? )?"
+    r"(?:image|vision|visual|multi-?modal)"
+    r"|(?:image|vision)[a-z_ ]{0,30} (?:is|are) not (?:supported|available|enabled|allowed)"
+    r"|support image input|image input is not supported|no vision|not a (?:vision|multi-?modal) model"
+    r"|unknown variant `?image_url|unsupported content type:? .?image|must be a string|mmproj",
+    re.IGNORECASE,
+)
+NOTICE = "The model can't see images; it is told in their place that they were left out."
+
+
+def refuses_images(error: WireError) -> bool:
+    """Whether the server says that the model takes no images."""
+    return error.kind in ("bad_request", "not_found", "server") and _NO_IMAGES.search(error.message) is not None
+
+
+def has_images(request: ModelRequest) -> bool:
+    """Whether there is any image in the conversation."""
+    return any(
+        isinstance(part, ImagePart) or (isinstance(part, ToolResultPart) and part.images)
+        for message in request.messages
+        for part in message.parts
+    )
+
+
+def without_images(request: ModelRequest) -> ModelRequest:
+    """The request with a sentence for each image; the request itself where there is none."""
+    if not has_images(request):
+        return request
+    return replace(request, messages=tuple(_without_images(message) for message in request.messages))
+
+
+def _without_images(message: Message) -> Message:
+    parts = tuple(_part(part) for part in message.parts)
+    return message if parts == message.parts else replace(message, parts=parts)
+
+
+def _part(part: Part) -> Part:
+    if isinstance(part, ImagePart):
+        return TextPart(_sentence(part))
+    if isinstance(part, ToolResultPart) and part.images:
+        text = "\n".join([part.text, *map(_sentence, part.images)])
+        return replace(part, text=text.lstrip("\n"), images=())
+    return part
+
+
+def _sentence(image: ImagePart) -> str:
+    name = f" {image.name}" if image.name else ""
+    return f"[The image{name} ({image.media_type}) is not shown to you: this model can't see images.]"
+
 
 _T = TypeVar("_T")
 CLEARS = "anthropic-messages"
@@ -38,6 +414,11 @@ CLEARS = "anthropic-messages"
 NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol knows it."
 _MOST_CHANGES = 6
 """So many times a request is changed and repeated because the server complains about what can be left out."""
+CHARACTERS_PER_TOKEN = 16
+SHORTEST_LIMIT, LONGEST_LIMIT = 100_000, 8_000_000
+"""Characters: bounds of what is read of one answer, whatever limit it was given."""
+LARGEST_EVENT = 64_000_000
+"""Bytes."""
 _ENOUGH_HTML = 300
 """Characters of a web page after which no more of it is read."""
 
@@ -165,7 +546,7 @@ class HttpModelClient:
         for change_number in range(_MOST_CHANGES + 1):
             wire = self.wire_request(request)
             change = ""
-            async with aclosing(self._attempt(wire)) as events:
+            async with aclosing(self._attempt(wire, self._longest(request))) as events:
                 async for event in events:
                     if isinstance(event, _Refused):
                         may_change = change_number < _MOST_CHANGES
@@ -196,7 +577,13 @@ class HttpModelClient:
             error, self._acceptable(request), lambda part: build(part, self._config.target).body
         )
 
-    async def _attempt(self, wire: WireRequest) -> AsyncGenerator[StreamEvent | _Refused, None]:
+    def _longest(self, request: ModelRequest) -> int:
+        """Characters after which an answer is no answer any more: many more than its limit in tokens can hold."""
+        info = self._config.info
+        tokens = request.max_output_tokens or info.max_output or info.window or 0
+        return min(max(tokens * CHARACTERS_PER_TOKEN, SHORTEST_LIMIT), LONGEST_LIMIT)
+
+    async def _attempt(self, wire: WireRequest, longest: int) -> AsyncGenerator[StreamEvent | _Refused, None]:
         origin = self._config.target.origin
         decoder = decoder_for(origin.protocol, origin, self._config.target.dialect.think_tags, self._context)
         watchdog = _Watchdog(self._config.timeouts)
@@ -210,11 +597,13 @@ class HttpModelClient:
                 exchange.head(response.status, response.headers)
                 response.watch = exchange.body
             if not 200 <= response.status < 300:
-                text = await response.read_error_body(self._config.timeouts.error_body)
+                error = await self._read_error(response)
                 ended = ""
-                yield _Refused(read_body(response.status, response.headers, text))
+                yield _Refused(error)
                 return
-            async with aclosing(self._decode(decoder, response, watchdog)) as events:
+            if trouble := response.encoding_trouble:
+                raise ProviderError("protocol", f"the answer {trouble}", hint=ENCODING_HINT)
+            async with aclosing(self._decode(decoder, response, watchdog, longest)) as events:
                 async for event in events:
                     yield event
             ended = ""
@@ -228,22 +617,43 @@ class HttpModelClient:
             if response is not None:
                 await response.close()
 
+    async def _read_error(self, response: HttpResponse) -> WireError:
+        text, trouble = b"", response.encoding_trouble
+        if not trouble:
+            text = await response.read_error_body(self._config.timeouts.error_body)
+        error = read_body(response.status, response.headers, text, host=self._config.target.origin.host)
+        return replace(error, message=f"the error {trouble}") if trouble else error
+
     async def _decode(
-        self, decoder: Decoder, response: HttpResponse, watchdog: _Watchdog
+        self, decoder: Decoder, response: HttpResponse, watchdog: _Watchdog, longest: int
     ) -> AsyncGenerator[StreamEvent, None]:
         body = BodyParser(response.headers.get("content-type", ""))
-        while (chunk := await watchdog.wait(response.read())) is not None:
-            for wire_event in body.feed(chunk):
+        pending = 0
+        while (chunk := await watchdog.piece(response)) is not None:
+            wire_events = body.feed(chunk)
+            pending = 0 if wire_events else pending + len(chunk)
+            if pending > LARGEST_EVENT:
+                raise ProviderError("protocol", f"an event of the answer is larger than {LARGEST_EVENT:,} bytes")
+            for wire_event in wire_events:
                 before = decoder.answer.changes
                 events = decoder.feed(wire_event)
                 if decoder.answer.changes != before:
                     watchdog.progress(_thinks_in_secret(decoder))
+                    if decoder.stopped:
+                        watchdog.end_soon()
+                if decoder.answer.size > longest and not decoder.closed:
+                    events += decoder.cut_off()
+                    yield StreamNotice(f"The answer did not end; it was cut after {decoder.answer.size:,} characters.")
                 for event in events:
                     yield event
                 if decoder.closed:
                     return
             if body.kind == "html" and len(body.excerpt) >= _ENOUGH_HTML:
                 break
+        if watchdog.was_enough:
+            for event in decoder.end_open():
+                yield event
+            return
         for wire_event in body.end():
             for event in decoder.feed(wire_event):
                 yield event
@@ -264,7 +674,25 @@ class _Watchdog:
     def __init__(self, timeouts: Timeouts) -> None:
         self._limit = self._left = self._first = timeouts.first
         self._idle = timeouts.idle
+        self._grace = timeouts.grace
+        self._ends_soon = False
+        self.was_enough = False
+        """Whether nothing more came of an answer to which nothing was missing."""
         self._begun = False
+
+    async def piece(self, response: HttpResponse) -> bytes | None:
+        """The next piece of the body; None at its end, and where nothing comes after ``end_soon``.
+
+        Raises:
+            ProviderError: kind ``stalled``, or what the transport says.
+        """
+        try:
+            return await self.wait(response.read())
+        except ProviderError as error:
+            if error.kind != "stalled" or not self._ends_soon:
+                raise
+            self.was_enough = True
+            return None
 
     async def wait(self, answer: Awaitable[_T]) -> _T:
         """The result of ``answer``.
@@ -288,8 +716,13 @@ class _Watchdog:
 
     def progress(self, silence: bool) -> None:
         """Something came; ``silence`` is to be expected next."""
-        self._begun = True
+        self._begun, self._ends_soon = True, False
         self._limit = self._left = self._first if silence else self._idle
+
+    def end_soon(self) -> None:
+        """The model is done: only usage and the end of the stream are to be expected."""
+        self._ends_soon = True
+        self._left = self._grace
 
     def _error(self) -> ProviderError:
         return ProviderError(

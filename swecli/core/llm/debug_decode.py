@@ -9,10 +9,8 @@ from collections.abc import Iterable, Iterator
 from swecli.core.llm.errors import WireError, read_body
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import JsonObject, as_int, as_object, as_text, is_list, is_object, parse_json
-from swecli.core.llm.protocols.answer import Answer
 from swecli.core.llm.protocols.arguments import parse_arguments
-from swecli.core.llm.protocols.base import Decoder
-from swecli.core.llm.protocols.drafts import CallDraft, ReasoningDraft, TextDraft
+from swecli.core.llm.protocols.base import Answer, CallDraft, Decoder, ReasoningDraft, TextDraft
 from swecli.core.llm.protocols.registry import decoder_for
 from swecli.core.protocol.messages import Origin
 
@@ -56,7 +54,7 @@ def _decode_line(line: str) -> JsonObject:
 def decode(decoder: Decoder, status: int, headers: dict[str, str], chunks: Iterable[bytes]) -> JsonObject:
     """What a response says, in plain values. Header names are in lower case."""
     if not 200 <= status < 300:
-        error = read_body(status, headers, b"".join(chunks))
+        error = read_body(status, headers, b"".join(chunks), host=decoder.answer.origin.host)
         return _result(decoder.answer, "error", error)
     body = BodyParser(headers.get("content-type", ""))
     for chunk in chunks:

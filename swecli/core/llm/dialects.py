@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -42,8 +43,6 @@ class Dialect:
     session_header: str = ""
     """Header that keeps a conversation on one server."""
     tool_ids: IdAlphabet = "any"
-    parse_arguments: bool = False
-    """The host parses the arguments of calls in the history, so they must be valid JSON."""
     tool_result_name: bool = False
     assistant_after_tool: bool = False
     """A user message must not follow a tool result directly."""
@@ -103,3 +102,26 @@ def _patterns(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     return tuple(as_text(item) for item in as_list(value)) or ("*",)
+
+
+_SWITCH = ("none", "high")
+"""Where thinking can be on or off."""
+_BY_STYLE: Mapping[EffortStyle, tuple[str, ...] | None] = {
+    "none": (),
+    "thinking": _SWITCH,
+    "enable_thinking": _SWITCH,
+    "think": _SWITCH,
+    "budget": ("low", "medium", "high"),
+    "level": ("low", "medium", "high"),
+    "output_config": ("low", "medium", "high"),
+}
+_CERTAIN = ("none", "thinking", "enable_thinking", "think")
+"""Styles that leave no other words, whatever a list of models says."""
+
+
+def offered(style: EffortStyle, listed: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """The words for a model whose host reads them in this ``style``; ``listed`` are those of the catalogue. Empty: it
+    takes none. None: nobody knows."""
+    if style in _CERTAIN or listed is None:
+        return () if listed == () else _BY_STYLE.get(style)
+    return listed

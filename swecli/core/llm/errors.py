@@ -1,28 +1,453 @@
-"""What a failed request means: any error body of any server -> one of a few kinds, with the numbers it states
-and a sentence for the user."""
+"""Errors of providers: what each status and body means, and what to do about it."""
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from swecli.core.llm.error_bodies import (
-    codes_of,
-    delay_of,
-    evidence_of,
-    first_number,
-    innermost_sentence,
-    is_per_minute,
-    message_of,
-    retry_after,
+from swecli.core.llm.addresses import host_of
+from swecli.core.llm.json_values import (
+    JsonObject,
+    as_int,
+    as_list,
+    as_object,
+    as_text,
+    compact,
+    is_list,
+    is_object,
+    parse_event,
 )
-from swecli.core.llm.json_values import as_list, as_object, as_text, is_list, parse_json
 from swecli.core.llm.types import ErrorKind, ProviderError
+
+_DEPTH = 6
+"""So deep are errors looked for that wrap other errors."""
+_WORDS = (
+    "message",
+    "error",
+    "detail",
+    "error_message",
+    "errorMessage",
+    "msg",
+    "Message",
+    "status_msg",
+    "error_msg",
+    "error_description",
+    "title",
+    "reason",
+)
+"""Where the sentence stands, the most usual place first."""
+_HOLDERS = ("error", "errors", "detail", "details", "message", "body", "base_resp", "response", "cause", "innererror")
+"""Where another error may be wrapped."""
+_AGAIN = re.compile(
+    r"(?:try again|retry|retry-after|wait)\W+(?:in|after|for)?\W*(?=\d)"
+    r"(?:(?P<h>\d+) ?h(?:ours?)?)?\W*(?:(?P<m>\d+) ?m(?:in(?:ute)?s?)?(?![a-z]))?\W*"
+    r"(?:(?P<n>\d+(?:\.\d+)?) ?(?P<unit>ms|milliseconds?|s|sec(?:ond)?s?)(?![a-z]))?",
+    re.IGNORECASE,
+)
+
+
+def layers(value: object) -> tuple[JsonObject, ...]:
+    """The objects of an error from outside to inside: the whole, its error, and what is wrapped in that as an object,
+    in a list, or as the text of JSON."""
+    return tuple(_layers(value, _DEPTH))
+
+
+def _layers(value: object, depth: int) -> Iterator[JsonObject]:
+    if depth == 0:
+        return
+    if isinstance(value, str):
+        wrapped = _json_in(value)
+        if wrapped is not None:
+            yield from _layers(wrapped, depth - 1)
+    elif is_list(value):
+        for item in value[:5]:
+            yield from _layers(item, depth - 1)
+    elif is_object(value):
+        yield value
+        for key in _HOLDERS:
+            yield from _layers(value.get(key), depth - 1)
+        yield from _layers(as_object(value.get("metadata")).get("raw"), depth - 1)
+
+
+def _json_in(text: str) -> object:
+    """The JSON that a text is, or ends with."""
+    start = text.find("{")
+    if start < 0 or not text.rstrip().endswith(("}", "]")):
+        return None
+    try:
+        return parse_event(text[start:])
+    except ValueError:
+        return None
+
+
+def message_of(value: object, inner: JsonObject) -> str:
+    """The sentence of an error as the server has it; ``inner`` is the object that tells of it."""
+    if isinstance(value, str):
+        return value
+    outer = as_object(value)
+    candidates = [inner.get("message"), None if is_object(outer.get("error")) else outer.get("error")]
+    candidates += [outer.get("message"), outer.get("detail")]
+    candidates += [layer.get(key) for layer in (inner, outer) for key in _WORDS if not is_object(layer.get(key))]
+    candidates += [as_object(layer).get(key) for layer in _in_lists(outer) for key in _WORDS]
+    candidates += [layer.get(key) for layer in layers(outer)[1:] for key in _WORDS if isinstance(layer.get(key), str)]
+    found = next((item for item in candidates if item), None)
+    if found is None:
+        return compact(value) if outer else ""
+    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+
+def _in_lists(outer: JsonObject) -> Iterator[object]:
+    for key in ("errors", "error"):
+        yield from as_list(outer.get(key))
+
+
+def innermost_sentence(message: str) -> str:
+    """The sentence for a person where a message is the JSON of another error; else the message."""
+    wrapped = _json_in(message)
+    if not is_object(wrapped):
+        return message
+    sentences = [text for layer in layers(wrapped) for key in _WORDS if (text := as_text(layer.get(key)))]
+    plain = [text for text in sentences if _json_in(text) is None]
+    return plain[-1] if plain else message
+
+
+def evidence_of(value: object) -> str:
+    """All words of an error that tell its kind: sentences, types and codes of every layer. What a server quotes of
+    the request is not among them."""
+    pieces = [value] if isinstance(value, str) else []
+    for layer in layers(value):
+        for key in (*_WORDS, "type", "code", "status", "error_type", "error_code", "Code", "__type"):
+            item = layer.get(key)
+            for text in as_list(item) if is_list(item) else (item,):
+                if isinstance(text, str) and text and text not in pieces:
+                    pieces.append(text)
+        raw = as_object(layer.get("metadata")).get("raw")
+        if raw:
+            pieces.append(raw if isinstance(raw, str) else compact(raw))
+    return "\n".join(pieces)
+
+
+def codes_of(value: object) -> tuple[int, ...]:
+    """Whole numbers that stand where a code or a status does, from outside to inside."""
+    found: list[int] = []
+    for layer in layers(value):
+        for key in ("code", "status_code", "status", "statusCode", "error_code", "http_code"):
+            item = layer.get(key)
+            number = int(item) if isinstance(item, str) and item.isascii() and item.isdigit() else as_int(item)
+            if number is not None and number not in found:
+                found.append(number)
+    return tuple(found)
+
+
+def first_number(value: object, *names: str) -> int | None:
+    """The first whole number that a layer has under one of the names."""
+    numbers = (as_int(layer.get(name)) for layer in layers(value) for name in names)
+    return next((number for number in numbers if number is not None), None)
+
+
+def _details(value: object) -> Iterator[JsonObject]:
+    """Google's details."""
+    for layer in layers(value):
+        for item in as_list(layer.get("details")):
+            if is_object(item):
+                yield item
+
+
+def is_routed(value: object) -> bool:
+    """Whether OpenRouter passes on what another provider said: its words are about that provider's account, not the
+    user's."""
+    metadata = [as_object(layer.get("metadata")) for layer in layers(value)]
+    return any("provider_name" in item and "raw" in item for item in metadata)
+
+
+def is_per_minute(value: object) -> bool:
+    """Whether what is used up is Google's quota of a minute, which comes back by itself."""
+    return any(
+        "PerMinute" in as_text(as_object(violation).get("quotaId"))
+        for detail in _details(value)
+        for violation in as_list(detail.get("violations"))
+    )
+
+
+def delay_of(value: object, evidence: str) -> float | None:
+    """Seconds to wait as the body says: Google's details, OpenRouter's moment, or words."""
+    for detail in _details(value):
+        delay = as_text(detail.get("retryDelay"))
+        if delay.endswith("s") and (seconds := number_of(delay[:-1])) is not None:
+            return seconds
+    for layer in layers(value):
+        seconds = layer.get("retry_after", as_object(layer.get("metadata")).get("retry_after_seconds"))
+        if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < 1e6:
+            return float(seconds)
+    return _delay_in_words(evidence)
+
+
+def _delay_in_words(text: str) -> float | None:
+    match = _AGAIN.search(text)
+    if match is None or not any(match.groups()):
+        return None
+    hours, minutes, amount = (float(match.group(name) or 0) for name in ("h", "m", "n"))
+    if (match.group("unit") or "s").lower().startswith(("ms", "milli")):
+        amount /= 1000
+    return hours * 3600 + minutes * 60 + amount
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait as the headers (names in lower case) ask: milliseconds, seconds, or an HTTP date."""
+    if (milliseconds := number_of(headers.get("retry-after-ms"))) is not None:
+        return max(0.0, milliseconds / 1000)
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    if (seconds := number_of(value)) is not None:
+        return max(0.0, seconds)
+    moment, now = _date(value), _date(headers.get("date", "")) or datetime.now(UTC)
+    return None if moment is None else max(0.0, (moment - now).total_seconds())
+
+
+def _date(text: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def number_of(text: str | None) -> float | None:
+    """A number of a header, as far as it is one and within reason."""
+    try:
+        number = float(text) if text is not None else None
+    except ValueError:
+        return None
+    return number if number is not None and 0 <= number < 1e9 else None
+
+
+_SMALLEST, _LARGEST = 256, 100_000_000
+_WINDOW_FIELDS = (
+    "max_model_len",
+    "loaded_context_length",
+    "context_window",
+    "context_length",
+    "max_context_length",
+    "max_input_tokens",
+    "inputTokenLimit",
+)
+_OUTPUT_FIELDS = ("max_completion_tokens", "max_output_tokens", "outputTokenLimit")
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointModel:
+    """A model as its server describes it. None = the server does not say; sizes are tokens."""
+
+    id: str
+    window: int | None = None
+    """What a request may fill now."""
+    maximum: int | None = None
+    """What the model could do if it were loaded so; at least ``window``."""
+    max_output: int | None = None
+    images: bool | None = None
+    tools: bool | None = None
+    reasoning: bool | None = None
+    where: str = ""
+    """The path that was asked."""
+    server: str = ""
+    """What the server calls the owner of its models, which names the program on local servers."""
+
+
+def read_models(value: object, where: str) -> tuple[EndpointModel, ...]:
+    """The models of a listing: OpenAI's form and what its many followers add, Anthropic, Gemini, Ollama, LM Studio.
+    Whatever has no id is left out."""
+    outer = as_object(value)
+    items = value if is_list(value) else outer.get("data") if is_list(outer.get("data")) else outer.get("models")
+    return tuple(model for item in as_list(items) if (model := read_model(item, where)) is not None)
+
+
+def read_model(value: object, where: str) -> EndpointModel | None:
+    """One model of a listing, or a model that was asked for by name."""
+    if not is_object(value):
+        return None
+    name = next((text for key in ("id", "key", "model", "name") if (text := as_text(value.get(key)))), "")
+    if not name:
+        return None
+    meta, top = as_object(value.get("meta")), as_object(value.get("top_provider"))
+    loaded = [as_object(as_object(item).get("config")) for item in as_list(value.get("loaded_instances"))]
+    windows = [
+        *(tokens(item.get("context_length")) for item in loaded),
+        tokens(meta.get("n_ctx")),
+        *(tokens(value.get(key)) for key in _WINDOW_FIELDS),
+    ]
+    maximum = tokens(value.get("max_context_length")) or tokens(meta.get("n_ctx_train"))
+    if _is_lm_studio(value):
+        windows = [tokens(value.get("loaded_context_length")), *(tokens(item.get("context_length")) for item in loaded)]
+    window = next((size for size in windows if size is not None), None)
+    smaller = tokens(top.get("context_length"))
+    if window is not None and smaller is not None:
+        window = min(window, smaller)
+    outputs = [tokens(top.get("max_completion_tokens")), *(tokens(value.get(key)) for key in _OUTPUT_FIELDS)]
+    if tokens(value.get("max_input_tokens")) is not None:
+        outputs.append(tokens(value.get("max_tokens")))
+    return EndpointModel(
+        name.removeprefix("models/"),
+        window,
+        max(maximum, window) if maximum is not None and window is not None else maximum,
+        next((size for size in outputs if size is not None), None),
+        _images(value),
+        _tools(value),
+        _reasoning(value),
+        where,
+        as_text(value.get("owned_by")),
+    )
+
+
+def read_props(value: object, where: str) -> EndpointModel | None:
+    """llama.cpp's own description of what it runs: the window of one slot, which is what a request may fill."""
+    props = as_object(value)
+    settings = as_object(props.get("default_generation_settings"))
+    window = tokens(settings.get("n_ctx")) or tokens(as_object(settings.get("params")).get("n_ctx"))
+    if window is None:
+        return None
+    name = as_text(props.get("model_alias")) or as_text(props.get("model_path")).rpartition("/")[2]
+    vision = as_object(props.get("modalities")).get("vision")
+    return EndpointModel(name, window, images=vision if isinstance(vision, bool) else None, where=where)
+
+
+def read_ollama(shown: object, running: object, model: str, settable: int = 0) -> EndpointModel | None:
+    """Ollama: what the model can do (``/api/show``), and the window it is loaded with (``/api/ps``), else the one
+    that its own file asks for.
+
+    Where each request names the window it wants (``settable`` > 0), the one that somebody else loaded the model
+    with binds only if it is at least ``settable``: a smaller one is just the server's default.
+    """
+    info, details = as_object(shown), as_object(as_object(shown).get("model_info"))
+    maximum = tokens(details.get(f"{as_text(details.get('general.architecture'))}.context_length"))
+    if maximum is None:
+        sizes = (tokens(size) for key, size in details.items() if key.endswith(".context_length"))
+        maximum = next((size for size in sizes if size is not None), None)
+    asked, loaded = _parameter(as_text(info.get("parameters")), "num_ctx"), _running_window(running, model)
+    if settable and (asked is not None or (loaded is not None and loaded < min(settable, maximum or settable))):
+        loaded = None
+    window = loaded if loaded is not None else asked
+    if window is not None and maximum is not None:
+        window = min(window, maximum)
+    words = info.get("capabilities")
+    if window is None and maximum is None and not is_list(words):
+        return None
+    where = "/api/ps" if loaded is not None else "/api/show"
+    return EndpointModel(
+        model, window, maximum, None, _word(words, "vision"), _word(words, "tools"), _word(words, "thinking"), where
+    )
+
+
+def pick(models: Sequence[EndpointModel], name: str, only_one: bool = False) -> EndpointModel | None:
+    """The model called ``name``: exactly, in another case, with Ollama's tag, or at the end of a path. With
+    ``only_one``, a single model is the one whatever it is called: such a server runs it for any name."""
+    lowered = name.lower()
+    untagged = lowered.removesuffix(":latest")
+    kinds = (
+        [model for model in models if model.id == name],
+        [model for model in models if model.id.lower() == lowered],
+        [model for model in models if model.id.lower().removesuffix(":latest") == untagged],
+        [model for model in models if model.id.lower().endswith(f"/{lowered}")],
+    )
+    if found := next((kind[0] for kind in kinds if kind), None):
+        return found
+    return models[0] if only_one and len(models) == 1 else None
+
+
+def merge(models: Iterable[EndpointModel | None]) -> EndpointModel | None:
+    """One model from several answers about it: of each field what the first says that says anything. ``where``
+    belongs to the window."""
+    known = [model for model in models if model is not None]
+    if not known:
+        return None
+    merged = next((model for model in known if model.window is not None), known[0])
+    for other in known:
+        missing = {
+            item.name: getattr(other, item.name)
+            for item in fields(EndpointModel)
+            if getattr(merged, item.name) is None and getattr(other, item.name) is not None
+        }
+        merged = replace(merged, **missing)
+    return merged
+
+
+def tokens(value: object) -> int | None:
+    """A size in tokens; None for anything that can't be one."""
+    number = as_int(value)
+    return number if number is not None and _SMALLEST <= number <= _LARGEST else None
+
+
+def _is_lm_studio(item: JsonObject) -> bool:
+    """There, ``max_context_length`` is what the model could do, not what it was loaded with."""
+    return "loaded_context_length" in item or "loaded_instances" in item or as_text(item.get("state")) in _LM_STATES
+
+
+_LM_STATES = ("loaded", "not-loaded")
+
+
+def _running_window(running: object, model: str) -> int | None:
+    items = [as_object(item) for item in as_list(as_object(running).get("models"))]
+    named = [EndpointModel(as_text(item.get("model")) or as_text(item.get("name"))) for item in items]
+    found = pick(named, model)
+    return tokens(items[named.index(found)].get("context_length")) if found is not None else None
+
+
+def _parameter(text: str, name: str) -> int | None:
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 2 and words[0] == name and words[1].isascii() and words[1].isdigit() and len(words[1]) < 12:
+            return tokens(int(words[1]))
+    return None
+
+
+def _images(item: JsonObject) -> bool | None:
+    modalities = as_object(item.get("architecture")).get("input_modalities")
+    if is_list(modalities):
+        return "image" in modalities
+    if as_text(item.get("type")) == "vlm":
+        return True
+    return _first(item, ("supports_image_input",), ("vision", "image_input"))
+
+
+def _tools(item: JsonObject) -> bool | None:
+    for key in ("supported_parameters", "supported_features"):
+        if is_list(words := item.get(key)):
+            return "tools" in words
+    return _first(item, ("supports_tools",), ("function_calling", "tools", "tool_use", "trained_for_tool_use"))
+
+
+def _reasoning(item: JsonObject) -> bool | None:
+    for key in ("supported_parameters", "supported_features"):
+        if is_list(words := item.get(key)):
+            return "reasoning" in words
+    return _first(item, ("thinking",), ("thinking", "reasoning"))
+
+
+def _first(item: JsonObject, flags: Iterable[str], capabilities: Iterable[str]) -> bool | None:
+    """A flag of the model, or one of its capabilities, which are a list of words or an object."""
+    for name in flags:
+        if isinstance(value := item.get(name), bool):
+            return value
+    words = item.get("capabilities")
+    answers = [_word(words, name) for name in capabilities]
+    return True if True in answers else next((answer for answer in answers if answer is not None), None)
+
+
+def _word(capabilities: object, name: str) -> bool | None:
+    if is_list(capabilities):
+        return name in capabilities
+    value = as_object(capabilities).get(name)
+    value = as_object(value).get("supported") if is_object(value) else value
+    return value if isinstance(value, bool) else None
+
 
 WireKind = ErrorKind | Literal["unknown"]
 """``unknown``: an error in the middle of a stream that says nothing about its nature."""
@@ -160,22 +585,26 @@ def classify(
 ) -> ProviderError:
     """The error that a response with an error status means. ``headers`` may have names in any case."""
     lowered = {name.lower(): value for name, value in headers.items()}
-    return to_provider_error(read_body(status, lowered, body), context or ErrorContext())
+    context = context or ErrorContext()
+    return to_provider_error(read_body(status, lowered, body, host=host_of(context.base_url)), context)
 
 
-def read_body(status: int, headers: Mapping[str, str], body: bytes) -> WireError:
-    """The error in the body of a response with an error status. Header names are in lower case."""
+def read_body(status: int, headers: Mapping[str, str], body: bytes, *, host: str = "") -> WireError:
+    """The error in the body of a response with an error status. Header names are in lower case; ``host`` is that of
+    the server."""
     text = body.decode("utf-8", "replace").removeprefix("\ufeff")
     if text.startswith("data:"):  # an event, although the status says that there is no stream
         text = text.removeprefix("data:").partition("\n")[0].strip()
     try:
-        value = parse_json(text)
+        value = parse_event(text)
     except ValueError:
         value = text
-    return read_error(value, status, headers)
+    return read_error(value, status, headers, host=host)
 
 
-def read_error(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> WireError:
+def read_error(
+    value: object, status: int = 200, headers: Mapping[str, str] | None = None, *, host: str = ""
+) -> WireError:
     """The error in a decoded JSON value (or plain text); ``status`` 200 for one in the middle of a stream."""
     while is_list(value) and value:
         value = value[0]
@@ -192,7 +621,7 @@ def read_error(value: object, status: int = 200, headers: Mapping[str, str] | No
     if status == 407:
         return WireError(status, "the proxy wants a name and a password", kind="network", should_retry=False)
     evidence, codes = evidence_of(value), codes_of(value)
-    embedded = next((number for number in codes if 400 <= number <= 599), None)
+    refusal = status if status >= 400 else next((number for number in codes if 400 <= number <= 599), None)
     prompt, window, overflow = _overflow(evidence, value)
     own: ErrorKind | None = next((_OWN_CODES[number] for number in codes if number in _OWN_CODES), None)
     overflow = overflow or own == "context_overflow"
@@ -202,7 +631,9 @@ def read_error(value: object, status: int = 200, headers: Mapping[str, str] | No
         message,
         error_type,
         code,
-        _kind(status if status >= 400 else embedded, evidence, overflow, own, is_per_minute(value)),
+        "rate_limit"
+        if refusal == 429 and ("openrouter" in host or is_routed(value))
+        else _kind(refusal, evidence, overflow, own, is_per_minute(value)),
         prompt,
         window,
         after if after is not None else delay_of(value, evidence),
@@ -230,6 +661,7 @@ def to_provider_error(error: WireError, context: ErrorContext) -> ProviderError:
         prompt_tokens=error.prompt_tokens,
         window=error.window,
         should_retry=error.should_retry,
+        moderated=error.moderated and kind in ("auth", "bad_request"),
         hint=hint(kind, error, context),
     )
 

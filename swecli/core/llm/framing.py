@@ -136,6 +136,8 @@ class JsonParser:
         self._in_string = False
         self._escaped = False
         self._in_array = False
+        self._values = 0
+        self._had_array = False
         self.stray = ""
 
     def feed(self, chunk: bytes) -> list[WireEvent]:
@@ -158,7 +160,7 @@ class JsonParser:
                 self._in_string = True
             elif token in (b"{", b"["):
                 if token == b"[" and self._depth == 0 and not self._in_array:
-                    self._in_array = True
+                    self._in_array = self._had_array = True
                     continue
                 if self._depth == 0:
                     start = match.start()
@@ -168,6 +170,7 @@ class JsonParser:
             else:
                 self._depth -= 1
                 if self._depth == 0:
+                    self._values += 1
                     self._buffer += chunk[start:position]
                     events.append(WireEvent(self._buffer.decode("utf-8", "replace")))
                     self._buffer.clear()
@@ -175,6 +178,11 @@ class JsonParser:
         if self._depth:
             self._buffer += chunk[start:]
         return events
+
+    @property
+    def is_one_object(self) -> bool:
+        """Whether all that came is one whole object."""
+        return self._values == 1 and self._depth == 0 and not self._had_array and not self.stray
 
     def end(self) -> list[WireEvent]:
         rest = self._buffer.decode("utf-8", "replace")
@@ -224,6 +232,11 @@ class BodyParser:
             doubtful = not self._labelled_sse or self._parser.strange
             return "other" if doubtful and not self._parser.recognised else "sse"
         return self._kind
+
+    @property
+    def is_one_object(self) -> bool:
+        """Whether the body so far is one whole JSON object and nothing else."""
+        return isinstance(self._parser, JsonParser) and self._parser.is_one_object
 
     def feed(self, chunk: bytes) -> list[WireEvent]:
         if self._parser is None:

@@ -12,7 +12,8 @@ JsonObject: TypeAlias = dict[str, object]
 MAX_DEPTH = 200
 """Levels of nesting that are read. Deeper values are no data but an attack on the stack."""
 
-_BRACKETS = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKETS = re.compile(r'[\[\]{}]|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""Brackets, and whole strings, the last of which may be open: so each character is looked at once."""
 
 
 def is_object(value: object) -> TypeGuard[JsonObject]:
@@ -60,9 +61,37 @@ def parse_json(text: str) -> object:
     Raises:
         ValueError: no JSON, or nested deeper than ``MAX_DEPTH``.
     """
-    if text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+    return _decoded(text, _DECODER)
+
+
+def parse_event(text: str) -> object:
+    """What a server sent, read as ``parse_json`` does, but with None for numbers that are none: some servers write NaN
+    where they have nothing to report, and that is no reason to lose an answer.
+
+    Raises:
+        ValueError: no JSON, or nested deeper than ``MAX_DEPTH``.
+    """
+    return _decoded(text, _EVENT_DECODER)
+
+
+def parse_loose(text: str) -> object:
+    """The JSON value that a model wrote with line ends and other control characters in its strings.
+
+    Raises:
+        ValueError: no JSON, or nested deeper than ``MAX_DEPTH``.
+    """
+    return _decoded(text, _LOOSE_DECODER)
+
+
+def _decoded(text: str, decoder: json.JSONDecoder) -> object:
+    if is_too_deep(text):
         raise ValueError("nested too deeply")
-    return cast("object", _DECODER.decode(text))
+    return cast("object", decoder.decode(text))
+
+
+def is_too_deep(text: str) -> bool:
+    """Whether a JSON text is nested deeper than ``MAX_DEPTH``."""
+    return text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH
 
 
 def _depth(text: str) -> int:
@@ -88,8 +117,15 @@ def _finite(text: str) -> float:
     return number
 
 
+def _finite_or_none(text: str) -> float | None:
+    number = float(text)
+    return None if math.isinf(number) else number
+
+
 _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 """Made once: it costs as much as decoding a small event."""
+_EVENT_DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite_or_none)
+_LOOSE_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, strict=False)
 
 
 def parse_object(text: str) -> JsonObject | None:

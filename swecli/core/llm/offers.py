@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from swecli.core.llm.base_url import host_of, origin_of
-from swecli.core.llm.catalog import Catalog, CatalogModel
-from swecli.core.llm.local_servers import LocalServer
-from swecli.core.llm.prices import Rates
+from swecli.core.llm.addresses import host_of, origin_of
+from swecli.core.llm.catalog import Catalog, CatalogModel, Rates
 from swecli.core.llm.providers import (
     ProviderConfig,
     ProviderSetupError,
@@ -19,6 +17,7 @@ from swecli.core.llm.providers import (
     known_providers,
     needs_key,
 )
+from swecli.core.llm.windows import LocalServer
 
 KeyState = Literal["environment", "stored", "not needed", "missing"]
 

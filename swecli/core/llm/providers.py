@@ -10,15 +10,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from swecli.core.llm.base_url import host_of, is_local, normalise, origin_of, without_password
+from swecli.core.llm.addresses import host_of, is_local, normalise, origin_of, without_password
 from swecli.core.llm.client import ClientConfig
-from swecli.core.llm.dialects import Dialect, find_dialect
-from swecli.core.llm.efforts import offered
+from swecli.core.llm.dialects import Dialect, find_dialect, offered
 from swecli.core.llm.json_values import as_list, as_object, as_text
-from swecli.core.llm.model_table import ModelLookup, look_up_model
-from swecli.core.llm.protocols.base import Target
+from swecli.core.llm.protocols.base import USUAL_OUTPUT, Target
 from swecli.core.llm.protocols.registry import PROTOCOLS
 from swecli.core.llm.transport import Timeouts
+from swecli.core.llm.windows import ModelLookup, look_up_model
 from swecli.core.protocol.messages import Origin
 
 LOCAL_TIMEOUTS = Timeouts(first=3600.0)
@@ -139,7 +138,8 @@ def resolve(
         dialect = _of_local_server(dialect)
     dialect = replace(dialect, **provider.quirks)
     elsewhere = "" if _is_own(provider, address, protocol) else without_password(address)
-    info = replace(info, efforts=offered(dialect.effort, info.efforts), address=elsewhere)
+    usual_output = dialect.default_max_tokens or USUAL_OUTPUT.get(protocol)
+    info = replace(info, efforts=offered(dialect.effort, info.efforts), address=elsewhere, usual_output=usual_output)
     target = Target(origin, dialect, provider.name, info.window, info.max_output)
     usual = chosen.timeouts or (LOCAL_TIMEOUTS if is_local(address) else Timeouts())
     timeouts = replace(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 MASK = "***"
 SHORTEST = 6
@@ -14,6 +14,25 @@ _SHAPES = re.compile(
     r"|AIza[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{16}\b)|(?i:bearer) +[A-Za-z0-9._~+/-]{16,}"
 )
 """What keys of well-known services look like, also behind an escaped line end in JSON text."""
+
+_KEY_BLOCK = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:(?:(?!-----BEGIN )[\s\S]){0,20000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"|(?:(?:\\[nrt]|[\s\d|+:])*[A-Za-z0-9+/=]{16,})*)"
+)
+"""A private key with its end; where that is missing, with the lines that look like its text."""
+_OPEN_BLOCK = re.compile(r"-----BEGIN(?:(?!-----END [A-Z0-9 ]{1,40}-----)[\s\S]){0,20000}\Z")
+
+_PASSWORD = re.compile(
+    r"""((?:[Pp][Aa][Ss][Ss](?i:word|wd|phrase))(?:=|\\?["']\s{0,3}:\s{0,3}(?=\\?["'])))"""
+    r"""(?:(\\?["'])((?![$%{<*])[^"'\s\\]{3,80})(?=\\?["'])"""
+    r"""|((?![$%{<*])[^\s"'`\\&;,()\[\]{}<>|*=]{3,80})(?=[\s&;"'\\]|\Z))"""
+)
+"""``password=value`` of settings, addresses and command lines, and the same of JSON."""
+_NO_PASSWORD = re.compile(
+    r"(?i)(?:none|null|true|false|str|string|undefined|\w*pass(?:word|wd|phrase)\w*|[a-z_]\w*(?:\.[a-z_]\w*)+)"
+)
+"""What stands there in program text: names of variables and types."""
 
 _HARMLESS = frozenset(
     (
@@ -54,13 +73,28 @@ class Masker:
         """The text without secrets."""
         if self._known is not None:
             text = self._known.sub(MASK, text)
-        return _SHAPES.sub(MASK, text) if self._shapes else text
+        return _without_shapes(text, lambda found: MASK) if self._shapes else text
 
     def cover(self, text: str) -> str:
         """The text with as many stars in place of a secret as it has characters; the same object where it has none."""
         covered = self._known.sub(_stars, text) if self._known is not None else text
-        covered = _SHAPES.sub(_stars, covered) if self._shapes else covered
+        covered = _without_shapes(covered, lambda found: "*" * len(found)) if self._shapes else covered
         return covered if covered != text else text
+
+
+def _without_shapes(text: str, instead: Callable[[str], str]) -> str:
+    """The text with ``instead`` in place of what looks like a secret."""
+
+    def password(found: re.Match[str]) -> str:
+        value = found[3] or found[4]
+        if _NO_PASSWORD.fullmatch(value):
+            return found[0]
+        return f"{found[1]}{found[2] or ''}{instead(value)}"
+
+    if "-----BEGIN " in text:
+        text = _KEY_BLOCK.sub(lambda found: instead(found[0]), text)
+    text = _SHAPES.sub(lambda found: instead(found[0]), text)
+    return _PASSWORD.sub(password, text)
 
 
 def _stars(found: re.Match[str]) -> str:
@@ -92,6 +126,10 @@ class StreamMasker:
         if len(self._held) <= keep:
             return ""
         cut = max(self._held.rfind(blank, 0, len(self._held) - keep) for blank in (" ", "\n")) + 1
+        if cut and (block := _OPEN_BLOCK.search(self._held)) is not None:
+            cut = min(cut, block.start())
+            if not cut:
+                return ""
         if cut:
             ready, self._held = self._masker.mask(self._held[:cut]), self._held[cut:]
         elif len(self._held) > keep + self.LONGEST_WORD:

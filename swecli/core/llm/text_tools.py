@@ -1,14 +1,285 @@
-"""Tools for a model that knows none: described in the prompt, called and answered in text. Pure."""
+"""Tools for models without tool support: described in the prompt, called and answered as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from swecli.core.llm.json_values import JsonObject, compact, parse_object
-from swecli.core.llm.text_calls import CLOSE, OPEN
-from swecli.core.llm.types import ModelRequest, SystemBlock
-from swecli.core.protocol.messages import Message, Part, TextPart, ToolCallPart
+from swecli.core.llm.json_values import JsonObject, compact, is_list, is_object, parse_json, parse_object
+from swecli.core.llm.protocols.arguments import arguments_object
+from swecli.core.llm.protocols.base import new_call_id
+from swecli.core.llm.types import Failed, Finished, ModelRequest, StreamEvent, SystemBlock, TextDelta
+from swecli.core.protocol.messages import Message, Part, Stop, TextPart, ToolCallPart
+
+OPEN, CLOSE = "<tool_call>", "</tool_call>"
+FENCE = "```"
+
+_NAMES = ("name", "tool", "tool_name", "function")
+_ARGUMENTS = ("arguments", "parameters", "args", "input")
+_OTHERS = ("id", "type")
+_FENCE_START = re.compile(r"^```[\w-]*[ \t]*\n", re.MULTILINE)
+_TRIES = 50
+"""Ends of a block that are tried, as its JSON may contain what looks like an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextCall:
+    """``arguments`` is the text of a JSON object."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What remains of the text, and the calls that were in it."""
+
+    text: str
+    calls: tuple[TextCall, ...]
+
+
+def split_calls(text: str, tools: Collection[str]) -> Split | None:
+    """Take the calls out of an answer; None where it has none."""
+    return _tagged(text, tools) or _fenced(text, tools) or _alone(text, tools)
+
+
+def read_calls(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
+    """The calls that a piece of JSON is; none where it is anything else."""
+    try:
+        value = parse_json(text)
+    except ValueError:
+        return ()
+    calls = [_call(item, tools) for item in (value if is_list(value) else [value])]
+    return tuple(call for call in calls if call is not None) if all(calls) else ()
+
+
+def _tagged(text: str, tools: Collection[str]) -> Split | None:
+    kept: list[str] = []
+    calls: list[TextCall] = []
+    position = 0
+    while (start := text.find(OPEN, position)) >= 0:
+        inside = start + len(OPEN)
+        found, end = (), inside
+        for stop, after in _ends(text, inside):
+            if found := read_calls(text[inside:stop], tools):
+                end = after
+                break
+        kept.append(text[position : start if found else inside])
+        calls.extend(found)
+        position = end
+    if not calls:
+        return None
+    return Split(_joined([*kept, text[position:]]), tuple(calls))
+
+
+def _ends(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Where the JSON of a block may end, and where what follows begins. A model may stop without a closing tag."""
+    position = start
+    for _ in range(_TRIES):
+        stop = text.find(CLOSE, position)
+        if stop < 0:
+            break
+        position = stop + len(CLOSE)
+        yield stop, position
+    yield len(text), len(text)
+
+
+def _fenced(text: str, tools: Collection[str]) -> Split | None:
+    """Fences at the end, the last one last."""
+    body, calls = text.rstrip(), list[TextCall]()
+    while body.endswith(FENCE):
+        inside = body[: -len(FENCE)]
+        starts = list(_FENCE_START.finditer(inside))[-_TRIES:]
+        hit = next(
+            ((match.start(), found) for match in starts if (found := read_calls(inside[match.end() :], tools))), None
+        )
+        if hit is None:
+            break
+        body, calls = body[: hit[0]].rstrip(), [*hit[1], *calls]
+    return Split(body, tuple(calls)) if calls else None
+
+
+def _alone(text: str, tools: Collection[str]) -> Split | None:
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    calls = read_calls(text, tools)
+    return Split("", calls) if calls else None
+
+
+def _joined(pieces: list[str]) -> str:
+    filled = [piece.strip("\n") for piece in pieces]
+    return "\n".join(piece for piece in filled if piece.strip()).rstrip()
+
+
+def _call(value: object, tools: Collection[str]) -> TextCall | None:
+    if not is_object(value) or not value.keys() <= {*_NAMES, *_ARGUMENTS, *_OTHERS}:
+        return None
+    names = [value[key] for key in _NAMES if key in value]
+    if len(names) != 1:
+        return None
+    if is_object(names[0]):  # the form of the native protocol
+        return _call(names[0], tools) if not any(key in value for key in _ARGUMENTS) else None
+    given = [value[key] for key in _ARGUMENTS if key in value]
+    arguments = _object(given[0]) if given else {}
+    if len(given) > 1 or arguments is None or not isinstance(names[0], str) or names[0] not in tools:
+        return None
+    return TextCall(names[0], compact(arguments))
+
+
+def _object(value: object) -> JsonObject | None:
+    if isinstance(value, str):
+        return parse_object(value)
+    return value if is_object(value) else None
+
+
+_State = Literal["start", "text", "tag", "fence", "code", "hold"]
+
+
+class TextCallStream:
+    """Turns the text of an answer into calls where it is some. All other events pass as they are."""
+
+    def __init__(self, tools: Collection[str]) -> None:
+        self._tools = frozenset(tools)
+        self._parts: dict[int, _Text] = {}
+
+    def feed(self, event: StreamEvent) -> Iterator[StreamEvent]:
+        """The events that follow from one event of the model."""
+        match event:
+            case TextDelta(part=part, text=text):
+                shown = self._parts.setdefault(part, _Text(self._tools)).feed(text)
+                if shown:
+                    yield TextDelta(part, shown)
+            case Finished(message=message):
+                changed = with_calls(message, self._tools)
+                yield from self._rest(changed)
+                yield Finished(changed)
+            case Failed():
+                yield from self._rest(None)
+                yield event
+            case _:
+                yield event
+
+    def _rest(self, message: Message | None) -> Iterator[StreamEvent]:
+        """What was held back and is text after all."""
+        for index, text in self._parts.items():
+            part = message.parts[index] if message is not None and index < len(message.parts) else None
+            whole = part.text if isinstance(part, TextPart) else text.all if message is None else ""
+            if len(whole) > len(text.shown) and whole.startswith(text.shown):
+                yield TextDelta(index, whole[len(text.shown) :])
+
+
+def with_calls(message: Message, tools: Collection[str]) -> Message:
+    """The message with the calls in its text as parts of their own; unchanged where there are none, where it has
+    other calls, or where it was cut."""
+    response = message.response
+    if message.tool_calls or response is None or not response.complete or response.stop.kind == "length":
+        return message
+    parts: list[Part] = []
+    calls: list[Part] = []
+    for part in message.parts:
+        split = split_calls(part.text, tools) if isinstance(part, TextPart) else None
+        if split is not None:
+            part = TextPart(split.text)
+            calls += [ToolCallPart(new_call_id(), call.name, call.arguments) for call in split.calls]
+        parts.append(part)
+    if not calls:
+        return message
+    if parts and isinstance(parts[-1], TextPart) and not parts[-1].text:
+        parts.pop()  # nothing of it was shown, so its place is free
+    stop = Stop("tool_use", response.stop.raw, response.stop.detail)
+    return replace(message, parts=(*parts, *calls), response=replace(response, stop=stop))
+
+
+@dataclass(slots=True)
+class _Text:
+    """The text of one part. ``shown`` has been given out, ``held`` has not."""
+
+    tools: frozenset[str]
+    shown: str = ""
+    held: str = ""
+    state: _State = "start"
+    searched: int = 0
+    """Characters of ``held`` in which the end was already looked for."""
+
+    @property
+    def all(self) -> str:
+        return self.shown + self.held
+
+    def feed(self, text: str) -> str:
+        """What is certain to be text."""
+        self.held += text
+        released = ""
+        while (size := self._step()) is not None:
+            released += self.held[:size]
+            self.held, self.searched = self.held[size:], 0
+        self.shown += released
+        return released
+
+    def _step(self) -> int | None:
+        """One decision: how much of ``held`` is released (0 where only the state changed); None to wait."""
+        if self.state == "start":
+            lead = self.held.lstrip()
+            if not lead:
+                return None
+            self.state = "hold" if lead[0] in "{[" else "text"
+            return 0
+        if self.state == "text":
+            return self._in_text()
+        if self.state == "tag":
+            return self._ended(CLOSE, len(OPEN))
+        if self.state == "fence":
+            return self._in_fence()
+        if self.state == "code":
+            return self._in_code()
+        return None
+
+    def _in_text(self) -> int | None:
+        if not self.held:
+            return None
+        starts = [(self.held.find(mark), mark) for mark in (OPEN, FENCE)]
+        found = min(((at, mark) for at, mark in starts if at >= 0), default=None)
+        if found is not None:
+            self.state = "tag" if found[1] == OPEN else "fence"
+            return found[0]
+        return len(self.held) - max(_overlap(self.held, OPEN), _overlap(self.held, FENCE)) or None
+
+    def _in_fence(self) -> int | None:
+        """Only a block that begins like JSON may be a call; any other is shown as it comes."""
+        _, line, content = self.held.partition("\n")
+        lead = content.lstrip()
+        if line and lead and lead[0] in "{[":
+            return self._ended(f"\n{FENCE}", len(self.held) - len(content))
+        if not lead and len(self.held) < 200:
+            return None
+        self.state = "code"
+        return len(FENCE)
+
+    def _in_code(self) -> int | None:
+        end = self.held.find(FENCE)
+        if end >= 0:
+            self.state = "text"
+            return end + len(FENCE)
+        return len(self.held) - _overlap(self.held, FENCE) or None
+
+    def _ended(self, mark: str, start: int) -> int | None:
+        """At the end of a block that may be a call: if it is one, all the rest waits for the end of the answer."""
+        end = self.held.find(mark, max(start, self.searched - len(mark)))
+        if end < 0:
+            self.searched = len(self.held)
+            return None
+        if read_calls(self.held[start:end], self.tools):
+            self.state = "hold"
+            return 0
+        self.state = "text"
+        return end + len(mark)
+
+
+def _overlap(text: str, mark: str) -> int:
+    """Length of the longest beginning of ``mark`` that ``text`` ends with."""
+    return next((size for size in range(min(len(mark) - 1, len(text)), 0, -1) if text.endswith(mark[:size])), 0)
+
 
 _INTRODUCTION = f"""\
 # Tools
@@ -43,7 +314,7 @@ def as_text(request: ModelRequest) -> ModelRequest:
 
 def _message(message: Message) -> Message:
     if message.role == "assistant":
-        return replace(message, parts=tuple(_call(part, at) for at, part in enumerate(message.parts)))
+        return replace(message, parts=tuple(_as_text(part, at, message) for at, part in enumerate(message.parts)))
     if message.role != "tool":
         return message
     parts: list[Part] = []
@@ -55,11 +326,10 @@ def _message(message: Message) -> Message:
     return replace(message, role="user", parts=tuple(parts))
 
 
-def _call(part: Part, at: int) -> Part:
+def _as_text(part: Part, at: int, message: Message) -> Part:
     if not isinstance(part, ToolCallPart):
         return part
-    arguments = parse_object(part.arguments)
-    shown: JsonObject = {"name": part.name, "arguments": part.arguments if arguments is None else arguments}
+    shown: JsonObject = {"name": part.name, "arguments": arguments_object(part.arguments, message)}
     gap = "\n" if at else ""
     return TextPart(f"{gap}{OPEN}\n{compact(shown)}\n{CLOSE}")
 

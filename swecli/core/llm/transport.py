@@ -1,24 +1,34 @@
-"""Transport: one streamed request over HTTP/1.1. The only file that knows httpx, which is loaded at the first
-request, because importing it takes a noticeable moment."""
+"""HTTP to a model server: one streamed request, small fetches, addresses, and dumps for debugging."""
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import importlib
+import importlib.util
+import json
 import os
+import shutil
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 from urllib.parse import urlsplit
 
-from swecli.core.llm.base_url import is_loopback
+from swecli.core.atomic_text import make_private
+from swecli.core.llm.addresses import is_loopback
 from swecli.core.llm.errors import PROXY_LOGIN_HINT
+from swecli.core.llm.json_values import compact, parse_event, parse_object
+from swecli.core.llm.secrets import Masker, StreamMasker, key_values, masked_headers
 from swecli.core.llm.types import ProviderError
 
 if TYPE_CHECKING:
     import httpx
+
 
 _Close = Callable[[], Awaitable[None]]
 
@@ -36,6 +46,8 @@ class Timeouts:
     first: float | None = 600.0
     idle: float | None = 120.0
     error_body: float = 10.0
+    grace: float = 3.0
+    """The longest wait for usage and the end of a stream after the reason why the model stopped."""
 
 
 class HttpResponse:
@@ -50,6 +62,14 @@ class HttpResponse:
         self._close = close
         self.watch: Callable[[bytes], None] | None = None
         """Gets each piece of the body as well."""
+
+    @property
+    def encoding_trouble(self) -> str:
+        """What is said of a body that comes encoded, although that was not asked for, in a way that can't be undone
+        here; else nothing."""
+        names = [name.strip().lower() for name in self.headers.get("content-encoding", "").split(",")]
+        unknown = [name for name in names if name and not _can_decode(name)]
+        return f"comes encoded as {', '.join(unknown)}, which was not asked for and can't be read" if unknown else ""
 
     async def read(self) -> bytes | None:
         """The next piece of the body as it comes, None at its end.
@@ -165,7 +185,8 @@ class Transport:
         if isinstance(error, library.ConnectError):
             return ProviderError("network", f"no connection to {server}: {words}", hint=hint)
         if isinstance(error, library.DecodingError):
-            return ProviderError("protocol", f"the answer of {server} is garbled: {words}", hint=_URL_HINT)
+            text = f"the answer of {server} is garbled by an encoding that was not asked for: {words}"
+            return ProviderError("protocol", text, hint=ENCODING_HINT)
         return ProviderError("network", f"the connection to {server} broke: {words}", hint=_BROKEN_HINT)
 
 
@@ -186,7 +207,24 @@ _CONNECT_HINT = "Check the base URL and that a server is running at {}."
 _PROXY_HINT = "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment."
 _THROUGH_PROXY_HINT = f"It goes through a proxy. {_PROXY_HINT}"
 _CA_HINT = "If it is signed by your own authority, name its file in SSL_CERT_FILE."
+ENCODING_HINT = "A gateway or proxy on the way adds it: turn compression off there."
 _BROKEN_HINT = "What arrived is kept; try again."
+
+
+_DECODERS = {
+    "identity": (),
+    "gzip": (),
+    "x-gzip": (),
+    "deflate": (),
+    "br": ("brotli", "brotlicffi"),
+    "zstd": ("zstandard",),
+}
+"""Encodings that the HTTP library undoes, by itself or with one of these packages."""
+
+
+def _can_decode(encoding: str) -> bool:
+    packages = _DECODERS.get(encoding)
+    return packages is not None and (not packages or any(importlib.util.find_spec(name) for name in packages))
 
 
 def _server(base_url: str) -> str:
@@ -223,3 +261,162 @@ def _tls_context(base_url: str) -> ssl.SSLContext | bool:
     context = ssl.create_default_context()
     context.load_verify_locations(str(importlib.import_module("certifi").where()))
     return context
+
+
+SECONDS = 2.0
+"""For a whole answer."""
+MAX_BYTES = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """``value`` is the decoded document where ``problem`` is empty. ``status`` is 0 where no answer came."""
+
+    value: object = None
+    problem: str = ""
+    status: int = 0
+
+
+class Fetcher:
+    """Asks one server. ``headers`` may carry a key: they are sent to ``base_url`` and nowhere else, as redirects
+    are not followed."""
+
+    def __init__(self, base_url: str, headers: Mapping[str, str] | None = None, seconds: float = SECONDS) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._seconds = seconds
+        self._headers = {**(headers or {}), "accept": "application/json", "accept-encoding": "identity"}
+        self._headers["user-agent"] = "swecli"
+        self._transport = Transport(self._base_url, Timeouts(connect=min(seconds, SECONDS), write=seconds))
+
+    async def get(self, path: str) -> Fetched:
+        """The document at ``path``, which starts with a slash and comes after the base URL."""
+        return await self._fetch(path, None)
+
+    async def post(self, path: str, body: object) -> Fetched:
+        """The document that ``path`` answers with to the JSON value ``body``."""
+        return await self._fetch(path, compact(body).encode("utf-8", "replace"))
+
+    async def close(self) -> None:
+        """Release the connection."""
+        await self._transport.close()
+
+    async def _fetch(self, path: str, body: bytes | None) -> Fetched:
+        response: HttpResponse | None = None
+        url = self._base_url + path
+        try:
+            async with asyncio.timeout(self._seconds):
+                if body is None:
+                    response = await self._transport.get(url, self._headers)
+                else:
+                    headers = {**self._headers, "content-type": "application/json"}
+                    response = await self._transport.post(url, headers, body)
+                if response.status != 200:
+                    return Fetched(None, f"{path}: status {response.status}", response.status)
+                return await self._read(path, response)
+        except TimeoutError:
+            return Fetched(None, f"{path}: no answer within {self._seconds:g} s")
+        except ProviderError as error:
+            return Fetched(None, error.message)
+        finally:
+            if response is not None:
+                await response.close()
+
+    async def _read(self, path: str, response: HttpResponse) -> Fetched:
+        data = bytearray()
+        while (chunk := await response.read()) is not None:
+            data += chunk
+            if len(data) > MAX_BYTES:
+                return Fetched(None, f"{path}: more than {MAX_BYTES // 1_000_000} MB", response.status)
+        try:
+            return Fetched(parse_event(data.decode("utf-8-sig")), "", response.status)
+        except ValueError:
+            return Fetched(None, f"{path}: no JSON", response.status)
+
+
+FOLDERS = 20
+"""Runs that are kept, the newest ones."""
+
+
+class ExchangeDump:
+    """A folder of one run below ``folder``, made with its first exchange. ``secrets`` are values that must not be
+    written. A dump that can't be written ends: ``tell`` gets one sentence, and the program goes on."""
+
+    def __init__(self, folder: Path, secrets: Iterable[str], tell: Callable[[str], None] = lambda text: None) -> None:
+        self._parent = folder
+        self._secrets = frozenset(secrets)
+        self.tell = tell
+        self._folder: Path | None = None
+        self._number = 0
+        self._broken = False
+
+    def begin(self, url: str, headers: Mapping[str, str], body: bytes) -> Exchange | None:
+        """Write a request. None where nothing can be written."""
+        if self._broken:
+            return None
+        masker = Masker({*self._secrets, *key_values(headers)})
+        text = body.decode("utf-8", "replace")
+        content = {"url": url, "headers": masked_headers(headers), "body": parse_object(text) or text}
+        try:
+            folder = self._open()
+            self._number += 1
+            with _private(folder / f"{self._number:04}-request.json") as file:
+                file.write(masker.mask(json.dumps(content, ensure_ascii=False, indent=1)) + "\n")
+            return Exchange(folder / f"{self._number:04}-response.txt", masker, self._fail)
+        except OSError as error:
+            self._fail(error)
+            return None
+
+    def _open(self) -> Path:
+        if self._folder is None:
+            make_private(self._parent)
+            for old in sorted(path for path in self._parent.iterdir() if path.is_dir())[: -FOLDERS + 1]:
+                shutil.rmtree(old, ignore_errors=True)
+            self._folder = self._parent / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            self.tell(f"Requests and answers are written to {self._folder}: keys are masked, the conversation is not.")
+        return self._folder
+
+    def _fail(self, error: OSError) -> None:
+        if not self._broken:
+            self._broken = True
+            self.tell(f"Requests and answers can't be written below {self._parent}: {error.strerror or error}")
+
+
+class Exchange:
+    """The answer to one request as it comes. ``close`` must be called."""
+
+    def __init__(self, path: Path, masker: Masker, fail: Callable[[OSError], None]) -> None:
+        self._masker = masker
+        self._stream = StreamMasker(masker)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._fail = fail
+        self._file = _private(path)
+
+    def head(self, status: int, headers: Mapping[str, str]) -> None:
+        """Status and headers."""
+        lines = [f"{name}: {'***' if name == 'set-cookie' else value}" for name, value in headers.items()]
+        self._write(self._masker.mask("\n".join([f"status: {status}", *lines, "", ""])))
+
+    def body(self, chunk: bytes) -> None:
+        """A piece of the body."""
+        self._write(self._stream.feed(self._decoder.decode(chunk)))
+
+    def close(self, error: str = "") -> None:
+        """The end; ``error`` says why it came early."""
+        rest = self._stream.feed(self._decoder.decode(b"", True)) + self._stream.end()
+        self._write(rest + (f"\n\n[{self._masker.mask(error)}]\n" if error else ""))
+        with suppress(OSError):
+            self._file.close()
+
+    def _write(self, text: str) -> None:
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except (OSError, ValueError) as error:
+            self._fail(error if isinstance(error, OSError) else OSError(str(error)))
+
+
+def _private(path: Path) -> TextIO:
+    """A new file for the user alone."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    return os.fdopen(descriptor, "w", encoding="utf-8", errors="replace")

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from swecli.core.protocol.messages import Message, ToolCallPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, ToolCallPart, Usage
 
 ErrorKind = Literal[
     "context_overflow",
@@ -50,6 +49,8 @@ class ProviderError(Exception):
     hint: str = ""
     should_retry: bool | None = None
     """Whether the server said that the request may, or must not, be repeated."""
+    moderated: bool = False
+    """The server refused what the request says."""
 
     @property
     def retryable(self) -> bool:
@@ -72,11 +73,13 @@ class SystemBlock:
 
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
-    """A tool as the model sees it. ``parameters`` is a JSON Schema object, frozen for the session."""
+    """A tool as the model sees it. ``parameters`` is a JSON Schema object, frozen for the session. ``source`` is whose
+    tool it is, for the measure; empty for swecli's own."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +223,8 @@ class ModelInfo:
     """Words for how much it is to think; empty where it takes none, None where that is not known."""
     address: str = field(default="", compare=False)
     """Base URL where it is asked, without a password; empty where that is the provider's own."""
+    usual_output: int | None = field(default=None, compare=False)
+    """What requests ask for where nothing is known of the longest answer; None = nothing, the provider decides."""
 
     @property
     def ref(self) -> str:

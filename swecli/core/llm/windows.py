@@ -1,16 +1,380 @@
-"""Which context window counts: the user's setting, what the server says, what it said in an overflow error, the
-catalogue, or a cautious guess. Pure."""
+"""Which context window counts: the user's setting, the server's word, a learned limit, or the catalogue."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from typing import Literal
+from urllib.parse import quote, urlsplit
 
-from swecli.core.llm.catalog import CatalogModel, load_catalog
-from swecli.core.llm.endpoint_replies import EndpointModel
-from swecli.core.llm.learned_windows import LearnedWindow
+from swecli.core.atomic_text import make_private, put_aside, write_whole
+from swecli.core.llm.addresses import host_of, is_local
+from swecli.core.llm.catalog import (
+    CatalogModel,
+    Found,
+    common_name,
+    load_catalog,
+    provider_name,
+    spelling,
+    tails,
+    undated,
+    without_variant,
+)
+from swecli.core.llm.client import ClientConfig
+from swecli.core.llm.errors import EndpointModel, merge, pick, read_model, read_models, read_ollama, read_props
+from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_list, parse_object
+from swecli.core.llm.transport import SECONDS, Fetcher
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTable:
+    """Windows in tokens, by names in the spelling of ``model_names``."""
+
+    hosts: Mapping[str, Mapping[str, int]]
+    names: Mapping[str, int]
+    families: Mapping[str, int]
+    sources: str
+
+    def at_host(self, provider: str, model: str) -> int | None:
+        """The window of exactly this model at this provider."""
+        host = provider_name(provider)
+        known = self.hosts.get(host, {})
+        forms = (spelling(form) for form in tails(without_variant(host, model)))
+        return next((known[form] for form in forms if form in known), None)
+
+    def by_name(self, model: str) -> int | None:
+        """The window that a model of this name usually has: as its maker or most hosts say, by its name without a
+        date, or by its family."""
+        common = common_name(model)
+        for form in (common, undated(common)):
+            for known in (self.families, self.names):
+                if form in known:
+                    return known[form]
+        return next((self.families[form] for form in _beginnings(common) if form in self.families), None)
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    """The name, and what it begins with up to a dash, longest first."""
+    while name:
+        yield name
+        name = name.rpartition("-")[0]
+
+
+@cache
+def load_windows() -> WindowTable:
+    """The table that comes with the program."""
+    data = as_object(json.loads(files("swecli.core.llm").joinpath("model_windows.json").read_text("utf-8")))
+    return WindowTable(
+        {host: _sizes(names) for host, names in as_object(data.get("hosts")).items()},
+        _sizes(data.get("names")),
+        _sizes(data.get("families")),
+        ", ".join(as_text(item) for item in as_list(data.get("sources"))),
+    )
+
+
+def _sizes(value: object) -> dict[str, int]:
+    return {name: size for name, size in as_object(value).items() if isinstance(size, int)}
+
+
+SMALLEST, LARGEST = 256, 100_000_000
+"""Tokens. A number outside of this is no context window."""
+_MAX_ENTRIES = 500
+_MAX_BYTES = 1_000_000
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedWindow:
+    """What a server said: ``tokens`` of context window, on ``day`` (ISO date)."""
+
+    tokens: int
+    day: str
+
+
+class LearnedWindows:
+    """The file. Nothing here raises: a window that can't be kept is learned again from the next error.
+
+    Every call reads the file anew, so that sessions that run at the same time see what the others learned.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def find(self, host: str, model: str) -> LearnedWindow | None:
+        """What ``host`` (see ``host_key``) said about ``model``."""
+        item = as_object(as_object(self._read().get(host)).get(model))
+        tokens = as_int(item.get("tokens"))
+        if tokens is None or not SMALLEST <= tokens <= LARGEST:
+            return None
+        return LearnedWindow(tokens, as_text(item.get("day")))
+
+    def learn(self, host: str, model: str, tokens: int, day: date) -> str:
+        """Keep a window. Returns a sentence for the user where that did not work, else the empty string."""
+        if not SMALLEST <= tokens <= LARGEST:
+            return ""
+        try:
+            aside = self._put_aside_if_broken()
+            windows = self._read()
+            models = {**as_object(windows.get(host)), model: {"tokens": tokens, "day": day.isoformat()}}
+            self._write(_newest({**windows, host: models}))
+        except OSError as error:
+            reason = error.strerror or type(error).__name__
+            return f"The context window of {model} could not be kept in {self._path}: {reason}."
+        return f"{self._path} was broken; it is kept as {aside}." if aside else ""
+
+    def _read(self) -> JsonObject:
+        text = self._text()
+        data = parse_object(text) if text else None
+        if data is None or data.get("version") != _VERSION:
+            return {}
+        return as_object(data.get("windows"))
+
+    def _text(self) -> str:
+        try:
+            with self._path.open("rb") as file:
+                return file.read(_MAX_BYTES + 1).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def _put_aside_if_broken(self) -> Path | None:
+        """Move a file away that is none of ours, so that nothing in it is lost; where it is now."""
+        try:
+            size = self._path.stat().st_size
+        except OSError:
+            return None
+        data = parse_object(self._text()) if size <= _MAX_BYTES else None
+        if data is not None and data.get("version") == _VERSION:
+            return None
+        return put_aside(self._path)
+
+    def _write(self, windows: JsonObject) -> None:
+        make_private(self._path.parent)
+        text = json.dumps({"version": _VERSION, "windows": windows}, ensure_ascii=False, indent=1, sort_keys=True)
+        write_whole(self._path, text + "\n")
+
+
+def host_key(base_url: str) -> str:
+    """Host and port of a server, under which its windows are kept."""
+    return urlsplit(base_url).netloc.rpartition("@")[2].lower()
+
+
+def _newest(windows: JsonObject) -> JsonObject:
+    """The windows learned last, not more than are reasonable to keep."""
+    rows = [
+        (as_text(as_object(item).get("day")), host, model, item)
+        for host, models in windows.items()
+        for model, item in as_object(models).items()
+    ]
+    rows.sort(key=lambda row: row[:3], reverse=True)
+    kept: JsonObject = {}
+    for _, host, model, item in rows[:_MAX_ENTRIES]:
+        kept[host] = {**as_object(kept.get(host)), model: item}
+    return kept
+
+
+PATIENT_SECONDS = 10.0
+"""For the answer of a server nearby about one model: it may be busy, or load the model first."""
+OTHERS_SECONDS = 1.0
+"""How long the other ways to ask such a server are given when one of them has told the window."""
+
+_TELL_NO_WINDOW = ("api.openai.com", "api.deepseek.com", "api.cerebras.ai", "api.x.ai")
+"""Hosts whose lists of models have names only: asking for a window is a wasted request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to ask. ``base_url`` is that of the client, without a slash at its end; ``headers`` carry the key."""
+
+    protocol: str
+    base_url: str
+    headers: Mapping[str, str] = field(default_factory=lambda: {}, repr=False)
+
+    @property
+    def root(self) -> str:
+        """The server's address without the version that OpenAI's paths are under."""
+        return self.base_url.removesuffix("/v1")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """The models that a server offers; ``problem`` says in a few words why there are none."""
+
+    models: tuple[EndpointModel, ...] = ()
+    problem: str = ""
+
+
+def endpoint_of(config: ClientConfig) -> Endpoint:
+    """The endpoint that a client talks to."""
+    return Endpoint(config.target.origin.protocol, config.base_url, config.headers)
+
+
+async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> ModelList:
+    """The models of a server, in its own order. Raises nothing but cancellation."""
+    path = _list_path(endpoint.protocol)
+    fetcher = Fetcher(endpoint.base_url, _headers(endpoint), seconds)
+    try:
+        reply = await fetcher.get(path)
+    finally:
+        await fetcher.close()
+    models = read_models(reply.value, path.partition("?")[0])
+    return ModelList(models, reply.problem or ("" if models else "the server lists no models"))
+
+
+async def ask_model(endpoint: Endpoint, model: str, seconds: float | None = None) -> EndpointModel | None:
+    """What the server says of one model; None where it says nothing. ``seconds`` bounds the wait; None = longer for a
+    server nearby. Raises nothing but cancellation."""
+    if seconds is None:
+        seconds = PATIENT_SECONDS if is_local(endpoint.base_url) else SECONDS
+    if host_of(endpoint.base_url) in _TELL_NO_WINDOW:
+        return None
+    fetcher = Fetcher(endpoint.base_url, _headers(endpoint), seconds)
+    try:
+        if endpoint.protocol == "ollama-chat":
+            return await _ask_ollama(fetcher, model, ASSUMED_WINDOW)
+        if is_local(endpoint.base_url):
+            return await _ask_local(endpoint, model, seconds)
+        if endpoint.protocol == "anthropic-messages":
+            return await _ask_by_name(fetcher, f"/v1/models/{quote(model, safe='')}")
+        if endpoint.protocol == "gemini-generate":
+            return await _ask_by_name(fetcher, f"/models/{quote(model.removeprefix('models/'), safe='')}")
+        return await _ask_list(fetcher, "/models", model)
+    finally:
+        await fetcher.close()
+
+
+def _list_path(protocol: str) -> str:
+    paths = {
+        "ollama-chat": "/api/tags",
+        "anthropic-messages": "/v1/models?limit=1000",
+        "gemini-generate": "/models?pageSize=1000",
+    }
+    return paths.get(protocol, "/models")
+
+
+def _headers(endpoint: Endpoint) -> dict[str, str]:
+    extra = {"anthropic-version": "2023-06-01"} if endpoint.protocol == "anthropic-messages" else {}
+    return {**endpoint.headers, **extra}
+
+
+async def _ask_by_name(fetcher: Fetcher, path: str) -> EndpointModel | None:
+    return read_model((await fetcher.get(path)).value, path)
+
+
+async def _ask_list(fetcher: Fetcher, path: str, model: str, only_one: bool = False) -> EndpointModel | None:
+    return pick(read_models((await fetcher.get(path)).value, path), model, only_one)
+
+
+async def _ask_ollama(fetcher: Fetcher, model: str, settable: int = 0) -> EndpointModel | None:
+    shown, running = await asyncio.gather(fetcher.post("/api/show", {"model": model}), fetcher.get("/api/ps"))
+    return read_ollama(shown.value, running.value, model, settable)
+
+
+async def _ask_local(endpoint: Endpoint, model: str, seconds: float) -> EndpointModel | None:
+    """A server nearby may be any of several programs, each with a way of its own to tell the window that the model
+    is really loaded with. All are asked at once, and the most telling answer counts."""
+    fetcher = Fetcher(endpoint.root, endpoint.headers, seconds)
+    try:
+        return merge(
+            await _asked_at_once(
+                _ask_props(fetcher),
+                _ask_list(fetcher, "/api/v1/models", model),
+                _ask_list(fetcher, "/api/v0/models", model),
+                _ask_ollama(fetcher, model),
+                _ask_list(fetcher, "/v1/models", model, only_one=True),
+            )
+        )
+    finally:
+        await fetcher.close()
+
+
+async def _asked_at_once(*ways: Coroutine[object, object, EndpointModel | None]) -> list[EndpointModel | None]:
+    """The answers in the order of the ways. When one has told a window, those that stay silent are not waited for."""
+    tasks = [asyncio.create_task(way) for way in ways]
+    try:
+        pending = set(tasks)
+        while pending:
+            told = any(task.done() and (found := task.result()) is not None and found.window for task in tasks)
+            done, pending = await asyncio.wait(
+                pending, timeout=OTHERS_SECONDS if told else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                break
+        return [task.result() if task.done() else None for task in tasks]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _ask_props(fetcher: Fetcher) -> EndpointModel | None:
+    return read_props((await fetcher.get("/props")).value, "/props")
+
+
+HOST = "127.0.0.1"
+USUAL_PORTS: tuple[tuple[str, int], ...] = (
+    ("ollama", 11434),
+    ("lmstudio", 1234),
+    ("llamacpp", 8080),
+    ("vllm", 8000),
+    ("sglang", 30000),
+)
+_BY_OWNER = {"llamacpp": "llamacpp", "vllm": "vllm", "sglang": "sglang", "organization_owner": "lmstudio"}
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server that answered. ``base_url`` is what the provider's settings take; ``models`` may be empty: it runs,
+    but has none."""
+
+    provider: str
+    base_url: str
+    models: tuple[EndpointModel, ...]
+
+
+async def find_local_servers(
+    ports: Sequence[tuple[str, int]] = USUAL_PORTS, seconds: float = SECONDS
+) -> tuple[LocalServer, ...]:
+    """The servers that answer on ``ports`` (provider, port), in that order. All are asked at once, so this takes
+    ``seconds`` at most; where nothing listens it takes no time. Raises nothing but cancellation."""
+    found = await asyncio.gather(*(_probe(provider, port, seconds) for provider, port in ports))
+    return tuple(server for server in found if server is not None)
+
+
+async def _probe(provider: str, port: int, seconds: float) -> LocalServer | None:
+    root = f"http://{HOST}:{port}"
+    fetcher = Fetcher(root, seconds=seconds)
+    try:
+        paths = ("/api/tags",) if provider == "ollama" else ("/v1/models",)
+        if provider == "lmstudio":
+            paths = ("/api/v0/models", *paths)
+        for path, reply in zip(paths, await asyncio.gather(*map(fetcher.get, paths)), strict=True):
+            if _is_listing(reply.value, provider):
+                models = read_models(reply.value, path)
+                name = next((_BY_OWNER[item.server] for item in models if item.server in _BY_OWNER), provider)
+                return LocalServer(name, root if name == "ollama" else f"{root}/v1", models)
+        return None
+    finally:
+        await fetcher.close()
+
+
+def _is_listing(value: object, provider: str) -> bool:
+    """Whether this is a list of models and not what some other program says at the same port."""
+    listing = as_object(value)
+    if provider == "ollama":
+        items = listing.get("models")
+        return is_list(items) and all(as_text(as_object(item).get("name")) for item in items)
+    items = listing.get("data")
+    if not is_list(items) or not (items or as_text(listing.get("object")) == "list"):
+        return False
+    return all(as_text(as_object(item).get("id")) and as_text(as_object(item).get("object")) for item in items)
+
 
 LOCAL_PROVIDERS = ("ollama", "lmstudio", "llamacpp", "vllm", "sglang")
 """Programs that serve a model with the window that their user gave it, so that no catalogue can know it."""
@@ -31,7 +395,7 @@ def choose_window(
     setting: int | None = None,
     asked: EndpointModel | None = None,
     learned: LearnedWindow | None = None,
-    listed: CatalogModel | None = None,
+    listed: KnownWindow | None = None,
 ) -> KnownWindow:
     """The window that counts: the first source that has one. What the server says that the model could do at most
     caps every source below the server."""
@@ -42,10 +406,32 @@ def choose_window(
     maximum = asked.maximum if asked is not None else None
     if learned is not None:
         return _capped(learned.tokens, "learned", f"an error of {learned.day}", maximum)
-    if listed is not None and listed.window is not None:
-        sources = ", ".join(f"{item.name} of {item.date}" for item in listed.sources.get("window", ()))
-        return _capped(listed.window, "catalogue", sources, maximum)
+    if listed is not None:
+        return _capped(listed.tokens, listed.source, listed.detail, maximum)
     return _capped(ASSUMED_WINDOW, "assumed", "nothing is known of this model", maximum)
+
+
+def listed_window(provider: str, model: str, found: Found | None) -> KnownWindow | None:
+    """What is known without asking anybody; ``found`` is the catalogue's entry. The entry of exactly this model counts
+    first, then what its host is known to have, an entry that is nearly it, and what models of its name or of its family
+    usually have. None where nobody knows."""
+    entry = _of_entry(found.model) if found is not None else None
+    if found is not None and found.how == "exact" and entry is not None:
+        return entry
+    table = load_windows()
+    if (tokens := table.at_host(provider, model)) is not None:
+        return KnownWindow(tokens, "catalogue", table.sources)
+    if entry is not None:
+        return entry
+    tokens = table.by_name(model)
+    return KnownWindow(tokens, "catalogue", f"{table.sources}, by its name") if tokens is not None else None
+
+
+def _of_entry(model: CatalogModel) -> KnownWindow | None:
+    if model.window is None:
+        return None
+    sources = ", ".join(f"{item.name} of {item.date}" for item in model.sources.get("window", ()))
+    return KnownWindow(model.window, "catalogue", sources)
 
 
 def model_info(
@@ -59,9 +445,10 @@ def model_info(
 ) -> ModelInfo:
     """All that is known of a model. ``local``: its server belongs to the user, who chose the window there.
     ``setting`` is the window that the user set."""
-    found = None if local or provider in LOCAL_PROVIDERS else load_catalog().lookup(provider, model)
+    theirs = local or provider in LOCAL_PROVIDERS
+    found = None if theirs else load_catalog().lookup(provider, model)
     listed = found.model if found is not None else None
-    window = choose_window(setting, asked, learned, listed)
+    window = choose_window(setting, asked, learned, None if theirs else listed_window(provider, model, found))
     outputs = (asked.max_output if asked else None, listed.max_output if listed else None)
     images = (asked.images if asked else None, listed.images if listed else None)
     tools = (asked.tools if asked else None, listed.tools if listed else None)
@@ -90,3 +477,12 @@ def lookup_with(
 
 def _capped(tokens: int, source: WindowSource, detail: str, maximum: int | None) -> KnownWindow:
     return KnownWindow(tokens if maximum is None else min(tokens, maximum), source, detail)
+
+
+ModelLookup = Callable[[str, str], ModelInfo]
+"""(provider, model name) -> what is known."""
+
+
+def look_up_model(provider: str, name: str) -> ModelInfo:
+    """The catalogue's entry, or a cautious guess whose ``window_source`` says so."""
+    return model_info(provider, name)

@@ -14,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from swecli.core.context_management.budget import ContextLimits
 from swecli.core.context_management.compaction.options import CompactResult
-from swecli.core.context_management.hybrid_counter import HybridCounter
-from swecli.core.context_management.stats import ContextStats
+from swecli.core.context_management.counter import HybridCounter
+from swecli.core.context_management.monitor import ContextStats
 from swecli.core.protocol import messages as protocol
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Usage
 
 __all__ = (
     "CodebaseSummary",

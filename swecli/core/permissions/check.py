@@ -1,17 +1,102 @@
-"""Verdicts about commands without running them: one JSON line in, one JSON line out."""
+"""Rules and verdicts for people: what a rule matches, what a command would get, without running it."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from swecli.core.permissions.commands import allowed_by, forbids, judge
 from swecli.core.permissions.decide import decide
+from swecli.core.permissions.rules import Pattern, RuleError, matches_call, parse_rule, rule_pattern
 from swecli.core.permissions.types import Call, Decision, Effects, Policy, Rule
 from swecli.core.protocol.events import Mode
+
+_STRONGER = {"allow": ("deny", "ask"), "ask": ("deny",), "deny": ()}
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A call that a rule speaks about. ``reads`` says that it was proven to only read and needs no rule."""
+
+    call: Call
+    reads: bool
+
+
+def void_reason(rule: Rule, policy: Policy) -> str:
+    """Why a rule has no effect among the others, as a clause; empty where it has one."""
+    try:
+        pattern = rule_pattern(rule)
+    except RuleError as error:
+        return f"not understood: {error}"
+    if rule.effect == "allow" and rule.scope == "project" and policy.trust not in ("trusted", "session"):
+        return "not in force: this folder is not trusted"
+    for other in policy.rules:
+        if other is rule:
+            continue
+        stronger = other.effect in _STRONGER[rule.effect]
+        earlier = other.effect == rule.effect and _before(other, rule, policy.rules)
+        if (stronger or earlier) and _covers(other, pattern):
+            verb = "always overruled" if stronger else "already covered"
+            return f"{verb} by {other.effect} {other.text}" + (f" ({other.origin})" if other.origin else "")
+    return ""
+
+
+def _before(other: Rule, rule: Rule, rules: Sequence[Rule]) -> bool:
+    """Of two equal rules the first counts; a wider one counts wherever it stands."""
+    if other.text != rule.text:
+        return True
+    return next(each is other for each in rules if each is other or each is rule)
+
+
+def _covers(other: Rule, pattern: Pattern) -> bool:
+    """Whether everything that ``pattern`` speaks about falls under ``other``."""
+    try:
+        wider = parse_rule(other.text)
+    except RuleError:
+        return False
+    if not (set(pattern.tools) <= set(wider.tools)):
+        return False
+    if wider.kind == "tool":
+        return True
+    if wider.kind != pattern.kind:
+        return False
+    if wider.kind == "command":
+        wide = other.effect != "allow"
+        if pattern.rest and not (wider.rest or (wide and wider.only_program)):
+            return False
+        return wider.matches_words(pattern.words, wide=wide)
+    if wider.kind == "domain":
+        return pattern.domain == wider.domain or pattern.domain.endswith("." + wider.domain)
+    return wider.path == pattern.path
+
+
+def matching_commands(rule: Rule, calls: Iterable[Call], policy: Policy) -> tuple[Match, ...]:
+    """The calls that this rule alone would decide about: let run, ask about or refuse. Nothing is run.
+
+    Raises:
+        RuleError: the rule can't be understood.
+    """
+    rule_pattern(rule)
+    alone = replace(policy, rules=(rule,))
+    found: list[Match] = []
+    for call in calls:
+        if call.effects.command is None:
+            if matches_call(rule, call, policy.home):
+                found.append(Match(call, reads=not call.effects.writes))
+            continue
+        judgement = judge(alone, call)
+        if rule.effect == "allow":
+            hit = not judgement.dangers and allowed_by((rule,), alone, call, judgement) is not None
+        else:
+            hit = matches_call(rule, call, policy.home) or forbids(rule, alone, call, judgement)
+        if hit:
+            found.append(Match(call, reads=judgement.proven))
+    return tuple(found)
+
 
 COMMAND_TOOL = "run_command"
 

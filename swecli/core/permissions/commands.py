@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from swecli.core.permissions.paths import is_secret_in, within_text
-from swecli.core.permissions.rules import Pattern, RuleError, active_rules, parse_rule, words_rule
+from swecli.core.permissions.rules import Pattern, RuleError, active_rules, parse_rule, rule_pattern, words_rule
 from swecli.core.permissions.shell.destructive import Danger, Place, dangers, place_of
-from swecli.core.permissions.shell.found import ScanError, ScanWord
 from swecli.core.permissions.shell.lexer import read_script
 from swecli.core.permissions.shell.offers import offered_words
 from swecli.core.permissions.shell.proof import Part, prove
+from swecli.core.permissions.shell.scan import ScanError, ScanWord
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.unpack import Started, started
 from swecli.core.permissions.types import Call, Policy, Rule
@@ -90,6 +90,7 @@ def forbids(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> boo
     except RuleError:
         return False
     if pattern.kind == "command":
+        pattern = pattern.at_home(policy.home)
         return pattern.matches_tool(call.tool) and any(_word_forms_match(pattern, item) for item in judgement.started)
     if (
         pattern.kind in ("read", "write")
@@ -98,7 +99,7 @@ def forbids(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> boo
     ):
         writing = pattern.kind == "write"
         paths = _named_paths(judgement, writing_only=writing)
-        return any(pattern.path.matches(path, call.roots, policy.home, fold=True) for path in paths)
+        return any(pattern.path.matches(path, call.roots, policy.home, wide=True) for path in paths)
     return False
 
 
@@ -111,7 +112,7 @@ def _word_forms_match(pattern: Pattern, item: Started) -> bool:
         while rest and rest[0].startswith("-"):
             del rest[: 2 if rest[0] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace") else 1]
         forms.append(["git", *rest])
-    return any(pattern.matches_words(form) for form in forms)
+    return any(pattern.matches_words(form, wide=True) for form in forms)
 
 
 def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:
@@ -157,7 +158,7 @@ def allowed_by(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Jud
     patterns: list[tuple[Rule, Pattern]] = []
     for rule in rules:
         try:
-            patterns.append((rule, parse_rule(rule.text)))
+            patterns.append((rule, rule_pattern(rule).at_home(policy.home)))
         except RuleError:
             continue
     whole = next(
@@ -185,7 +186,7 @@ def _part_rule(part: Part, patterns: Sequence[tuple[Rule, Pattern]], policy: Pol
         if not any(
             pattern.kind == "write"
             and pattern.path is not None
-            and pattern.path.matches(path, call.roots, policy.home, fold=False)
+            and pattern.path.matches(path, call.roots, policy.home, wide=False)
             for _, pattern in patterns
         ):
             return None

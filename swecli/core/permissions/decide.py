@@ -13,13 +13,45 @@ from dataclasses import replace
 from typing import cast
 
 from swecli.core.permissions.commands import Judgement, allowed_by, forbids, judge, named_secret, offer
-from swecli.core.permissions.paths import inside, is_own, is_secret_in, protected_reason
+from swecli.core.permissions.git_facts import is_git_settings
+from swecli.core.permissions.paths import inside, is_own, is_secret_in
+from swecli.core.permissions.protected import protected_reason
 from swecli.core.permissions.rules import active_rules, is_valid, matches_call, parse_rule, path_rule
+from swecli.core.permissions.shell.lexer import hidden_character
 from swecli.core.permissions.shell.proof import Part
-from swecli.core.permissions.shell.visible import hidden_character
-from swecli.core.permissions.taint import after_untrusted
 from swecli.core.permissions.types import Call, Decision, Policy, Rule, RuleEffect
 from swecli.core.protocol.events import Mode
+
+
+def after_untrusted(policy: Policy, call: Call, decision: Decision, *, proven: bool) -> Decision:
+    """The decision, turned into a question where it would let a call out without one. ``proven``: the call is a command
+    that is proven to only read inside the workspace."""
+    if decision.outcome != "allow" or not policy.untrusted or proven or decision.contained:
+        return decision
+    where = _way_out(policy, call)
+    if not where:
+        return decision
+    origins = ", ".join(policy.untrusted[:3])
+    reason = f"This {where}, and the conversation holds text from {origins}, which may try to give orders."
+    return replace(decision, outcome="ask", reason=reason, offer=None)
+
+
+def _way_out(policy: Policy, call: Call) -> str:
+    """Where the call goes beyond the workspace, as a clause; empty where it stays inside, or goes back to the one place
+    that the text came from."""
+    effects = call.effects
+    if effects.command is not None:
+        return "runs outside of the sandbox"
+    if effects.network is not None and set(policy.untrusted) != {effects.network}:
+        return f"connects to {effects.network}"
+    for path in (*effects.reads, *effects.writes):
+        if inside(path, call.roots) is None:
+            return f"goes to {path}, outside the workspace"
+    return ""
+
+
+UNREAD = "the model has not read it"
+"""The end of a reason to ask that goes away when the file is read."""
 
 
 def decide(policy: Policy, call: Call) -> Decision:
@@ -169,6 +201,10 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
             return Decision("deny", f"Plan mode changes nothing, and this would write {path}.", evidence=(path,))
         if reason is not None:
             return Decision("ask", f"Writing {path} always needs a question: {reason}.", evidence=(path,))
+        if (names := policy.facts.names_elsewhere(path, call.roots)) > 0:
+            more = "one more name" if names == 1 else f"{names} more names"
+            reason = f"it has {more} (hard links) outside of the workspace, and what is written appears there, too"
+            return Decision("ask", f"Writing {path} always needs a question: {reason}.", evidence=(path,))
     rule = _matching_rule(policy, call, "allow")
     if rule is not None:
         return _by_rule(rule)
@@ -201,12 +237,17 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
         if mode == "default":
             offer = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else None
             return Decision("ask", f"This would change {path}.", offer=offer, evidence=effects.writes)
+    for path in effects.unread:
+        offer = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else None
+        return Decision("ask", f"All of {path} would go, and {UNREAD}.", offer=offer, evidence=(path,))
     for path in effects.reads:
         offer = _offered(policy, call, path_rule("Read", path, call.roots)) if one else None
         if is_secret_in(path, call.roots):
             return Decision("ask", f"{path} may hold secrets, by its name.", offer=offer, evidence=(path,))
         if inside(path, call.roots) is None:
             return Decision("ask", f"{path} is outside the workspace.", offer=offer, evidence=(path,))
+        if is_git_settings(path) and policy.facts.credentials_in(path):
+            return Decision("ask", f"{path} may hold a password or token.", offer=offer, evidence=(path,))
     return None
 
 

@@ -5,18 +5,28 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal, Protocol
 
-from swecli.core.permissions.git_facts import git_problem, tracked_names
-from swecli.core.permissions.paths import inside
+from swecli.core.permissions.git_facts import (
+    credentials_in,
+    git_problem,
+    is_git_settings,
+    repository_of,
+    settings_of,
+    tracked_names,
+)
+from swecli.core.permissions.paths import inside, is_secret
 
 PathKind = Literal["file", "directory", "other", "missing"]
 
 MAX_NAMES = 5_000
 MAX_TREE = 5_000
+MAX_SEARCHED = 40_000
+"""Entries of a tree that are looked at for secrets: about 50 ms."""
 _ODD_NAME = re.compile(r"[\s'\"\\]|^-")
 _ODD_OR_WILD = re.compile(r"[\s'\"\\*?\[]|^-")
 _VERSION_FILES = (".tool-versions", ".mise.toml", "mise.toml", ".mise", ".config/mise")
@@ -43,6 +53,27 @@ class Extent:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a recursive search looks at: ``hidden`` names, what the ignore files leave out (``ignored``), and folders of
+    any name but ``pruned``, which may have wildcards."""
+
+    hidden: bool = True
+    ignored: bool = True
+    pruned: tuple[str, ...] = ()
+
+
+Ignoring = Callable[[str], Callable[[str, bool], bool]]
+"""For a directory, a function that tells whether the ignore files leave out an absolute path below it (the second
+argument: whether that is a directory)."""
+
+
+def nothing_ignored(directory: str) -> Callable[[str, bool], bool]:
+    """``Ignoring`` where no ignore files are known."""
+    del directory
+    return lambda path, is_directory: False
+
+
 class FileFacts(Protocol):
     """Answers about the disk at the moment of the decision. Paths are absolute; nothing is opened for its
     content except git's own configuration."""
@@ -57,6 +88,10 @@ class FileFacts(Protocol):
 
     def size(self, path: str) -> int:
         """Bytes of a file; 0 when there is none."""
+        ...
+
+    def names_elsewhere(self, path: str, roots: Sequence[str]) -> int:
+        """How many names (hard links) a file has that are not found in ``roots``; 0 for one that is not there."""
         ...
 
     def extent(self, path: str) -> Extent:
@@ -76,8 +111,27 @@ class FileFacts(Protocol):
         begins with a dash; True also when it is too large to tell."""
         ...
 
+    def secrets_below(self, path: str, reach: Reach) -> tuple[str, ...] | None:
+        """The files below a directory that may hold secrets, as far as a search reaches; None when it is too large
+        to tell. A file has none below it."""
+        ...
+
+    def tracked_secrets(self, cwd: str) -> tuple[str, ...] | None:
+        """What git tracks in the repository of ``cwd`` and may hold secrets, as absolute paths; None when it can't be
+        told."""
+        ...
+
+    def credentials_in(self, path: str) -> bool:
+        """Whether a file of git's configuration holds a password or token, or can't be judged."""
+        ...
+
+    def git_settings(self, cwd: str) -> tuple[str, ...]:
+        """Files with settings that git would read in ``cwd``, of the repository, the user and the machine."""
+        ...
+
     def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
-        """The same for what git lists in ``cwd``, be it there or not; True also when it can't be told."""
+        """The same as ``odd_names`` for what git lists in ``cwd``, be it there or not; True also when it
+        can't be told."""
         ...
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
@@ -108,6 +162,10 @@ class NoFacts:
         del path
         return 0
 
+    def names_elsewhere(self, path: str, roots: Sequence[str]) -> int:
+        del path, roots
+        return 0
+
     def extent(self, path: str) -> Extent:
         del path
         return Extent(whole=False)
@@ -123,6 +181,22 @@ class NoFacts:
     def odd_names(self, path: str, *, wildcards: bool = False) -> bool:
         del path, wildcards
         return True
+
+    def secrets_below(self, path: str, reach: Reach) -> tuple[str, ...] | None:
+        del path, reach
+        return None
+
+    def tracked_secrets(self, cwd: str) -> tuple[str, ...] | None:
+        del cwd
+        return None
+
+    def credentials_in(self, path: str) -> bool:
+        del path
+        return False
+
+    def git_settings(self, cwd: str) -> tuple[str, ...]:
+        del cwd
+        return ()
 
     def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
         del cwd, wildcards
@@ -145,8 +219,9 @@ class OsFacts:
     """The real file system. ``environment`` is what commands run with: its PATH decides which program a name
     means."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], ignoring: Ignoring = nothing_ignored) -> None:
         self._environment = dict(environment)
+        self._ignoring = ignoring
 
     def resolve(self, path: str) -> str:
         return os.path.realpath(path)
@@ -165,6 +240,22 @@ class OsFacts:
             return os.stat(path).st_size
         except (OSError, ValueError):
             return 0
+
+    def names_elsewhere(self, path: str, roots: Sequence[str]) -> int:
+        try:
+            state = os.lstat(path)
+        except (OSError, ValueError):
+            return 0
+        if not stat.S_ISREG(state.st_mode) or state.st_nlink < 2:
+            return 0
+        found: set[str] = set()
+        for root in roots:
+            for entry in _tree(root, MAX_SEARCHED):
+                if entry is None or len(found) == state.st_nlink:
+                    break
+                if entry.inode() == state.st_ino and entry.stat(follow_symlinks=False).st_dev == state.st_dev:
+                    found.add(entry.path)
+        return state.st_nlink - len(found)
 
     def extent(self, path: str) -> Extent:
         try:
@@ -206,6 +297,57 @@ class OsFacts:
     def odd_names(self, path: str, *, wildcards: bool = False) -> bool:
         odd = _ODD_OR_WILD if wildcards else _ODD_NAME
         return any(entry is None or odd.search(entry.name) is not None for entry in _tree(path))
+
+    def secrets_below(self, path: str, reach: Reach) -> tuple[str, ...] | None:
+        ignored = nothing_ignored(path) if reach.ignored else self._ignoring(path)
+        top = os.path.normpath(path)
+        found: list[str] = []
+        pending, seen = [top], 0
+        while pending:
+            folder = pending.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        seen += 1
+                        if seen > MAX_SEARCHED:
+                            return None
+                        if entry.name.startswith(".") and not reach.hidden:
+                            continue
+                        if entry.is_dir(follow_symlinks=False):
+                            pruned = any(fnmatchcase(entry.name, pattern) for pattern in reach.pruned)
+                            if not pruned and not ignored(entry.path, True):
+                                pending.append(entry.path)
+                        elif self._is_secret_entry(entry, top) and not ignored(entry.path, False):
+                            found.append(entry.path)
+            except OSError:
+                continue
+        return tuple(sorted(found))
+
+    def _is_secret_entry(self, entry: os.DirEntry[str], top: str) -> bool:
+        if not entry.is_file(follow_symlinks=False):
+            return False
+        if is_secret(entry.path[len(top) :]):
+            return True
+        return is_git_settings(entry.path) and self.credentials_in(entry.path)
+
+    def tracked_secrets(self, cwd: str) -> tuple[str, ...] | None:
+        names = tracked_names(cwd)
+        if names is None:
+            return None
+        folder = repository_of(cwd) or cwd
+        return tuple(os.path.join(folder, name) for name in names if is_secret("/" + name))
+
+    def credentials_in(self, path: str) -> bool:
+        return credentials_in(path)
+
+    def git_settings(self, cwd: str) -> tuple[str, ...]:
+        home = self._environment.get("HOME", "")
+        personal = self._environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+        return (
+            *settings_of(cwd),
+            *((os.path.join(home, ".gitconfig"), os.path.join(personal, "git", "config")) if home else ()),
+            "/etc/gitconfig",
+        )
 
     def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
         odd = _ODD_OR_WILD if wildcards else _ODD_NAME
@@ -258,7 +400,7 @@ class OsFacts:
         return None
 
 
-def _tree(path: str) -> Iterator[os.DirEntry[str] | None]:
+def _tree(path: str, limit: int = MAX_TREE) -> Iterator[os.DirEntry[str] | None]:
     """Every entry below a directory, links not followed; None when there are too many."""
     pending, seen = [path], 0
     while pending:
@@ -266,7 +408,7 @@ def _tree(path: str) -> Iterator[os.DirEntry[str] | None]:
             with os.scandir(pending.pop()) as entries:
                 for entry in entries:
                     seen += 1
-                    if seen > MAX_TREE:
+                    if seen > limit:
                         yield None
                         return
                     yield entry

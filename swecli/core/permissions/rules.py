@@ -1,7 +1,9 @@
 """The rule grammar: ``Tool`` or ``Tool(pattern)``.
 
-- ``Bash(git log *)``: words of one simple command; words are compared exactly, ``*`` as a whole word at the end
-  stands for any further words, also none.
+- ``Bash(git log *)``: words of one simple command; words are compared exactly, ``*`` as a whole word stands for any
+  words, also none, and within a word for any characters; at the end of a plain word (``Bash(git log*)``) also for what
+  follows. A quoted ``*`` is itself. deny and ask rules take a ``*`` for any text at all, blanks included, and a
+  program's name alone for all its calls.
 - ``Read(glob)``, ``Edit(glob)``: gitignore syntax, relative to the workspace; ``~/`` is the home directory and
   ``//`` starts an absolute path. They hold for every tool that reads or writes such a path.
 - ``WebFetch(domain:host)``: the host or anything below it.
@@ -13,7 +15,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -41,11 +44,23 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "AskUserQuestion": ("ask_user",),
 }
 """Names that other agents use for the same tools."""
+_NAMES = {name.casefold(): name for name in ALIASES} | {
+    "shell": "Bash",
+    "run_shell_command": "Bash",
+    "fetch": "WebFetch",
+}
 
-_SHAPE = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*)(?:\((.*)\))?", re.DOTALL)
+_SHAPE = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*(?:__\*)?)(?:\((.*)\))?", re.DOTALL)
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*")
-_MCP = re.compile(r"mcp__[A-Za-z0-9_.-]+")
-_GIT_SPECIAL = re.compile(r"([\\*?\[\]!#])")
+_MCP = re.compile(r"mcp__[A-Za-z0-9_.-]+(?:__\*)?")
+_ANY = "\0"
+"""``*`` in a parsed command: no word of a command and no text of a rule can hold it."""
+_OPERATORS = re.compile(r"[|&;<>`()]|\$[({]")
+_REGULAR = re.compile(r"\^|\.\0|/.*/$|[a-z]+:")
+"""What begins a word of other grammars: regular expressions, and kinds such as ``regex:`` or ``prefix:``."""
+_BRACES = re.compile(r"((?:[^\\]|\\.)*?)(?<!\\)\{([^{}\\]*,[^{}\\]*)\}(.*)", re.DOTALL)
+_MOST_BRACES = 6
+_GIT_SPECIAL = re.compile(r"([\\*?\[\]{}!#])")
 
 
 class RuleError(ValueError):
@@ -67,8 +82,13 @@ class PathPattern:
     base: Literal["workspace", "home", "absolute"]
     text: str
 
-    def matches(self, path: str, roots: Sequence[str], home: str, *, fold: bool) -> bool:
-        """Whether the absolute ``path`` falls under the pattern; ``fold`` ignores case too."""
+    def matches(self, path: str, roots: Sequence[str], home: str, *, wide: bool) -> bool:
+        """Whether the absolute ``path`` falls under the pattern. ``wide``: as deny and ask rules mean it, which ignore
+        case, and take what begins with ``/`` for a place in the workspace and for one of the file system."""
+        if wide and self.base == "workspace" and self.text.startswith("/"):
+            anywhere = PathPattern("absolute", self.text)
+            if anywhere.matches(path, roots, home, wide=True):
+                return True
         if self.base == "absolute":
             bases: tuple[str, ...] = ("/",)
         elif self.base == "home":
@@ -83,7 +103,7 @@ class PathPattern:
                 continue
             if _spec(self.text).match_file(relative):
                 return True
-            if fold and _spec(self.text.casefold()).match_file(relative.casefold()):
+            if wide and _spec(self.text.casefold()).match_file(relative.casefold()):
                 return True
         return False
 
@@ -96,26 +116,84 @@ class Pattern:
     kind: Kind
     words: tuple[str, ...] = ()
     rest: bool = False
-    """Whether further words may follow ``words``."""
+    """Whether further words may follow ``words``. In these ``_ANY`` is a wildcard."""
     path: PathPattern | None = None
     domain: str = ""
 
-    def matches_words(self, argv: Sequence[str]) -> bool:
-        """Whether a simple command, given by its words, falls under a command rule."""
+    def matches_words(self, argv: Sequence[str], *, wide: bool = False) -> bool:
+        """Whether a simple command, given by its words, falls under a command rule. ``wide``: as deny and ask rules
+        mean it, where a wildcard stands for blanks too, and a name alone for all calls of the program."""
         if self.kind != "command":
             return False
-        count = len(self.words)
-        return tuple(argv[:count]) == self.words and (self.rest or len(argv) == count)
+        if _words_match((*self.words, _ANY) if self.rest else self.words, argv):
+            return True
+        if not wide:
+            return False
+        if self.only_program and tuple(argv[:1]) == self.words:
+            return True
+        text = " ".join(argv)
+        wanted = " ".join(self.words)
+        return _ANY in wanted and any(_like(text, form) for form in (wanted, f"{wanted} {_ANY}")[: 1 + self.rest])
+
+    @property
+    def only_program(self) -> bool:
+        """Whether a command rule is the name of a program and nothing else."""
+        return len(self.words) == 1 and not self.rest
+
+    def at_home(self, home: str) -> Pattern:
+        """The pattern with ``~/`` at the start of words written out."""
+        if not home or not any(word.startswith("~/") for word in self.words):
+            return self
+        return replace(self, words=tuple(home + word[1:] if word.startswith("~/") else word for word in self.words))
 
     def matches_tool(self, tool: str) -> bool:
         return any(tool == name or (name.startswith("mcp__") and tool.startswith(name + "__")) for name in self.tools)
+
+
+def _words_match(wanted: Sequence[str], argv: Sequence[str]) -> bool:
+    """Whether words are what a pattern says; a wildcard alone stands for any number of them."""
+    at = word = mark = 0
+    star = -1
+    while word < len(argv):
+        if at < len(wanted) and wanted[at] == _ANY:
+            star, mark, at = at, word, at + 1
+        elif at < len(wanted) and _like(argv[word], wanted[at]):
+            at, word = at + 1, word + 1
+        elif star >= 0:
+            mark += 1
+            at, word = star + 1, mark
+        else:
+            return False
+    return all(one == _ANY for one in wanted[at:])
+
+
+def _like(text: str, wanted: str) -> bool:
+    if _ANY not in wanted:
+        return text == wanted
+    return fnmatchcase(text, re.sub(r"[\[?*]", r"[\g<0>]", wanted).replace(_ANY, "*"))
 
 
 @lru_cache(maxsize=512)
 def _spec(text: str) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
-    return GitIgnoreSpec.from_lines([text])
+    return GitIgnoreSpec.from_lines(_without_braces(text))
+
+
+def _without_braces(text: str) -> list[str]:
+    """The patterns that ``{a,b}`` in one stands for: gitignore has none, but all other globs that people write. Braces
+    without a comma, and those after a backslash, are themselves."""
+    found = [text]
+    for _ in range(_MOST_BRACES):
+        matches = [_BRACES.fullmatch(one) for one in found]
+        if not any(matches):
+            break
+        found = [
+            f"{match[1]}{part}{match[3]}" if match else one
+            for one, match in zip(found, matches, strict=True)
+            for part in (match[2].split(",") if match else ("",))
+        ]
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -133,8 +211,10 @@ def parse_rule(text: str) -> Pattern:
     name, pattern = match.group(1), match.group(2)
     if name.startswith("mcp__"):
         if pattern is not None or not _MCP.fullmatch(name):
-            raise RuleError("an MCP rule is mcp__server or mcp__server__tool, without a pattern")
+            raise RuleError("an MCP rule is mcp__server, mcp__server__* or mcp__server__tool, without a pattern")
+        name = name.removesuffix("__*")
         return Pattern((name,), "tool")
+    name = _NAMES.get(name.casefold(), name)
     tools = ALIASES.get(name, (name,))
     if pattern is None:
         return Pattern(tools, "tool")
@@ -151,26 +231,79 @@ def parse_rule(text: str) -> Pattern:
     raise RuleError(f"{name} takes no pattern; patterns are for commands, files and web hosts")
 
 
+def rule_pattern(rule: Rule) -> Pattern:
+    """The pattern of a rule of its list.
+
+    Raises:
+        RuleError: it is no rule, or allows what no program is named of.
+    """
+    pattern = parse_rule(rule.text)
+    if rule.effect == "allow" and pattern.words and pattern.words[0].startswith(_ANY):
+        raise RuleError("the first word of a rule that allows must name the program")
+    return pattern
+
+
 def _command(tools: tuple[str, ...], pattern: str) -> Pattern:
-    if pattern.strip() == "*":
-        return Pattern(tools, "command", rest=True)
-    text = re.sub(r":\*$", " *", pattern.strip())
-    rest = text.endswith(" *")
+    marked, bare = _marked(re.sub(r":\*$", " *", pattern.strip()))
     try:
-        words = shlex.split(text[:-2] if rest else text)
+        words = shlex.split(marked)
     except ValueError as error:
         raise RuleError(f"the command can't be split into words: {str(error).lower()}") from error
+    words = [re.sub(f"{_ANY}+", _ANY, word) for word in words]
+    last = words[-1] if words else ""
+    rest = last.endswith(_ANY) and "/" not in last
+    while words and words[-1] == _ANY:
+        words.pop()
     if not words:
-        raise RuleError("the command is empty")
-    if any(char in words[0] for char in "*?[]"):
-        raise RuleError("the first word of a command must be written out, without wildcards")
-    if any(word == "*" for word in words[1:]):
-        raise RuleError("* stands for the rest of the command, so it can only be the last word")
+        return Pattern(tools, "command", rest=True)
+    _check_words(words, bare)
     return Pattern(tools, "command", tuple(words), rest)
+
+
+def _marked(text: str) -> tuple[str, str]:
+    """The text with each unquoted ``*`` as ``_ANY``, and what of it is not quoted."""
+    out: list[str] = []
+    bare: list[str] = []
+    quote, escaped = "", False
+    for char in text:
+        plain = not quote and not escaped
+        out.append(_ANY if plain and char == "*" else char)
+        if escaped:
+            escaped = False
+        elif char == "\\" and quote != "'":
+            escaped = True
+        elif quote:
+            if quote == '"' and char in "$`":
+                bare.append(char)
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        else:
+            bare.append(char)
+    return "".join(out), "".join(bare)
+
+
+def _check_words(words: Sequence[str], bare: str) -> None:
+    """Refuse what no words of a simple command can be: such a rule would never match."""
+    name = words[0]
+    if operator := _OPERATORS.search(bare):
+        raise RuleError(f"a rule is about one simple command, and {operator.group()} is not part of one")
+    if "$" in bare:
+        raise RuleError("$ stands for what is known only when the command runs; write the words out")
+    if re.match(r"[A-Za-z_][A-Za-z0-9_]*=", name):
+        raise RuleError("a rule begins with the program; settings in front of it don't count")
+    if any(char in name for char in "?]") or ("[" in name and name not in ("[", "[[")):
+        raise RuleError("the program must be written out; the only wildcard is *")
+    if " " in name and "/" not in name:
+        raise RuleError("the program's name has a blank: leave the quotes out")
+    if any(_REGULAR.match(word) for word in (name, *(word for word in words if word == f".{_ANY}"))):
+        raise RuleError("the words of a command are meant, with * for any of them; this looks like another grammar")
 
 
 def _domain(tools: tuple[str, ...], pattern: str) -> Pattern:
     head, colon, host = pattern.strip().partition(":")
+    if (head, host.strip()) == ("domain", "*"):
+        return Pattern(tools, "tool")
     host = host.strip().lower().removeprefix("*.").rstrip(".")
     if head != "domain" or not colon or not _HOST.fullmatch(host):
         raise RuleError("expected WebFetch(domain:host)")
@@ -182,10 +315,12 @@ def _path(pattern: str) -> PathPattern:
     base: Literal["workspace", "home", "absolute"] = "workspace"
     if text.startswith("//"):
         base, text = "absolute", text[1:]
-    elif text.startswith("~/"):
-        base, text = "home", text[1:]
+    elif found := re.match(r"(?:~|\$HOME|\$\{HOME\})(?=/)", text):
+        base, text = "home", text[found.end() :]
     if text.startswith(("!", "#")):
         raise RuleError("a path pattern can't start with ! or #; write \\! or \\# for such a name")
+    if text in (".", "~"):
+        base, text = "home" if text == "~" else base, "**"
     if ".." in text.split("/"):
         raise RuleError("a path pattern can't contain ..")
     text = text.removeprefix("./") or text
@@ -203,7 +338,7 @@ def check_rules(rules: Iterable[Rule], tools: Collection[str] | None = None) -> 
     problems: list[RuleProblem] = []
     for rule in rules:
         try:
-            pattern = parse_rule(rule.text)
+            pattern = rule_pattern(rule)
         except RuleError as error:
             problems.append(RuleProblem(rule, f"{rule.text}: {error}."))
             continue
@@ -226,7 +361,7 @@ def active_rules(policy: Policy, effect: RuleEffect) -> tuple[Rule, ...]:
 def is_valid(rule: Rule) -> bool:
     """Whether the rule can be understood."""
     try:
-        parse_rule(rule.text)
+        rule_pattern(rule)
     except RuleError:
         return False
     return True
@@ -260,10 +395,10 @@ def _matches_paths(rule: Rule, writing: bool, pattern: PathPattern, call: Call, 
         if writing and any(path not in effects.writes for path in effects.reads):
             # A call that also reads elsewhere needs consent for that as well.
             return False
-        return bool(touched) and all(pattern.matches(path, call.roots, home, fold=False) for path in touched)
+        return bool(touched) and all(pattern.matches(path, call.roots, home, wide=False) for path in touched)
     touched = effects.writes if writing else (*effects.reads, *effects.writes)
     candidates = (*touched, *given_paths(call, home))
-    return bool(touched) and any(pattern.matches(path, call.roots, home, fold=True) for path in candidates)
+    return bool(touched) and any(pattern.matches(path, call.roots, home, wide=True) for path in candidates)
 
 
 def given_paths(call: Call, home: str) -> tuple[str, ...]:

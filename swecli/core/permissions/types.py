@@ -24,6 +24,7 @@ class Effects:
     ``reads`` and ``writes`` are files or directories; ``command`` is set for a shell command, which may
     touch anything; ``network`` is a host; ``interactive`` calls only talk to the user; ``internal`` calls
     change nothing but the session itself (todos, notes). ``outside``: the command asks to run outside of the sandbox.
+    ``unread`` are those of ``writes`` whose present content goes without the model having seen any of it.
     """
 
     reads: tuple[str, ...] = ()
@@ -33,6 +34,7 @@ class Effects:
     interactive: bool = False
     internal: bool = False
     outside: bool = False
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,16 @@ RESULTS: Final = "tool results"
 TAIL: Final = "tail"
 
 
+def tools_of(source: str) -> str:
+    """The component of the tools of one source; empty for swecli's own."""
+    return f"{TOOLS} of {source}" if source else TOOLS
+
+
+def is_tools(component: str) -> bool:
+    """Whether a component is the tools of some source."""
+    return component == TOOLS or component.startswith(f"{TOOLS} of ")
+
+
 @value
 class Component:
     """One component of the context budget. ``limit`` is its own budget in tokens, where it has one."""
@@ -49,11 +59,25 @@ class Budget:
     level: ContextLevel
     source: Literal["measured", "estimated", "unknown"] = "estimated"
     window_source: str = ""
+    warn_at: int = 0
+    compact_at: int = 0
+    block_at: int = 0
+    """Sizes of ``upper`` from which on the levels hold, by the settings; 0 = not known."""
 
     @property
     def share(self) -> float:
         """Used share of the effective window, 0..1 and above when it overflows."""
         return self.used / self.effective if self.effective > 0 else 1.0
+
+    @property
+    def shown(self) -> str:
+        """The used share as everything shows it: a whole percentage, 100 only when it is reached, ``~`` while it is
+        estimated, ``?`` while nothing is known."""
+        if self.source == "unknown" or self.effective <= 0:
+            return "?"
+        percent = self.share * 100
+        whole = min(99, round(percent)) if percent < 100 else round(percent)
+        return f"{'~' if self.source == 'estimated' else ''}{whole}%"
 
     @property
     def system_prompt(self) -> int:
@@ -68,7 +92,7 @@ class Budget:
     @property
     def tool_descriptions(self) -> int:
         """Tokens of the tools as the model is told of them."""
-        return self._sum(TOOLS)
+        return sum(component.tokens for component in self.components if is_tools(component.name))
 
     @property
     def conversation(self) -> int:

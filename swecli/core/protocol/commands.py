@@ -7,26 +7,29 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
-from swecli.core.protocol.events import GrantSpan, Mode, PermissionChoice
-from swecli.core.protocol.hunks import EditedText
+from swecli.core.protocol.events import EditedText, GrantSpan, Mode, PermissionChoice
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.protocol.value import value
 
 
 @value
 class Submit:
-    """A message of the user. While a turn runs it is queued for after it."""
+    """A message of the user. While a turn runs it is queued for after it. ``mentions`` are the files and folders to
+    attach, as after an ``@`` (``src/a.py:10-40``); None: those that the text mentions so."""
 
     text: str
     images: tuple[ImagePart, ...] = ()
+    mentions: tuple[str, ...] | None = None
     type: Literal["submit"] = field(default="submit", kw_only=True)
 
 
 @value
 class Steer:
-    """A message for the running turn, put in at the next tool boundary. Without a turn it is a Submit."""
+    """A message for the running turn, put in at the next tool boundary. Without a turn it is a Submit. ``mentions`` as
+    there."""
 
     text: str
+    mentions: tuple[str, ...] | None = None
     type: Literal["steer"] = field(default="steer", kw_only=True)
 
 
@@ -41,8 +44,10 @@ class EditQueue:
 
 @value
 class Interrupt:
-    """Stop the running turn; what was written so far is committed."""
+    """Stop the running turn; what was written so far is committed. With ``skip``, a turn that waits for something that
+    it can do without only stops waiting."""
 
+    skip: bool = False
     type: Literal["interrupt"] = field(default="interrupt", kw_only=True)
 
 
@@ -162,26 +167,11 @@ class RedoFiles:
 
 
 @value
-class EditContext:
-    action: Literal["pin", "unpin", "drop", "restore", "offload"]
-    items: tuple[str, ...]
-    type: Literal["edit_context"] = field(default="edit_context", kw_only=True)
-
-
-@value
 class Rewind:
     """Continue from before ``item`` (a user item)."""
 
     item: str
     type: Literal["rewind"] = field(default="rewind", kw_only=True)
-
-
-@value
-class Fork:
-    """Continue in a new session that starts with this one's history, up to before ``item`` if given."""
-
-    item: str | None = None
-    type: Literal["fork"] = field(default="fork", kw_only=True)
 
 
 @value
@@ -221,9 +211,7 @@ Command = (
     | RedoCompaction
     | UndoFiles
     | RedoFiles
-    | EditContext
     | Rewind
-    | Fork
     | RunShell
     | Close
 )

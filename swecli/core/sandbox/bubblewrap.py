@@ -2,10 +2,143 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
+import json
+import os
 import re
+import time
 from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
 
-from swecli.core.sandbox.values import Mount, Plan
+from swecli.core.atomic_text import make_private
+from swecli.core.sandbox.plan import Mount, Placeholder, Plan
+
+_LOCK, _RECORD = "lock", "placeholders"
+
+
+class PlaceholderError(Exception):
+    """A protected name can't be held; the message says which and why."""
+
+
+class Placeholders:
+    """The names that are held in one workspace. ``folder`` is private to the workspace and outside of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def hold(self, wanted: Sequence[Placeholder]) -> int:
+        """Make what is absent. Returns a locked descriptor: as long as it or a copy of it is open, nothing is removed.
+
+        Raises:
+            PlaceholderError: a name can't be made.
+        """
+        try:
+            make_private(self._folder)
+            descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise PlaceholderError(f"{self._folder} can't be used: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            missing = [one for one in wanted if not os.path.lexists(one.path)]
+            if missing:
+                self._note(missing)
+            for one in missing:
+                _make(one)
+        except OSError as error:
+            os.close(descriptor)
+            name = error.filename or self._folder
+            raise PlaceholderError(f"{name} can't be kept from appearing: {error.strerror}") from error
+        return descriptor
+
+    def release(self, descriptor: int, patience: float = 0.2) -> bool:
+        """Close the descriptor and remove what nobody needs any more; False while another command runs."""
+        os.close(descriptor)
+        deadline = time.monotonic() + patience
+        while not (done := self.sweep()) and time.monotonic() < deadline:
+            time.sleep(0.002)
+        return done
+
+    def sweep(self) -> bool:
+        """Remove what was left behind. False when a command runs that needs it."""
+        if not (self._folder / _RECORD).exists():
+            return True
+        try:
+            descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for one in reversed(self._noted()):
+                _remove(one)
+            (self._folder / _RECORD).unlink(missing_ok=True)
+        except OSError:
+            return False
+        else:
+            return True
+        finally:
+            os.close(descriptor)
+
+    def _note(self, made: Sequence[Placeholder]) -> None:
+        """Write down what is about to be made, so that whoever comes next can remove it."""
+        lines = [json.dumps([one.path, None if one.content is None else one.content.decode()]) for one in made]
+        with open(self._folder / _RECORD, "a", encoding="utf-8", errors="surrogateescape") as record:
+            record.write("".join(f"{line}\n" for line in lines))
+
+    def _noted(self) -> list[Placeholder]:
+        found: dict[str, Placeholder] = {}
+        text = (self._folder / _RECORD).read_text(encoding="utf-8", errors="surrogateescape")
+        for line in text.splitlines():
+            with contextlib.suppress(ValueError, TypeError):  # a line that a crash cut off was not acted upon yet
+                path, content = cast("tuple[str, str | None]", json.loads(line))
+                found.setdefault(path, Placeholder(path, None if content is None else content.encode()))
+        return sorted(found.values(), key=lambda one: one.path)
+
+
+def _make(one: Placeholder) -> None:
+    """Two commands may make the same name at once: it is there then, which is all that matters."""
+    with contextlib.suppress(FileExistsError):
+        if one.content is None:
+            os.mkdir(one.path, 0o755)
+        else:
+            descriptor = os.open(one.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+            try:
+                os.write(descriptor, one.content)
+            finally:
+                os.close(descriptor)
+
+
+def _remove(one: Placeholder) -> None:
+    """Remove a name only if it is still what was made; the folder it is in is opened without following links."""
+    folder, name = os.path.split(one.path)
+    try:
+        if os.path.realpath(folder) != folder:
+            return
+        parent = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        if one.content is None:
+            os.rmdir(name, dir_fd=parent)
+        elif _content(name, parent, len(one.content)) == one.content:
+            os.unlink(name, dir_fd=parent)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ELOOP):
+            raise
+    finally:
+        os.close(parent)
+
+
+def _content(name: str, parent: int, size: int) -> bytes:
+    """The file's bytes, one more than expected at most."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        return os.read(descriptor, size + 1)
+    finally:
+        os.close(descriptor)
+
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _KERNEL = ("sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr")

@@ -3,13 +3,60 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import os
+import posixpath
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from swecli.core.sandbox.blocked import blocked
-from swecli.core.sandbox.values import Layer, Plan
+from swecli.core.permissions.paths import inside
+from swecli.core.sandbox import landlock, seatbelt
+from swecli.core.sandbox.bubblewrap import bwrap_argv, version_of
+from swecli.core.sandbox.plan import Layer, OsDisk, Plan
+
+_TAIL = 20_000
+"""Characters of output that are looked at."""
+_READ_ONLY = re.compile(r"read-only file system|\bEROFS\b|errno 30\b", re.IGNORECASE)
+_NETWORK = re.compile(
+    r"network is unreachable|could not resolve host|temporary failure in name resolution|name or service not known|"
+    r"\b(EAI_AGAIN|ENETUNREACH|ENOTFOUND|EAI_NONAME)\b|failed to resolve|name resolution|"
+    r"no address associated with hostname|dial (tcp|udp)|unable to resolve|could not connect to server|"
+    r"failed to lookup address|getaddrinfo|nodename nor servname",
+    re.IGNORECASE,
+)
+_NOT_PERMITTED = re.compile(r"operation not permitted|\bEPERM\b|errno 1\]", re.IGNORECASE)
+_DENIED = re.compile(r"permission denied|\bEACCES\b|errno 13\b|invalid cross-device link|\bEXDEV\b", re.IGNORECASE)
+_BUSY = re.compile(r"device or resource busy|\bEBUSY\b|is a directory|\bEISDIR\b", re.IGNORECASE)
+
+
+def blocked(output: str, status: int | None, plan: Plan, layer: Layer) -> str:
+    """What was stopped, as a clause such as "it writes outside the workspace"; empty when the command ended well or
+    failed in a way that the sandbox does not explain."""
+    if not status:
+        return ""
+    text = output[-_TAIL:]
+    if _READ_ONLY.search(text):
+        return "it writes where only reading is allowed"
+    if not plan.network and _NETWORK.search(text):
+        return "it needs the network"
+    lines = text.splitlines()
+    names = {posixpath.basename(path) for path in plan.paths("read", "hidden", "denied")}
+    names |= {posixpath.basename(one.path) for one in plan.placeholders}
+    for line in lines:
+        if (_DENIED.search(line) or _BUSY.search(line)) and any(name in line for name in names):
+            return "it touches a protected or secret file"
+    if _NOT_PERMITTED.search(text):
+        return "it does something that is not permitted there"
+    if layer != "bwrap" and _DENIED.search(text):
+        return "it writes or connects where that is not allowed"
+    return ""
+
 
 _RAN = re.compile(rb'"exit-code"\s*:')
 _HELPER_FAILED = "swecli sandbox:"
@@ -34,6 +81,8 @@ class Launch:
     lock: int | None = None
     """Inherited too: it marks the command as running. ``release`` closes it."""
     release: Callable[[], object] = lambda: None
+    undo: Callable[[], Sequence[str]] = tuple
+    """Takes away what the command made that steers other programs, and names it."""
 
     @property
     def inherited(self) -> tuple[int, ...]:
@@ -46,8 +95,14 @@ class Launch:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
         self.descriptors, self.status, self.lock = (), None, None
+        self.undone()
         release, self.release = self.release, lambda: None
         release()
+
+    def undone(self) -> Sequence[str]:
+        """What had to be undone since the last time this was asked."""
+        undo, self.undo = self.undo, tuple
+        return undo()
 
     def failure(self, output: str, status: int | None) -> str:
         """Why the sandbox could not be set up, so that the command never ran; empty when it ran. To be asked before
@@ -66,5 +121,135 @@ class Launch:
         return "" if _RAN.search(told) else line
 
     def blocked(self, output: str, status: int | None) -> str:
-        """What the sandbox stopped, as a clause; empty when nothing points to it."""
+        """What the sandbox stopped or undid, as a clause; empty when nothing points to it. Takes a moment."""
+        undone = self.undone()
+        if undone:
+            more = f" and {len(undone) - 1} more" if len(undone) > 1 else ""
+            return f"it writes {undone[0]}{more}, which steers other programs; that was undone"
         return blocked(output, status, self.plan, self.layer)
+
+
+HELPER = Path(__file__).with_name("landlock_helper.py")
+_CREATE_RULESET, _VERSION_FLAG = 444, 1
+_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bubblewrap:
+    """The program, as it was found. ``identity`` changes when another one takes its place."""
+
+    path: str
+    version: tuple[int, int, int]
+    identity: str
+
+    @property
+    def name(self) -> str:
+        return f"bubblewrap {'.'.join(str(part) for part in self.version)}"
+
+
+def find_bubblewrap(environment: Mapping[str, str], roots: Sequence[str]) -> Bubblewrap | str:
+    """The system's bubblewrap by PATH, never one of the workspace; or why there is none, as a clause."""
+    entries = [
+        entry
+        for entry in environment.get("PATH", os.defpath).split(os.pathsep)
+        if entry.startswith("/") and not inside(os.path.realpath(entry), roots)
+    ]
+    found = shutil.which("bwrap", path=os.pathsep.join(entries)) if entries else None
+    if found is None:
+        return "bubblewrap (bwrap) is not installed"
+    path = os.path.realpath(found)
+    if inside(path, roots):
+        return f"{found} is a program of the workspace"
+    try:
+        told = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
+        )
+        stat = os.stat(path)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{path} can't be run: {error}"
+    version = version_of(told.stdout) if told.returncode == 0 else None
+    if version is None:
+        return f"{path} does not tell its version"
+    return Bubblewrap(path, version, f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}")
+
+
+def landlock_abi() -> int:
+    """The version of Landlock that the kernel offers; 0 for none."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        version = int(libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG))
+    except (OSError, AttributeError):
+        return 0
+    return max(0, version)
+
+
+@functools.cache
+def filter_program(machine: str, layer: str, network: bool) -> bytes:
+    """The system call filter for a layer; empty where the machine's calls are not known. Inside a network of their own
+    commands may talk to themselves; without one they may not open a network socket at all."""
+    known = landlock.machine(machine)
+    if known is None:
+        return b""
+    families = (landlock.AF_UNIX, landlock.AF_INET, landlock.AF_INET6, landlock.AF_NETLINK)
+    return landlock.program(known, families if layer == "bwrap" or network else families[:1])
+
+
+def launch_bubblewrap(found: Bubblewrap, plan: Plan, cwd: str, lock: int | None) -> Launch:
+    """A command in bubblewrap. ``lock`` is held open by it.
+
+    Raises:
+        SandboxError: a descriptor can't be had.
+    """
+    opened: list[int] = []
+    try:
+        code = filter_program(os.uname().machine, "bwrap", plan.network)
+        filter_ = None
+        if code:
+            filter_ = os.memfd_create("filter", os.MFD_CLOEXEC)
+            opened.append(filter_)
+            os.write(filter_, code)
+            os.lseek(filter_, 0, os.SEEK_SET)
+        reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        for descriptor in opened:
+            os.close(descriptor)
+        raise SandboxError(f"the sandbox can't be set up: {error.strerror}") from error
+    opened.append(writer)
+    argv = bwrap_argv(
+        found.path,
+        plan,
+        cwd,
+        version=found.version,
+        seccomp=filter_,
+        status=writer,
+        lock=lock,
+        root=os.geteuid() == 0,
+    )
+    return Launch("bwrap", plan, argv, tuple(opened), _changes("bwrap", plan.temporary), reader, lock)
+
+
+def launch_landlock(plan: Plan, abi: int) -> Launch:
+    """A command under Landlock and the filter, through the helper.
+
+    Raises:
+        SandboxError: the interpreter or the helper could be changed by what runs in the sandbox.
+    """
+    interpreter = os.path.realpath(sys.executable)
+    rules = landlock.ruleset(plan, OsDisk(), abi)
+    code = filter_program(os.uname().machine, "landlock", plan.network)
+    argv = [interpreter, "-I", "-S", "-B", str(HELPER)]
+    argv += [str(rules.files), str(rules.net), str(rules.scope), str(abi), code.hex()]
+    for grant in rules.grants:
+        argv += [str(grant.rights), grant.path]
+    return Launch("landlock", plan, [*argv, "--"], (), _changes("landlock", plan.private))
+
+
+def launch_seatbelt(plan: Plan) -> Launch:
+    """A command under a seatbelt profile."""
+    return Launch("seatbelt", plan, seatbelt.seatbelt_argv(plan), (), _changes("seatbelt", plan.private))
+
+
+def _changes(layer: str, temporary: str) -> dict[str, str]:
+    return {"SWECLI_SANDBOX": layer, "TMPDIR": temporary, "TMP": temporary, "TEMP": temporary}

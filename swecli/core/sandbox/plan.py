@@ -1,23 +1,386 @@
-"""What a command sees of the disk: a pure function of the workspace, the wishes and what is there."""
+"""What a command sees of the disk: secret, writable and protected places, and the mount plan. Pure."""
 
 from __future__ import annotations
 
+import os
 import posixpath
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
-from swecli.core.permissions.paths import inside, protected_reason
-from swecli.core.sandbox.disk import Disk
-from swecli.core.sandbox.places import (
-    GUARDED_NAMES,
-    caches,
-    home_secrets,
-    is_dotenv,
-    needed_of_run,
-    socket_places,
+from swecli.core.permissions.paths import inside
+from swecli.core.permissions.protected import PROTECTED_NAMES, held_in_sandbox
+from swecli.core.permissions.types import Sandbox as Level
+from swecli.core.sandbox.survey import Survey
+
+Kind = Literal["file", "directory", "link", "other", "missing"]
+_HEAD_BYTES = 65_536
+
+
+class Disk(Protocol):
+    """Answers about absolute paths."""
+
+    def kind(self, path: str) -> Kind:
+        """What is there; a link is not followed."""
+        ...
+
+    def real(self, path: str) -> str:
+        """The path with links followed as far as they exist."""
+        ...
+
+    def names(self, directory: str) -> tuple[str, ...]:
+        """The names in a directory, sorted; none where it can't be read."""
+        ...
+
+    def text(self, path: str) -> str:
+        """The beginning of a regular file; empty where there is none."""
+        ...
+
+
+class OsDisk:
+    """The real one."""
+
+    def kind(self, path: str) -> Kind:
+        try:
+            mode = os.lstat(path).st_mode
+        except (OSError, ValueError):
+            return "missing"
+        if stat.S_ISDIR(mode):
+            return "directory"
+        if stat.S_ISREG(mode):
+            return "file"
+        return "link" if stat.S_ISLNK(mode) else "other"
+
+    def real(self, path: str) -> str:
+        return os.path.realpath(path)
+
+    def names(self, directory: str) -> tuple[str, ...]:
+        try:
+            return tuple(sorted(os.listdir(directory)))
+        except OSError:
+            return ()
+
+    def text(self, path: str) -> str:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return ""
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return ""
+            return os.read(descriptor, _HEAD_BYTES).decode("utf-8", "replace")
+        except OSError:
+            return ""
+        finally:
+            os.close(descriptor)
+
+
+GUARDED_NAMES = (".git", ".swecli", ".vscode", ".idea", ".mcp.json", ".envrc")
+"""Names at the top of a workspace that must not appear while a command runs: other programs obey them."""
+
+_HOME_SECRETS = (
+    *(".ssh", ".aws", ".gnupg", ".azure", ".kube", ".docker", ".password-store", ".terraform.d", ".colima/default"),
+    *(".config/gcloud", ".config/gh", ".config/hub", ".config/containers", ".config/op", ".local/share/keyrings"),
+    *(".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass"),
+    *(".my.cnf", ".vault-token", ".terraformrc", ".s3cfg", ".boto", ".htpasswd", ".dockercfg"),
+    *(".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml"),
+    *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
+    *(".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history"),
+    *(".claude", ".claude.json", ".codex", ".gemini", ".config/github-copilot", ".local/share/opencode", ".orbstack"),
+    *("Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome"),
 )
-from swecli.core.sandbox.repositories import GitPlaces, git_places, nested
-from swecli.core.sandbox.values import Access, Mount, Placeholder, Plan, Request
+"""Keys, passwords, private histories and the state of other agents, below the home directory."""
+
+_SOCKET_DIRECTORIES = (
+    *("/run", "/var/run", "/var/lib/lxd", "/var/lib/incus", "/var/snap/lxd/common/lxd", "/var/lib/libvirt"),
+    *("/var/lib/mysql", "/var/lib/docker", "/var/spool/cron"),
+)
+"""Where services of this machine listen: a container or session service would run a command outside."""
+_RUN_NEEDED = ("/run/current-system", "/run/wrappers", "/run/opengl-driver", "/run/booted-system")
+"""What programs themselves need of ``/run`` on some systems."""
+_RUN_FOR_NETWORK = ("/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf")
+_SOCKET_VARIABLES = ("SSH_AUTH_SOCK", "DOCKER_HOST", "DBUS_SESSION_BUS_ADDRESS", "GPG_AGENT_INFO", "XDG_RUNTIME_DIR")
+_SOCKET_PATH = re.compile(r"(?:^|unix:(?:path=)?(?://)?)(/[^,;:]+)")
+_CACHES = (
+    (("PIP_CACHE_DIR",), ("XDG_CACHE_HOME", "pip"), ".cache/pip"),
+    (("UV_CACHE_DIR",), ("XDG_CACHE_HOME", "uv"), ".cache/uv"),
+    (("npm_config_cache",), (), ".npm"),
+    ((), ("CARGO_HOME", "registry"), ".cargo/registry"),
+    ((), ("CARGO_HOME", "git"), ".cargo/git"),
+    (("GOMODCACHE",), ("GOPATH", "pkg/mod"), "go/pkg/mod"),
+    (("GOCACHE",), ("XDG_CACHE_HOME", "go-build"), ".cache/go-build"),
+)
+"""Package caches: variables that name one, a variable with a folder below it, the place below home."""
+
+_DOTENV = re.compile(r"\.env(\..*)?")
+_DOTENV_FREE = re.compile(r"\.env\.(example|sample|template|dist|defaults?)")
+
+
+def is_dotenv(name: str) -> bool:
+    """Whether a file of this name holds the secrets of a project, as opposed to a sample of them."""
+    folded = name.casefold()
+    return _DOTENV.fullmatch(folded) is not None and _DOTENV_FREE.fullmatch(folded) is None
+
+
+def home_secrets(home: str) -> tuple[str, ...]:
+    """Secret places of the user."""
+    return tuple(posixpath.join(home, name) for name in _HOME_SECRETS) if home else ()
+
+
+def socket_places(environment: Mapping[str, str], home: str) -> tuple[str, ...]:
+    """Directories and sockets of services that run outside."""
+    named: list[str] = []
+    for variable in _SOCKET_VARIABLES:
+        found = _SOCKET_PATH.search(environment.get(variable, ""))
+        path = posixpath.normpath(found.group(1)) if found else ""
+        if path and inside(home or "/", (path,)) is None:  # a variable could name anything, but not what holds all
+            named.append(path)
+    return (*_SOCKET_DIRECTORIES, *named)
+
+
+def needed_of_run(network: bool) -> tuple[str, ...]:
+    """Places below ``/run`` that stay readable."""
+    return (*_RUN_NEEDED, *(_RUN_FOR_NETWORK if network else ()))
+
+
+def caches(environment: Mapping[str, str], home: str, disk: Disk) -> Iterator[str]:
+    """Package caches that exist. Only directories below the home directory count: a variable could name anything."""
+    if not home:
+        return
+    for variables, (*folder,), usual in _CACHES:
+        named = next((environment[name] for name in variables if environment.get(name)), "")
+        if not named and folder and environment.get(folder[0]):
+            named = posixpath.join(environment[folder[0]], folder[1])
+        path = disk.real(named if named.startswith("/") else posixpath.join(home, usual))
+        if path != home and inside(path, (home,)) and disk.kind(path) == "directory":
+            yield path
+
+
+COMMON_CONTENT = b".\n"
+"""Of a ``commondir`` that is made only so that nobody else makes one: the directory itself, as without the file."""
+_HOOKS_PATH = re.compile(r"^\s*hookspath\s*=\s*\"?([^\"#;\n]+)", re.IGNORECASE | re.MULTILINE)
+_WORK_TREE = re.compile(r"^\s*worktree\s*=\s*\"?([^\"#;\n]+)", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class GitPlaces:
+    """``writable`` are git's own directories outside of the folder, as far as they really belong to it. ``guarded``
+    must not be written; ``absent`` must not appear (content None: a directory). ``problem`` is why the repository
+    can't be protected, as a clause."""
+
+    writable: tuple[str, ...] = ()
+    guarded: tuple[str, ...] = ()
+    absent: tuple[tuple[str, bytes | None], ...] = ()
+    problem: str = ""
+
+
+def git_places(folder: str, disk: Disk) -> GitPlaces:
+    """What there is to protect about the ``.git`` of a folder; nothing where it has none."""
+    git = posixpath.join(folder, ".git")
+    kind = disk.kind(git)
+    if kind == "missing":
+        return GitPlaces()
+    if kind == "link":
+        return GitPlaces(problem=f"{git} is a symbolic link")
+    if kind == "directory":
+        return _directory(git, folder, disk)
+    return _file(git, folder, disk) if kind == "file" else GitPlaces(guarded=(git,))
+
+
+def _directory(git: str, folder: str, disk: Disk) -> GitPlaces:
+    guarded, absent = _steering(git, disk)
+    guarded += _hooks_path(git, folder, disk)
+    links = [path for path in guarded if disk.kind(path) == "link"]
+    problem = f"{links[0]} is a symbolic link" if links else ""
+    return GitPlaces(
+        guarded=tuple(path for path in guarded if path not in links), absent=tuple(absent), problem=problem
+    )
+
+
+def _steering(git: str, disk: Disk) -> tuple[list[str], list[tuple[str, bytes | None]]]:
+    guarded: list[str] = []
+    absent: list[tuple[str, bytes | None]] = []
+    for name, content in (
+        ("hooks", None),
+        ("config", b""),
+        ("config.worktree", b""),
+        ("commondir", COMMON_CONTENT),
+        ("info", None),
+        ("modules", None),
+        ("worktrees", None),
+    ):
+        path = posixpath.join(git, name)
+        if disk.kind(path) == "missing":
+            absent.append((path, content))
+        else:
+            guarded.append(path)
+    return guarded, absent
+
+
+def _hooks_path(git: str, folder: str, disk: Disk) -> list[str]:
+    """The directory in the folder that the repository's own configuration takes hooks from."""
+    found = _HOOKS_PATH.search(disk.text(posixpath.join(git, "config")))
+    if found is None:
+        return []
+    path = posixpath.normpath(posixpath.join(folder, found.group(1).strip()))
+    known = path != folder and inside(path, (folder,)) and disk.kind(path) != "missing"
+    return [path] if known and not inside(path, (git,)) else []
+
+
+def _file(git: str, folder: str, disk: Disk) -> GitPlaces:
+    """A work tree or a submodule: the file names git's directory elsewhere. It counts only if that directory names
+    this folder in turn: a repository could point anywhere."""
+    words = disk.text(git).strip()
+    if not words.startswith("gitdir:"):
+        return GitPlaces(guarded=(git,))
+    target = disk.real(posixpath.join(folder, words.removeprefix("gitdir:").strip()))
+    if disk.kind(target) != "directory" or inside(target, (folder,)):
+        return GitPlaces(guarded=(git,))
+    common = disk.text(posixpath.join(target, "commondir")).strip()
+    if common:
+        back = disk.text(posixpath.join(target, "gitdir")).strip()
+        shared = disk.real(posixpath.join(target, common))
+        if not back or disk.real(posixpath.join(target, back)) != git or inside(target, (shared,)) is None:
+            return GitPlaces(guarded=(git,))
+        guarded, absent = _steering(shared, disk)
+        own = ("commondir", "gitdir", "config.worktree")
+        guarded += [path for name in own if disk.kind(path := posixpath.join(target, name)) != "missing"]
+        if posixpath.join(target, "config.worktree") not in guarded:
+            absent.append((posixpath.join(target, "config.worktree"), b""))
+        return GitPlaces((shared, target), (git, *guarded), tuple(absent))
+    found = _WORK_TREE.search(disk.text(posixpath.join(target, "config")))
+    if found is None or disk.real(posixpath.join(target, found.group(1).strip())) != folder:
+        return GitPlaces(guarded=(git,))
+    guarded, absent = _steering(target, disk)
+    return GitPlaces((target,), (git, *guarded), tuple(absent))
+
+
+def nested(root: str, disk: Disk, limit: int = 300) -> Iterator[str]:
+    """Folders directly below ``root`` that have a ``.git`` of their own. At most ``limit`` are looked at."""
+    looked = 0
+    for name in disk.names(root):
+        if name in (".git", "node_modules"):
+            continue
+        path = posixpath.join(root, name)
+        if looked >= limit:
+            return
+        looked += 1
+        if disk.kind(posixpath.join(path, ".git")) != "missing" and disk.kind(path) == "directory":
+            yield path
+
+
+Layer = Literal["bwrap", "landlock", "seatbelt", "none"]
+UseMode = Literal["auto", "on", "off"]
+Access = Literal["write", "read", "private", "hidden", "denied"]
+"""What a command may do with a place: ``private`` is a directory of its own, ``hidden`` looks empty, ``denied``
+can't be opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxOptions:
+    """The user's wishes. ``writable`` and ``hide`` are absolute paths."""
+
+    mode: UseMode = "auto"
+    """"auto": where it lets a command run without a question; "on": every command; "off": none."""
+    network: bool = False
+    writable: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+    ask_outside: bool = True
+    """Whether the user is asked at once when the sandbox stopped a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a plan is made for. All paths are absolute and resolved; ``private`` is a directory on this machine that
+    becomes the command's temporary directory."""
+
+    roots: tuple[str, ...]
+    home: str
+    private: str
+    own_dirs: tuple[str, ...] = ()
+    """swecli's configuration and data: not to be seen."""
+    own_code: tuple[str, ...] = ()
+    """Where swecli itself is installed: not to be changed, also where that is inside the workspace."""
+    environment: Mapping[str, str] = field(default_factory=lambda: {})
+    options: SandboxOptions = SandboxOptions()
+    found: Survey = Survey()
+    """What there is that the paths don't tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One place and what a command may do there. ``directory`` tells the two kinds of hiding apart."""
+
+    path: str
+    access: Access
+    directory: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """A protected name that is not there: it is made before the command runs, so that the command can't make it, and
+    taken away afterwards. ``content`` None is a directory."""
+
+    path: str
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a command sees. Mounts are in order, parents first: a later one lies over an earlier one. Everything that is
+    not mentioned may be read and not written."""
+
+    roots: tuple[str, ...]
+    mounts: tuple[Mount, ...]
+    placeholders: tuple[Placeholder, ...]
+    private: str
+    temporary: str = "/tmp"
+    """Where the private directory is seen."""
+    network: bool = False
+    uncovered: tuple[str, ...] = ()
+    """What can't be protected in this workspace, as clauses."""
+
+    def paths(self, *accesses: Access) -> tuple[str, ...]:
+        """The places of these kinds."""
+        return tuple(mount.path for mount in self.mounts if mount.access in accesses)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxState:
+    """How far commands are contained. ``uncovered`` names what a partial sandbox leaves open; ``reason`` says why there
+    is none, or why it is only partial."""
+
+    level: Level = "off"
+    layer: Layer = "none"
+    reason: str = ""
+    uncovered: tuple[str, ...] = ()
+    checked: bool = False
+    """False before the probe."""
+
+    @property
+    def label(self) -> str:
+        """The state in one or a few words, for a status line."""
+        if not self.checked:
+            return "checking"
+        return "off" if self.level == "off" else self.layer if self.level == "full" else f"{self.layer}, partial"
+
+    @property
+    def text(self) -> str:
+        """The state as a sentence without a full stop."""
+        if not self.checked:
+            return "not checked yet"
+        open_ = f"; not covered: {', '.join(self.uncovered)}" if self.uncovered else ""
+        why = f": {self.reason}" if self.reason else ""
+        return f"off{why}" if self.level == "off" else f"{self.level} ({self.layer}){why}{open_}"
+
 
 _TEMPORARY = ("/tmp", "/dev/shm")
+_MAX_LINKS = 64
+"""Single files that are made read-only because they have another name outside."""
+_WRITTEN_BY_TOOLS = (".cache", ".vite", ".vite-temp", ".vitest", ".tmp")
+"""Folders in node_modules that tools write while they run."""
 _STRENGTH: dict[Access, int] = {"private": 0, "write": 1, "read": 2, "hidden": 3, "denied": 4}
 """Where one place is meant twice, the narrower meaning holds."""
 
@@ -51,7 +414,10 @@ class _Drawing:
             root = inside(path, request.roots)
             if root is not None and path != root:
                 self._guard(path, root)
+        self._links()
         self._secrets()
+        for path in request.found.sockets:
+            self._add(path, "denied", directory=False)
         if request.options.network:
             self._uncovered.append("the network is open, by your setting")
         mounts = tuple(sorted(self._mounts.values(), key=lambda mount: (mount.path.count("/"), mount.path)))
@@ -86,10 +452,15 @@ class _Drawing:
         names = disk.names(root)
         for name in names:
             path = posixpath.join(root, name)
-            if name != ".git" and name not in GUARDED_NAMES and self._steers(path, root):
+            if name != ".git" and name not in GUARDED_NAMES and held_in_sandbox(name):
                 self._guard(path, root)
             if is_dotenv(name):
                 self._deny(path)
+        for deeper in PROTECTED_NAMES:
+            if deeper.contained and len(deeper.parts) > 1 and deeper.parts[0] in names:
+                path = posixpath.join(root, *deeper.parts)
+                if disk.kind(path) != "missing":
+                    self._guard(path, root)
         for name in GUARDED_NAMES[1:]:
             self._guard_or_hold(posixpath.join(root, name), root)
         repositories = [root, *nested(root, disk)]
@@ -101,9 +472,6 @@ class _Drawing:
                         self._deny(posixpath.join(folder, name))
         if ".git" not in names:
             self._hold(posixpath.join(root, ".git"), None)
-
-    def _steers(self, path: str, root: str) -> bool:
-        return protected_reason(path, (root,), self._request.home) is not None
 
     def _repository(self, places: GitPlaces, root: str) -> None:
         if places.problem:
@@ -146,6 +514,25 @@ class _Drawing:
         while folder != base and inside(folder, (base,)):
             self._add(folder, "write")
             folder = posixpath.dirname(folder)
+
+    def _links(self) -> None:
+        """Files that have a name outside of the workspace stay as they are: writing them would change what is there.
+        Where a package manager made them, that is a whole folder."""
+        found = self._request.found
+        places = {path: _package_folder(path) for path in found.links}
+        folders = {folder for folder in places.values() if folder}
+        files = [path for path, folder in places.items() if not folder]
+        for path in sorted(folders):
+            self._guard(path, inside(path, self._request.roots) or path)
+            for name in _WRITTEN_BY_TOOLS:
+                if self._disk.kind(posixpath.join(path, name)) == "directory":
+                    self._add(posixpath.join(path, name), "write")
+        for path in files[:_MAX_LINKS]:
+            self._guard(path, inside(path, self._request.roots) or path)
+        if len(files) > _MAX_LINKS:
+            self._uncovered.append(f"{len(files):,} files such as {files[0]} have names outside of the workspace, too")
+        if not found.whole:
+            self._uncovered.append("the workspace has too many files to look for hard links in all of it")
 
     # --- what is not seen -----------------------------------------------------------------------------------------
 
@@ -208,6 +595,15 @@ class _Drawing:
         if above is None or above.access in ("write", "read"):
             return True
         return mount.access == "read" and above.access == "hidden" and above.directory
+
+
+def _package_folder(path: str) -> str:
+    """The folder around a file that package managers fill with hard links to their store; empty where there is none."""
+    parts = path.split("/")
+    for name in (".pnpm", "site-packages", "node_modules"):
+        if name in parts[:-1]:
+            return "/".join(parts[: parts.index(name) + 1])
+    return ""
 
 
 def _nearest(path: str, mounts: dict[str, Mount]) -> Mount | None:

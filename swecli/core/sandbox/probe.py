@@ -5,8 +5,10 @@ Nothing that runs inside is believed. A canary that got out shows in a file, or 
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
+import json
 import os
+import platform
 import secrets
 import shutil
 import signal
@@ -14,13 +16,30 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
-from swecli.core.sandbox.launch import Launch, SandboxError
-from swecli.core.sandbox.values import Request
+from swecli.core.atomic_text import make_private
+from swecli.core.permissions.paths import inside
+from swecli.core.sandbox import landlock, seatbelt
+from swecli.core.sandbox.bubblewrap import PlaceholderError, Placeholders
+from swecli.core.sandbox.launch import (
+    HELPER,
+    Bubblewrap,
+    Launch,
+    SandboxError,
+    filter_program,
+    find_bubblewrap,
+    landlock_abi,
+    launch_bubblewrap,
+    launch_landlock,
+    launch_seatbelt,
+)
+from swecli.core.sandbox.plan import OsDisk, Plan, Request, SandboxState, mount_plan
+from swecli.core.sandbox.survey import Surveyor
 from swecli.core.workspace import process_tree as tree
 
 SECONDS = 15.0
@@ -32,12 +51,16 @@ def write(path, text="x"):
         stream.write(text)
 def connect():
     socket.create_connection(("127.0.0.1", port), 2).close()
+def connect_unix():
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect("../outside/service")
 for canary in (
     lambda: write("../outside/written"),
     lambda: write(".git/config"),
     lambda: write(".git/hooks/planted"),
     lambda: os.rename(".git", "moved"),
     connect,
+    connect_unix,
 ):
     try:
         canary()
@@ -57,6 +80,8 @@ class Probed:
     works: bool
     escaped: tuple[str, ...] = ()
     reason: str = ""
+    unix: bool = False
+    """Whether a Unix socket of a program outside could be connected to: the sandbox is partial then."""
 
     @property
     def held(self) -> bool:
@@ -66,16 +91,33 @@ class Probed:
 def probe(request: Request, start: Start, folder: Path | None) -> Probed:
     """Run the canaries under the request's wishes, in a scratch workspace below ``folder``."""
     try:
-        with _scratch(folder) as base, socket.create_server(("127.0.0.1", 0)) as server:
+        with (
+            _scratch(folder) as base,
+            socket.create_server(("127.0.0.1", 0)) as server,
+            _service(base / "outside") as service,
+        ):
             server.setblocking(False)
-            return _run(replace(request, roots=(str(base / "work"),)), start, base, server)
+            request = replace(request, roots=(str(base / "work"),), found=Surveyor((str(base / "work"),), "").survey())
+            return _run(request, start, base, server, service)
     except OSError as error:
         return Probed(False, reason=f"the probe can't be set up: {error}")
     except SandboxError as error:
         return Probed(False, reason=str(error))
 
 
-def _run(request: Request, start: Start, base: Path, server: socket.socket) -> Probed:
+@contextmanager
+def _service(folder: Path) -> Generator[socket.socket]:
+    """A service that listens outside of the workspace. Addresses are short, so it is bound by way of a short link."""
+    with tempfile.TemporaryDirectory(prefix="sw") as short, socket.socket(socket.AF_UNIX) as service:
+        link = Path(short) / "l"
+        link.symlink_to(folder)
+        service.bind(str(link / "service"))
+        service.listen()
+        service.setblocking(False)
+        yield service
+
+
+def _run(request: Request, start: Start, base: Path, server: socket.socket, service: socket.socket) -> Probed:
     work, mark = base / "work", secrets.token_hex(8)
     launch = start(request, str(work))
     argv = [*launch.prefix, os.path.realpath(sys.executable), "-I", "-S", "-c", _CANARIES]
@@ -102,7 +144,8 @@ def _run(request: Request, start: Start, base: Path, server: socket.socket) -> P
         launch.end()
     if _text(work / "source" / "finished") != mark:
         return Probed(False, reason=output.splitlines()[0][:300] if output else "the probe did not run to its end")
-    return Probed(True, tuple(_escapes(base, None if request.options.network else server)))
+    escaped = tuple(_escapes(base, None if request.options.network else server))
+    return Probed(True, escaped, unix=_reached(service))
 
 
 def _escapes(base: Path, server: socket.socket | None) -> Iterator[str]:
@@ -114,11 +157,16 @@ def _escapes(base: Path, server: socket.socket | None) -> Iterator[str]:
         yield "moving .git away"
     elif _text(git / "config") != _CONFIG or (git / "hooks" / "planted").exists():
         yield "writing git's configuration and hooks"
-    if server is None:
-        return
-    with contextlib.suppress(BlockingIOError):
-        server.accept()[0].close()
+    if server is not None and _reached(server):
         yield "connecting"
+
+
+def _reached(server: socket.socket) -> bool:
+    try:
+        server.accept()[0].close()
+    except BlockingIOError:
+        return False
+    return True
 
 
 _CONFIG = "[core]\n\tbare = false\n"
@@ -127,7 +175,7 @@ _CONFIG = "[core]\n\tbare = false\n"
 @contextmanager
 def _scratch(folder: Path | None) -> Generator[Path]:
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
     base = Path(os.path.realpath(tempfile.mkdtemp(prefix="probe-", dir=folder)))
     try:
         for name in ("outside", "work/source", "work/.git/hooks"):
@@ -143,3 +191,194 @@ def _text(path: Path) -> str:
         return path.read_text(errors="replace")
     except OSError:
         return ""
+
+
+_NAME = "sandbox-verdict.json"
+
+
+class VerdictCache:
+    """One remembered verdict; ``folder`` None remembers nothing."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = None if folder is None else folder / _NAME
+
+    def holds(self, facts: Sequence[str]) -> bool:
+        """Whether a full verdict was reached under exactly these facts."""
+        if self._path is None:
+            return False
+        try:
+            known = cast("object", json.loads(self._path.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            return False
+        return known == {"full": _key(facts)}
+
+    def keep(self, facts: Sequence[str]) -> None:
+        """Remember a full verdict. Where it can't be written, the next start probes again."""
+        if self._path is None:
+            return
+        temporary = self._path.with_name(f"{_NAME}.{os.getpid()}")
+        try:
+            make_private(self._path.parent)
+            temporary.write_text(json.dumps({"full": _key(facts)}), encoding="utf-8")
+            temporary.replace(self._path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+
+    def forget(self) -> None:
+        """The verdict turned out to be wrong."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
+def _key(facts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(facts).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+_UNIX_SOCKETS = "Unix sockets of other programs"
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Where the sandbox keeps its own: ``state`` for locks and scratch, ``cache`` for the verdict (None: nowhere)."""
+
+    state: Path
+    cache: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The session's surroundings. ``environment`` is what commands get; ``key`` names the workspace."""
+
+    roots: tuple[str, ...]
+    home: str
+    environment: Mapping[str, str]
+    own_dirs: tuple[str, ...] = ()
+    own_code: tuple[str, ...] = ()
+    key: str = "workspace"
+
+
+class Machine:
+    """Finds the first layer that proves to hold: bubblewrap, else Landlock, else seatbelt."""
+
+    def __init__(self, ground: Ground, folders: Folders) -> None:
+        self._ground = ground
+        self._folders = folders
+        self._cache = VerdictCache(folders.cache)
+        self._bubblewrap: Bubblewrap | None = None
+        self._abi = 0
+
+    def forget(self) -> None:
+        """A remembered verdict turned out to be wrong."""
+        self._cache.forget()
+
+    def examine(self, request: Request) -> SandboxState:
+        """How far commands under this request are contained. Raises ``OSError`` where that can't be found out."""
+        if sys.platform == "darwin":
+            return self._examine_seatbelt(request)
+        if sys.platform != "linux":
+            return off(f"there is none for {platform.system()}")
+        found = find_bubblewrap(self._ground.environment, self._ground.roots)
+        if isinstance(found, Bubblewrap):
+            self._bubblewrap = found
+            why = self._examine_bubblewrap(found, request)
+            if isinstance(why, SandboxState):
+                return why
+        else:
+            why = found
+        return self._examine_landlock(request, why)
+
+    def _examine_bubblewrap(self, found: Bubblewrap, request: Request) -> SandboxState | str:
+        """The state under bubblewrap, or why it is of no use here."""
+        uncovered = planned(request).uncovered
+        if not filter_program(os.uname().machine, "bwrap", request.options.network):
+            uncovered += (f"sockets of special kinds (no call table for {os.uname().machine})",)
+        facts = (
+            "canaries 2",
+            *(platform.release(), platform.version(), found.path, str(found.version), found.identity),
+            *(str(os.geteuid()), str(request.options.network), *request.options.writable, *request.options.hide),
+        )
+        if not self._cache.holds(facts):
+            probed = self._probe(request, "bwrap")
+            if not probed.held:
+                return f"{found.name} {_why(probed)}"
+            if probed.unix:
+                uncovered += (_UNIX_SOCKETS,)
+            else:
+                self._cache.keep(facts)
+        return SandboxState("partial" if uncovered else "full", "bwrap", "", uncovered, checked=True)
+
+    def _examine_landlock(self, request: Request, why: str) -> SandboxState:
+        self._abi = landlock_abi()
+        if self._abi < 1:
+            return off(f"{why}, and this kernel has no Landlock")
+        if any(inside(path, request.roots) for path in (os.path.realpath(sys.executable), str(HELPER))):
+            return off(f"{why}, and Landlock needs a swecli that is installed outside of the workspace")
+        probed = self._probe(request, "landlock")
+        if not probed.held:
+            return off(f"{why}, and Landlock {_why(probed)}")
+        open_ = (
+            *landlock.uncovered(self._abi, network=request.options.network),
+            *planned(request).uncovered,
+        )
+        return SandboxState("partial", "landlock", why, open_, checked=True)
+
+    def _examine_seatbelt(self, request: Request) -> SandboxState:
+        if not os.access(seatbelt.PROGRAM, os.X_OK):
+            return off(f"{seatbelt.PROGRAM} is missing")
+        probed = self._probe(request, "seatbelt")
+        if not probed.held:
+            return off(f"seatbelt {_why(probed)}")
+        open_ = (*seatbelt.UNCOVERED, *planned(request).uncovered)
+        return SandboxState("partial", "seatbelt", "", open_, checked=True)
+
+    def _probe(self, request: Request, layer: str) -> Probed:
+        folder = self._folders.state / "sandbox"
+
+        def start(scratch: Request, cwd: str) -> Launch:
+            held = Placeholders(Path(cwd).parent / "held")
+            return self.launch(layer, planned(scratch), cwd, held)
+
+        # The scratch workspace lies among swecli's own files, which are out of sight otherwise.
+        return probe(replace(request, own_dirs=(), own_code=()), start, folder)
+
+    def launch(self, layer: str, plan: Plan, cwd: str, placeholders: Placeholders) -> Launch:
+        """A command in the layer that was found.
+
+        Raises:
+            SandboxError: it can't be set up.
+        """
+        if layer == "landlock":
+            return launch_landlock(plan, self._abi)
+        if layer == "seatbelt":
+            return launch_seatbelt(plan)
+        assert self._bubblewrap is not None
+        try:
+            lock = placeholders.hold(plan.placeholders)
+        except PlaceholderError as error:
+            raise SandboxError(str(error)) from error
+        try:
+            launch = launch_bubblewrap(self._bubblewrap, plan, cwd, lock)
+        except SandboxError:
+            placeholders.release(lock)
+            raise
+        launch.release = _releasing(placeholders, lock)
+        return launch
+
+
+def planned(request: Request) -> Plan:
+    """The plan on the real disk."""
+    return mount_plan(request, OsDisk())
+
+
+def _releasing(placeholders: Placeholders, lock: int) -> Callable[[], object]:
+    return lambda: placeholders.release(lock)
+
+
+def off(reason: str) -> SandboxState:
+    return SandboxState(reason=reason, checked=True)
+
+
+def _why(probed: Probed) -> str:
+    if probed.escaped:
+        return f"does not hold here ({', '.join(probed.escaped)} was possible)"
+    return f"is refused here ({probed.reason})"

@@ -3,18 +3,62 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from swecli.core.permissions.paths import inside
+from swecli.core.sandbox.bubblewrap import Placeholders
 from swecli.core.sandbox.launch import Launch, SandboxError
-from swecli.core.sandbox.machine import Folders, Ground, Machine, off, planned
-from swecli.core.sandbox.placeholders import Placeholders
-from swecli.core.sandbox.temporary import PrivateTemporary
-from swecli.core.sandbox.values import Options, Plan, Request, SandboxState
+from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, SandboxState
+from swecli.core.sandbox.probe import Folders, Ground, Machine, off, planned
+from swecli.core.sandbox.survey import Content, Surveyor, undo
+from swecli.core.workspace.process_tree import is_running
+
+_NAME = re.compile(r"swecli-sandbox-(\d+)-.*")
+
+
+class PrivateTemporary:
+    """Made when first asked for, removed by ``close``; what a killed swecli left is removed then, too."""
+
+    def __init__(self) -> None:
+        self._path: str | None = None
+
+    @property
+    def path(self) -> str:
+        """The directory.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        if self._path is None or not os.path.isdir(self._path):
+            made = tempfile.mkdtemp(prefix=f"swecli-sandbox-{os.getpid()}-")
+            self._path = os.path.realpath(made)
+        return self._path
+
+    def close(self) -> None:
+        """Remove the directory and those of processes that are gone."""
+        if self._path is not None:
+            shutil.rmtree(self._path, ignore_errors=True)
+            self._path = None
+        for path in Path(tempfile.gettempdir()).glob("swecli-sandbox-*"):
+            found = _NAME.fullmatch(path.name)
+            if found and not is_running(int(found[1])) and _ours(path):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _ours(path: Path) -> bool:
+    try:
+        return not path.is_symlink() and path.stat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
 
 OFF_BY_SETTING = SandboxState(reason="switched off in the settings", checked=True)
 
@@ -23,7 +67,7 @@ class CommandSandbox(Protocol):
     """What engine and tools need of a sandbox. The methods may take a while: not for the event loop."""
 
     @property
-    def options(self) -> Options: ...
+    def options(self) -> SandboxOptions: ...
 
     @property
     def state(self) -> SandboxState:
@@ -42,6 +86,11 @@ class CommandSandbox(Protocol):
         """
         ...
 
+    def accept(self, paths: Sequence[str] | None) -> None:
+        """These files, or with None all that are there now, were written with consent while contained commands run: not
+        by them."""
+        ...
+
     def failed(self, reason: str) -> None:
         """A launch did not come about: what was known no longer holds."""
         ...
@@ -55,7 +104,7 @@ class NoSandbox:
     """None at all."""
 
     def __init__(self, reason: str = "there is none here") -> None:
-        self.options = Options(mode="off")
+        self.options = SandboxOptions(mode="off")
         self.state = SandboxState(reason=reason, checked=True)
 
     def check(self) -> SandboxState:
@@ -64,6 +113,9 @@ class NoSandbox:
     def begin(self, cwd: Path, *, full: bool) -> Launch:
         del cwd, full
         raise SandboxError(self.state.reason)
+
+    def accept(self, paths: Sequence[str] | None) -> None:
+        del paths
 
     def failed(self, reason: str) -> None:
         del reason
@@ -75,7 +127,7 @@ class NoSandbox:
 class Sandbox:
     """Implements ``CommandSandbox`` with what the machine offers."""
 
-    def __init__(self, options: Options, ground: Ground, folders: Folders) -> None:
+    def __init__(self, options: SandboxOptions, ground: Ground, folders: Folders) -> None:
         self._options = options
         self._ground = ground
         self._machine = Machine(ground, folders)
@@ -85,11 +137,17 @@ class Sandbox:
         self._checking = threading.Lock()
         self._counting = threading.Lock()
         self._running = 0
+        self._surveyor = Surveyor(ground.roots, ground.home)
+        self._sockets: tuple[str, ...] = ()
+        """Those that were masked last."""
+        self._baseline: Mapping[str, Content] = {}
+        """What steered other programs before the commands that run now."""
+        self._kept = folders.state / "sandbox" / ground.key / "undone"
         self._shared: Plan | None = None
         """The plan of the commands that run now."""
 
     @property
-    def options(self) -> Options:
+    def options(self) -> SandboxOptions:
         return self._options
 
     @property
@@ -124,7 +182,8 @@ class Sandbox:
         with self._counting:
             if self._running == 0 or self._shared is None:
                 try:
-                    self._shared = planned(self._request())
+                    request = self._request()
+                    self._shared, self._baseline = planned(request), request.found.steering
                 except OSError as error:
                     raise SandboxError(f"there is no temporary directory: {error}") from error
             self._running += 1
@@ -141,9 +200,28 @@ class Sandbox:
             raise SandboxError(f"the sandbox is {state.text}")
         launch = self._machine.launch(state.layer, plan, str(cwd), self._placeholders)
         launch.release = _both(launch.release, self._leave)
+        launch.undo = self._undo
         return launch
 
+    def _undo(self) -> tuple[str, ...]:
+        """Undo what a command did to what steers other programs where no mount could keep it from that."""
+        with self._counting:
+            out_of_reach = () if self._shared is None else self._shared.paths("read", "hidden", "denied")
+            after = self._surveyor.steering()
+            reached = {path: after[path] for path in after if inside(path, out_of_reach) is None}
+            return undo(self._baseline, reached, self._kept)
+
+    def accept(self, paths: Sequence[str] | None) -> None:
+        with self._counting:
+            if self._running:
+                now = self._surveyor.steering()
+                chosen = now if paths is None else {path: now[path] for path in paths if path in now}
+                self._baseline = {**self._baseline, **chosen}
+
     def failed(self, reason: str) -> None:
+        gone = (path for path in self._sockets if path in reason)
+        if any(not os.path.lexists(path) for path in gone):
+            return  # its service ended while the sandbox was set up; the next command does without
         self._machine.forget()
         self._state = off(f"it could not be set up: {reason}")
 
@@ -155,6 +233,9 @@ class Sandbox:
 
     def _request(self) -> Request:
         ground = self._ground
+        found = self._surveyor.survey()
+        self._sockets = found.sockets
+        self._sockets = found.sockets
         return Request(
             ground.roots,
             ground.home,
@@ -163,6 +244,7 @@ class Sandbox:
             ground.own_code,
             ground.environment,
             self._options,
+            found,
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from swecli.core.sandbox.values import Plan
+from swecli.core.sandbox.plan import Plan
 
 PROGRAM = "/usr/bin/sandbox-exec"
 UNCOVERED = ("programs started through other services", "anything else: it was never tested on macOS")

@@ -1,22 +1,37 @@
 """The database of one workspace: opened, checked, migrated, and never in the way of the work.
 
-Whatever is wrong with the file, opening it gives a usable database: a damaged file is moved aside as it is,
-and where nothing can be written the database lives in memory. Each such thing is a sentence in
-``Database.problems``, for the user to read.
+Whatever is wrong with the file, opening it gives a usable database: a damaged file is moved aside as it is and what
+can be read of it goes into a new one; where the disk fails or nothing can be written the database lives in memory and
+the file stays. Each such thing is a sentence in ``Database.problems``, for the user to read.
 """
 
 from __future__ import annotations
 
-import contextlib
+import errno
+import fcntl
 import os
 import sqlite3
+import tempfile
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
+from swecli.core.atomic_text import make_private
 from swecli.core.sessions.migrations import APPLICATION_ID, MIGRATIONS, Migration
+from swecli.core.sessions.rescue import (
+    Damaged,
+    bring_over,
+    code_of,
+    examine,
+    header_damage,
+    is_damage,
+    lenient,
+    version_of,
+)
 
 BUSY_SECONDS = 5.0
 """How long a connection waits for another process that writes."""
@@ -24,9 +39,23 @@ BUSY_SECONDS = 5.0
 CHECK_SECONDS = 2.0
 """Longest time for the integrity check at opening; a file too large for it is taken as sound."""
 
-_HEADER = b"SQLite format 3\x00"
+ASIDE = ".corrupt-"
+"""Follows the file's name in that of a damaged one, before the time."""
 _SUFFIXES = ("", "-wal", "-shm")
-_DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+_STALE_SECONDS = 60.0
+"""Age from which a folder that serves as lock is taken as one of a process that was killed."""
+_SHARING_FAILED = frozenset(
+    (
+        sqlite3.SQLITE_IOERR_LOCK,
+        sqlite3.SQLITE_IOERR_UNLOCK,
+        sqlite3.SQLITE_IOERR_RDLOCK,
+        sqlite3.SQLITE_IOERR_CHECKRESERVEDLOCK,
+        sqlite3.SQLITE_IOERR_SHMOPEN,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+        sqlite3.SQLITE_IOERR_SHMLOCK,
+        sqlite3.SQLITE_IOERR_SHMMAP,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +64,22 @@ class Purpose:
 
     name: str = "session database"
     unusable: str = "This session is kept in memory only and is lost when swecli ends"
-    damaged: str = "earlier sessions of this folder are not listed"
+    rescue: Callable[[Path, sqlite3.Connection], str] = bring_over
+    """Copies what can be read of a damaged file into a new database; returns what the user should know."""
 
 
 SESSIONS = Purpose()
+
+
+class Sharing(Enum):
+    """How processes share the file: the best that its file system can do."""
+
+    LOG = "write-ahead log"
+    """Needs file locks and shared memory."""
+    LOCKS = "file locks"
+    """A rollback journal: slower, and readers wait for writers."""
+    DOT_FILE = "a folder as lock"
+    """The same where the file system has no locks."""
 
 
 class Database:
@@ -52,6 +93,8 @@ class Database:
         """None where the database lives in memory."""
         self.problems: tuple[str, ...] = ()
         """What the user should know of how it was opened, one sentence each."""
+        self.why_in_memory = ""
+        """Why it is not in its file, as a sentence; empty where it is, or where nobody asked for a file."""
         self._writer = writer
         self._reader = reader
         self._write_lock = threading.Lock()
@@ -62,7 +105,7 @@ class Database:
         """Whether what is written outlives the process."""
         return self.path is not None
 
-    @contextlib.contextmanager
+    @contextmanager
     def write(self, *, power_safe: bool = False) -> Generator[sqlite3.Connection, None, None]:
         """One transaction: committed at the end of the block, rolled back when the block raises.
 
@@ -89,7 +132,7 @@ class Database:
                 if power_safe:
                     connection.execute("PRAGMA synchronous=NORMAL")
 
-    @contextlib.contextmanager
+    @contextmanager
     def read(self) -> Generator[sqlite3.Connection, None, None]:
         """The connection for queries."""
         with self._read_lock:
@@ -117,17 +160,12 @@ def open_database(
     """
     problems: list[str] = []
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        damage = _damage_of(path, check_seconds)
-        if damage:
-            problems.append(_quarantine(path, damage, purpose))
-        database = _open_file(path, migrations, problems)
+        make_private(path.parent)
+        database = _open_or_mend(_Opening(path, migrations, check_seconds, purpose, problems))
     except (OSError, sqlite3.Error, _Unusable) as error:
-        problems.append(
-            f"The {purpose.name} {path} can't be used ({_reason(error)}). {purpose.unusable}; "
-            "make the folder writable or free some space, then start again."
-        )
         database = _open_memory(migrations)
+        database.why_in_memory = f"The {purpose.name} {path} can't be used ({_reason(error)})."
+        problems.append(f"{database.why_in_memory} {purpose.unusable}.")
     database.problems = tuple(problems)
     return database
 
@@ -138,80 +176,180 @@ def open_in_memory(migrations: Sequence[Migration] = MIGRATIONS) -> Database:
 
 
 class _Unusable(Exception):
-    """The file is sound but not for this program to write."""
+    """The file stays where it is and is not for this process to write; the message says why and what to do."""
 
 
-def _damage_of(path: Path, check_seconds: float) -> str:
-    """What is wrong with the file, or an empty string."""
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """One call of ``open_database``."""
+
+    path: Path
+    migrations: Sequence[Migration]
+    check_seconds: float
+    purpose: Purpose
+    problems: list[str]
+
+
+def _open_or_mend(opening: _Opening) -> Database:
+    """Open the file; a damaged one is moved aside, and what can be read of it goes into a new one."""
     try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        return ""
-    if size == 0:
-        leftovers = _size(_beside(path, "-wal")) > 0 or any(path.parent.glob(f"{path.name}.before-v*"))
-        return "it is empty although it held sessions" if leftovers else ""
-    with path.open("rb") as file:
-        header = file.read(100)
-    if not header.startswith(_HEADER) or len(header) < 100:
-        return "it is not a database"
+        return _open_shared(opening)
+    except Damaged:
+        pass
+    with _alone_in(opening.path.parent):
+        try:
+            return _open_shared(opening)  # mended by another process meanwhile, or the disk failed only once
+        except Damaged as damaged:
+            _require_readable(opening.path)
+            opening.problems.append(_mend(opening, str(damaged)))
+        return _open_shared(opening)
+
+
+def _open_shared(opening: _Opening) -> Database:
+    """Open the file in the best way that its file system can do."""
+    path = opening.path
+    if _size(path) == 0 and path.exists():
+        before = any(path.parent.glob(f"{path.name}.before-v*"))
+        if before or _size(_beside(path, "-wal")) > 0:
+            raise Damaged("it is empty although it held something")
     try:
-        return _check(path, check_seconds)
+        return _open_file(opening, Sharing.LOG)
     except sqlite3.Error as error:
-        if _code(error) in _DAMAGED:
-            return str(error)
-        raise
+        if code_of(error) == sqlite3.SQLITE_READONLY and (damage := header_damage(path)):
+            raise Damaged(damage) from error
+        if not _is_about_sharing(error, path):
+            raise
+    return _open_file(opening, Sharing.LOCKS if _has_locks(path.parent) else Sharing.DOT_FILE)
 
 
-def _check(path: Path, seconds: float) -> str:
-    deadline = time.monotonic() + seconds
-    connection = _connect(path)
+def _open_file(opening: _Opening, sharing: Sharing) -> Database:
+    path = opening.path
+    with suppress(FileExistsError):
+        # SQLite gives its side files the mode of the main file, so that one has to exist with the right mode first. One
+        # that exists is never opened here: closing it would drop the locks of this process's other connections.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    writer = _connect(path, sharing)
     try:
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, 20_000)
-        owner = connection.execute("PRAGMA application_id").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and owner != APPLICATION_ID:
-            return "it belongs to another program"
-        verdict = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
-        return "" if verdict == "ok" else verdict
-    except sqlite3.OperationalError as error:
-        if _code(error) == sqlite3.SQLITE_INTERRUPT:
-            return ""
+        if sharing is not Sharing.LOG:
+            # A log of an earlier time on another system can be read by one process alone, and then it is no more.
+            writer.execute("PRAGMA locking_mode=EXCLUSIVE")
+        _wait_less(writer, path, sharing)
+        version = examine(writer, opening.migrations, opening.check_seconds)
+        if version > len(opening.migrations):
+            raise _Unusable("a newer swecli wrote it; update swecli to continue what is in it")
+        _enter_journal(writer, sharing)
+        writer.execute("PRAGMA synchronous=NORMAL")
+        writer.execute("PRAGMA foreign_keys=ON")
+        _migrate(writer, path, opening.migrations, opening.problems)
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute(f"PRAGMA user_version={len(opening.migrations)}")  # what can't be written is known now
+        writer.execute("ROLLBACK")
+        reader = _connect(path, sharing) if sharing is Sharing.LOG else writer
+    except BaseException as error:
+        writer.close()
+        if isinstance(error, sqlite3.Error) and is_damage(error):
+            raise Damaged(str(error)) from error
         raise
+    return Database(path, writer, reader)
+
+
+def _wait_less(connection: sqlite3.Connection, path: Path, sharing: Sharing) -> None:
+    """Find out without ``BUSY_SECONDS`` whether a lock that is not given is another process's. In a folder as lock,
+    that of a process which was killed goes."""
+    connection.execute("PRAGMA busy_timeout=300")
+    try:
+        connection.execute("PRAGMA schema_version").fetchone()
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if code_of(error) != sqlite3.SQLITE_BUSY:
+            return  # comes again when the file is examined
+        if sharing is Sharing.LOG and not _has_locks(path.parent):
+            raise
+        if sharing is Sharing.DOT_FILE:
+            lock = _beside(path, ".lock")
+            with suppress(OSError):
+                if time.time() - lock.stat().st_mtime > _STALE_SECONDS:
+                    lock.rmdir()
     finally:
-        connection.close()
+        connection.execute(f"PRAGMA busy_timeout={round(BUSY_SECONDS * 1000)}")
 
 
-def _quarantine(path: Path, damage: str, purpose: Purpose) -> str:
-    """Move the file and what belongs to it aside, together; returns the sentence for the user."""
+def _is_about_sharing(error: sqlite3.Error, path: Path) -> bool:
+    """Whether the file system lacks shared memory or locks, rather than the file being unreadable."""
+    extended = getattr(error, "sqlite_errorcode", 0)
+    if isinstance(error, _NoLog) or extended in _SHARING_FAILED:
+        return True
+    if code_of(error) in (sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_CANTOPEN):
+        return path.exists()
+    return code_of(error) == sqlite3.SQLITE_BUSY and not _has_locks(path.parent)
+
+
+def _has_locks(folder: Path) -> bool:
+    """Whether files of the folder can be locked."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Generator[None]:
+    """Processes that mend the same file do it one after the other, where there are locks."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _require_readable(path: Path) -> None:
+    """SQLite calls a page malformed that the disk failed to give.
+
+    Raises:
+        OSError: the disk fails.
+    """
+    for suffix in ("", "-wal"):
+        with suppress(FileNotFoundError), _beside(path, suffix).open("rb", buffering=0) as file:
+            while file.read(1 << 20):
+                pass
+
+
+def _mend(opening: _Opening, damage: str) -> str:
+    """Put a new database with what can be read of the damaged one in its place, and that aside; returns the sentence
+    for the user."""
+    path, purpose = opening.path, opening.purpose
+    for left in path.parent.glob(f"{path.name}.fresh-*"):
+        left.unlink()
+    fresh = _beside(path, f".fresh-{os.getpid()}")
+    try:
+        os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        with closing(_connect(fresh, Sharing.LOG if _has_locks(path.parent) else Sharing.DOT_FILE)) as connection:
+            _migrate(connection, None, opening.migrations, [])
+            kept = purpose.rescue(path, connection)
+    except (OSError, sqlite3.Error) as error:
+        with suppress(OSError):
+            fresh.unlink()
+        raise _Unusable(f"it is damaged: {damage}; what can be read of it can't be copied: {_reason(error)}") from error
+    target = _move_aside(path)
+    fresh.rename(path)
+    return f"The {purpose.name} was damaged ({damage}). It is kept as {target}. {kept}."
+
+
+def _move_aside(path: Path) -> Path:
+    """Rename the file and what belongs to it, together; returns its new name."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    target = _beside(path, f".corrupt-{stamp}")
+    target = _beside(path, f"{ASIDE}{stamp}")
     number = 1
     while target.exists():
         number += 1
-        target = _beside(path, f".corrupt-{stamp}-{number}")
+        target = _beside(path, f"{ASIDE}{stamp}-{number}")
     for suffix in _SUFFIXES:
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             _beside(path, suffix).rename(_beside(target, suffix))
-    return (
-        f"The {purpose.name} was damaged ({damage}). It was kept as {target} and a new one was started; "
-        f"{purpose.damaged}."
-    )
-
-
-def _open_file(path: Path, migrations: Sequence[Migration], problems: list[str]) -> Database:
-    # SQLite gives its side files the mode of the main file, so that one has to exist with the right mode first.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    writer = _connect(path)
-    try:
-        _enter_wal(writer)
-        writer.execute("PRAGMA synchronous=NORMAL")
-        writer.execute("PRAGMA foreign_keys=ON")
-        _migrate(writer, path, migrations, problems)
-        reader = _connect(path)
-    except BaseException:
-        writer.close()
-        raise
-    return Database(path, writer, reader)
+    return target
 
 
 def _open_memory(migrations: Sequence[Migration]) -> Database:
@@ -221,29 +359,59 @@ def _open_memory(migrations: Sequence[Migration]) -> Database:
     return Database(None, connection, connection)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+def _connect(path: Path, sharing: Sharing = Sharing.LOG) -> sqlite3.Connection:
+    system = "?vfs=unix-dotfile" if sharing is Sharing.DOT_FILE else ""
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}{system}",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    connection.text_factory = lenient
+    return connection
 
 
-def _enter_wal(connection: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging. SQLite's own waiting doesn't cover the first switch of a new file."""
+def read_only(path: Path) -> sqlite3.Connection:
+    """A connection that takes no part in writing, to a database that may be open elsewhere.
+
+    Raises:
+        sqlite3.Error: it can't be read.
+    """
+    system = "" if _has_locks(path.parent) or not os.access(path.parent, os.W_OK) else "&vfs=unix-dotfile"
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{system}", uri=True, timeout=2)
+    connection.text_factory = lenient
+    return connection
+
+
+def _enter_journal(connection: sqlite3.Connection, sharing: Sharing) -> None:
+    """Switch to the journal of this way of sharing. SQLite's own waiting doesn't cover the first switch of a new
+    file."""
+    wanted = "wal" if sharing is Sharing.LOG else "delete"
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            return
+            mode = connection.execute(f"PRAGMA journal_mode={wanted}").fetchone()[0]
+            break
         except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if code_of(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+    if mode != wanted and sharing is Sharing.LOG:
+        raise _NoLog(f"the journal stays {mode}")
+    if sharing is not Sharing.LOG:
+        connection.execute("PRAGMA locking_mode=NORMAL")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # only now the lock is given back
+
+
+class _NoLog(sqlite3.OperationalError):
+    """The file system has no shared memory for a write-ahead log."""
 
 
 def _migrate(
     connection: sqlite3.Connection, path: Path | None, migrations: Sequence[Migration], problems: list[str]
 ) -> None:
-    version = _version(connection)
-    if version > len(migrations):
-        raise _Unusable("a newer swecli wrote it; update swecli to continue these sessions")
+    version = version_of(connection)
     if version == len(migrations):
         return
     copy = _copy_before(connection, path, version) if path is not None and version > 0 else None
@@ -261,7 +429,7 @@ def _step(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> in
     """One migration in one transaction. Another process may have been faster, so the version is read inside."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version = _version(connection)
+        version = version_of(connection)
         if version < len(migrations):
             for statement in migrations[version]:
                 connection.execute(statement)
@@ -281,14 +449,10 @@ def _copy_before(connection: sqlite3.Connection, path: Path, version: int) -> Pa
     target = _beside(path, f".before-v{version + 1}")
     temporary = _beside(target, f".{os.getpid()}")
     os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
-    with contextlib.closing(sqlite3.connect(temporary)) as copy:
+    with closing(sqlite3.connect(temporary)) as copy:
         connection.backup(copy)
     temporary.replace(target)
     return target
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -302,10 +466,21 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _code(error: sqlite3.Error) -> int:
-    """SQLite's primary result code."""
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-
-
 def _reason(error: Exception) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    if isinstance(error, OSError):
+        text, advice = error.strerror or str(error), "make the folder writable"
+        if error.errno == errno.EIO:
+            advice = "check the disk; the file was left as it is"
+        return f"{text}; {advice}"
+    advice = _ADVICE.get(code_of(error), "") if isinstance(error, sqlite3.Error) else ""
+    return f"{error}; {advice}" if advice else str(error)
+
+
+_ADVICE = {
+    sqlite3.SQLITE_BUSY: "another program keeps it locked",
+    sqlite3.SQLITE_CANTOPEN: "make the folder writable",
+    sqlite3.SQLITE_FULL: "free some space",
+    sqlite3.SQLITE_IOERR: "check the disk; the file was left as it is",
+    sqlite3.SQLITE_PERM: "make the folder writable",
+    sqlite3.SQLITE_READONLY: "make the folder writable",
+}

@@ -73,5 +73,10 @@ _VERSION_2: Migration = (
     """,
 )
 
-MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2)
+_VERSION_3: Migration = (
+    # Numbers the stored events of a session without a gap: those that are only shown take a place in ``seq`` too.
+    "ALTER TABLE events ADD COLUMN fact INTEGER",
+)
+
+MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
 """Step i leads from version i to version i + 1. Steps that were released never change."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from random import Random, SystemRandom
 from typing import Any
 
 from swecli.core.protocol.codec import CodecError, decode_body, encode_body
 from swecli.core.protocol.events import (
+    Body,
     CompactionCompleted,
     Event,
     ItemCompleted,
@@ -20,15 +21,70 @@ from swecli.core.protocol.events import (
     PermissionResolved,
     SessionStarted,
     Unknown,
+    ViewEntry,
 )
-from swecli.core.protocol.messages import TextPart
 from swecli.core.sessions.database import Database
-from swecli.core.sessions.ids import new_session_id
-from swecli.core.sessions.leases import Leases
-from swecli.core.sessions.process import Process
-from swecli.core.sessions.shared_views import SharedViews
+from swecli.core.sessions.leases import Leases, Process, new_session_id, storable, title_of
 
-TITLE_LENGTH = 80
+
+class SharedViews:
+    """Takes the bodies of a session in their order. Each compaction tells its whole view, so that a long session that
+    is read back would hold most entries a hundred times."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, ViewEntry] = {}
+
+    def shared(self, body: Body | Unknown) -> Body | Unknown:
+        """The body, equal to what it was."""
+        if not isinstance(body, CompactionCompleted):
+            return body
+        return replace(body, view=tuple([self._same(entry) for entry in body.view]))
+
+    def _same(self, entry: ViewEntry) -> ViewEntry:
+        known = self._known.get(entry.id)
+        if (
+            known is not None  # field by field: there are many, and this is the quickest
+            and known.kind == entry.kind
+            and known.text == entry.text
+            and known.sources == entry.sources
+            and known.rule == entry.rule
+        ):
+            return known
+        self._known[entry.id] = entry
+        return entry
+
+
+_QUERY = """
+    SELECT seq, ts, turn, agent, v, CAST(body AS BLOB) FROM events
+    WHERE session_id = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?
+"""
+
+
+class StoredFacts:
+    """The stored facts of one session."""
+
+    def __init__(self, database: Database, session_id: str) -> None:
+        self._database = database
+        self._session = session_id
+
+    def read(self, after: int, upto: int, limit: int) -> list[Event]:
+        """Facts with a sequence number above ``after`` and not above ``upto``, in order, ``limit`` at most. An
+        ``Unknown`` holds the place of one that can't be read.
+
+        Raises:
+            sqlite3.Error: the disk fails.
+        """
+        with self._database.read() as connection:
+            rows = connection.execute(_QUERY, (self._session, after, upto, limit)).fetchall()
+        return [self._event(*row) for row in rows]
+
+    def _event(self, seq: int, ts: float, turn: int, agent: str, v: int, body: bytes) -> Event:
+        try:
+            decoded = decode_body(bytes(body).decode("utf-8", "replace"))
+            return Event(int(seq), float(ts), self._session, int(turn), decoded, str(agent), v)
+        except (CodecError, TypeError, ValueError):
+            return Event(int(seq), 0.0, self._session, 0, Unknown("unreadable", {"type": "unreadable"}))
+
 
 UNREADABLE = "unreadable"
 """Type of what stands in the place of an event that can't be read."""
@@ -37,13 +93,28 @@ _POWER_SAFE = (PermissionResolved, CompactionCompleted)
 """Facts that have to survive a power cut too: what the user allowed, and what left the context."""
 
 _INSERT = """
-    INSERT INTO events(session_id, seq, ts, turn, agent, v, type, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO events(session_id, seq, ts, turn, agent, v, type, body, fact) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING
+"""
+_NEXT_FACT = """
+    SELECT 1 + coalesce(
+        (SELECT fact FROM events WHERE session_id = :session ORDER BY seq DESC LIMIT 1),
+        (SELECT count(*) FROM events WHERE session_id = :session)
+    )
 """
 _COLUMNS = """
     s.id, s.title, s.cwd, s.model, s.created, s.updated, s.swecli, s.parent,
     (SELECT count(*) FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started')
 """
+
+
+HAS_MESSAGE = """
+    (s.title != '' OR EXISTS (SELECT 1 FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started'))
+"""
+"""Whether a session ``s`` has a message of the user. Either sign is enough: one event that is not what it was must not
+hide a session."""
+_LATEST = 32_503_680_000.0
+"""Unix seconds beyond which a time is none: the year 3000."""
 
 
 class SessionError(Exception):
@@ -96,7 +167,7 @@ class SessionStore:
                 added = connection.execute(
                     "INSERT INTO sessions(id, cwd, model, created, updated, swecli, parent) VALUES (?,?,?,?,?,?,?)"
                     " ON CONFLICT DO NOTHING",
-                    (identifier, _text(cwd), _text(model), now, now, swecli, parent),
+                    (identifier, storable(cwd), storable(model), now, now, swecli, parent),
                 ).rowcount
                 if added:
                     break
@@ -120,10 +191,10 @@ class SessionStore:
             SELECT {_COLUMNS} FROM sessions s WHERE substr(s.id, 1, ?) = ?
             ORDER BY s.id = ? DESC, s.updated DESC LIMIT 6
         """
-        name = _text(name)
+        name = storable(name)
         with self.database.read() as connection:
             rows = connection.execute(query, (len(name), name, name)).fetchall() if name else []
-        found = [SessionInfo(*row) for row in rows]
+        found = [_info(row) for row in rows]
         if not found:
             raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists those there are.")
         if len(found) > 1 and found[0].id != name:
@@ -141,9 +212,14 @@ class SessionStore:
             sqlite3.Error: nothing was stored.
         """
         rows = [_row(event) for event in events]
+        facts: dict[str, int] = {}
         with self.database.write(power_safe=any(isinstance(e.body, _POWER_SAFE) for e in events)) as connection:
-            for row in rows:
-                if not connection.execute(_INSERT, row).rowcount:
+            for event, row in zip(events, rows, strict=True):
+                if event.session not in facts:
+                    facts[event.session] = connection.execute(_NEXT_FACT, {"session": event.session}).fetchone()[0]
+                if connection.execute(_INSERT, (*row, facts[event.session])).rowcount:
+                    facts[event.session] += 1
+                else:
                     _require_same(connection, row)
             for event in events:
                 self._project(connection, event)
@@ -160,19 +236,24 @@ class SessionStore:
         events: list[Event] = []
         lost: list[str] = []
         views = SharedViews()
+        known = numbered = 0
         try:
-            for seq, ts, turn, agent, v, stored in self._rows(session_id):
+            for seq, ts, turn, agent, v, stored, fact in self._rows(session_id):
+                missing = fact - numbered - 1 if isinstance(fact, int) else 0
+                if missing > 0 and isinstance(seq, int):
+                    lost.append(f"{missing:,} missing after event {known}")
+                    events.append(_lost_at(max(known + 1, seq - 1), session_id))
+                numbered = fact if isinstance(fact, int) else numbered + 1
                 try:
                     body = views.shared(decode_body(stored))
                     events.append(Event(seq, float(ts), session_id, int(turn), body, str(agent), v))
-                except (CodecError, TypeError, ValueError) as error:
+                except (CodecError, TypeError, ValueError, OverflowError) as error:
                     lost.append(f"event {seq}: {error}")
-                    events.append(Event(int(seq), 0.0, session_id, 0, Unknown(UNREADABLE, {"type": UNREADABLE})))
+                    events.append(_lost_at(seq if isinstance(seq, int) else known + 1, session_id))
+                known = events[-1].seq
         except sqlite3.DatabaseError as error:
-            known = events[-1].seq if events else 0
             lost.append(f"everything after event {known}: {error}")
-            newest = max(known + 1, self._newest(session_id))
-            events.append(Event(newest, 0.0, session_id, 0, Unknown(UNREADABLE, {"type": UNREADABLE})))
+            events.append(_lost_at(max(known + 1, self._newest(session_id)), session_id))
         if lost and report is not None:
             more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
             report(f"Parts of session {session_id} can't be read and were left out ({'; '.join(lost[:3])}{more}).")
@@ -220,12 +301,11 @@ class SessionStore:
     # Last, because inside of the class the name hides the type from here on.
     def list(self, *, limit: int = 200, empty: bool = False) -> list[SessionInfo]:
         """Sessions, newest first; those without any message of the user only if ``empty``."""
-        where = "" if empty else "WHERE EXISTS (SELECT 1 FROM events e WHERE e.session_id = s.id AND e.type = ?)"
-        arguments: tuple[object, ...] = (limit,) if empty else ("turn_started", limit)
+        where = "" if empty else f"WHERE {HAS_MESSAGE}"
         query = f"SELECT {_COLUMNS} FROM sessions s {where} ORDER BY s.updated DESC, s.id DESC LIMIT ?"
         with self.database.read() as connection:
-            rows = connection.execute(query, arguments).fetchall()
-        return [SessionInfo(*row) for row in rows]
+            rows = connection.execute(query, (limit,)).fetchall()
+        return [_info(row) for row in rows]
 
     # --- inside ----------------------------------------------------------------------------------------------
 
@@ -235,14 +315,14 @@ class SessionStore:
         if isinstance(body, ItemStarted) and body.kind == "user":
             self._user_items.add((event.session, body.item))
         elif isinstance(body, ItemCompleted) and (event.session, body.item) in self._user_items:
-            title = _title(body)
+            title = title_of(body)
             connection.execute("UPDATE sessions SET title = ? WHERE id = ? AND title = ''", (title, event.session))
         elif isinstance(body, (SessionStarted, ModelChanged)):
-            connection.execute("UPDATE sessions SET model = ? WHERE id = ?", (_text(body.model), event.session))
+            connection.execute("UPDATE sessions SET model = ? WHERE id = ?", (storable(body.model), event.session))
 
     def _rows(self, session_id: str) -> Iterator[tuple[Any, ...]]:
         # As bytes: a text that is no UTF-8 any more must not end the whole query.
-        query = "SELECT seq, ts, turn, agent, v, CAST(body AS BLOB) FROM events WHERE session_id = ? ORDER BY seq"
+        query = "SELECT seq, ts, turn, agent, v, CAST(body AS BLOB), fact FROM events WHERE session_id = ? ORDER BY seq"
         with self.database.read() as connection:
             yield from connection.execute(query, (session_id,))
 
@@ -254,9 +334,34 @@ class SessionStore:
             return 0
 
 
+def _info(row: Sequence[Any]) -> SessionInfo:
+    """The session of a row, whatever is in its columns."""
+    identifier, title, cwd, model, created, updated, swecli, parent, turns = row
+    return SessionInfo(
+        str(identifier),
+        str(title),
+        str(cwd),
+        str(model),
+        _moment(created),
+        _moment(updated),
+        str(swecli),
+        None if parent is None else str(parent),
+        int(turns),
+    )
+
+
+def _moment(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and 0 <= value < _LATEST else 0.0
+
+
+def _lost_at(seq: int, session_id: str) -> Event:
+    """What stands in the place of an event that can't be read."""
+    return Event(seq, 0.0, session_id, 0, Unknown(UNREADABLE, {"type": UNREADABLE}))
+
+
 def _row(event: Event) -> tuple[object, ...]:
     body = encode_body(event.body)
-    return (event.session, event.seq, event.ts, event.turn, _text(event.agent), event.v, event.body.type, body)
+    return (event.session, event.seq, event.ts, event.turn, storable(event.agent), event.v, event.body.type, body)
 
 
 def _require_same(connection: sqlite3.Connection, row: tuple[object, ...]) -> None:
@@ -264,14 +369,3 @@ def _require_same(connection: sqlite3.Connection, row: tuple[object, ...]) -> No
     stored = connection.execute(query, row[:2]).fetchone()
     if stored is None or stored[0] != row[-1]:
         raise SessionError(f"Event {row[1]} of session {row[0]} exists with another content: two writers.")
-
-
-def _title(body: ItemCompleted) -> str:
-    text = " ".join(part.text for part in body.parts if isinstance(part, TextPart))
-    line = " ".join(text.split())
-    return _text(line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1]}…")
-
-
-def _text(value: str) -> str:
-    """``value`` as UTF-8 can hold it: names of files may have lone surrogates."""
-    return value.encode("utf-8", "replace").decode("utf-8")

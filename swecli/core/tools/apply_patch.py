@@ -8,16 +8,12 @@ from pathlib import Path
 
 from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import ChangedFile, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.chosen import chosen, preview_of
-from swecli.core.tools.file_change import FileChange, present
-from swecli.core.tools.file_freshness import last_seen
-from swecli.core.tools.files import explained, missing, plural, reading
+from swecli.core.tools.edit_file import FileChange, chosen, last_seen, present, preview_of, unread
+from swecli.core.tools.list_files import explained, missing, plural, reading
 from swecli.core.workspace.atomic_write import StaleFileError
-from swecli.core.workspace.patch_apply import patched
-from swecli.core.workspace.patch_format import FilePatch, PatchError, parse_patch
-from swecli.core.workspace.regular_file import FileState
-from swecli.core.workspace.text_file import decode
-from swecli.core.workspace.to_the_end import to_the_end
+from swecli.core.workspace.patch import FilePatch, PatchError, parse_patch, patched
+from swecli.core.workspace.text_file import FileState, decode
+from swecli.core.workspace.threads import to_the_end
 
 
 class ApplyPatchParams(Params):
@@ -35,7 +31,8 @@ class ApplyPatch(Tool[ApplyPatchParams]):
         patches = _parsed(params)
         reads = [str(ctx.resolve(one.path)) for one in patches if one.action != "add"]
         writes = [str(ctx.resolve(path)) for one in patches for path in (one.path, one.move_to) if path]
-        return Effects(reads=tuple(dict.fromkeys(reads)), writes=tuple(dict.fromkeys(writes)))
+        gone = [str(ctx.resolve(one.path)) for one in patches if one.action == "delete"]
+        return Effects(reads=tuple(dict.fromkeys(reads)), writes=tuple(dict.fromkeys(writes)), unread=unread(gone, ctx))
 
     def title(self, params: ApplyPatchParams, ctx: ToolContext) -> str:
         patches = _parsed(params)

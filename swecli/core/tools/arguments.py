@@ -10,6 +10,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from swecli.core.llm.json_values import is_too_deep, parse_loose
 from swecli.core.tools.base import AnyTool, Params, ToolError
 
 _AROUND = 40
@@ -44,8 +45,6 @@ def parse_arguments(raw: str, tool: AnyTool) -> Params:
         return tool.params.model_validate(_tidied(arguments, fields))
     except ValidationError as error:
         raise ToolError(_problems(error, tool.name, fields)) from error
-    except RecursionError as error:
-        raise ToolError(f"Invalid arguments for {tool.name}: nested too deeply. Nothing was run.") from error
 
 
 def _decode(raw: str, name: str) -> dict[str, Any]:
@@ -61,13 +60,14 @@ def _decode(raw: str, name: str) -> dict[str, Any]:
 
 
 def _load(raw: str, name: str) -> Any:
+    if is_too_deep(raw):
+        raise ToolError(f"The arguments of {name} are not valid JSON: nested too deeply. Nothing was run.")
     try:
         return json.loads(raw, strict=False, object_pairs_hook=_unique, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise ToolError(_bad_json(raw, name, error)) from error
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ToolError(f"The arguments of {name} are not valid JSON: {reason}. Nothing was run.") from error
+    except ValueError as error:
+        raise ToolError(f"The arguments of {name} are not valid JSON: {error}. Nothing was run.") from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def _is_list(annotation: Any) -> bool:
 
 def _list_in(text: str) -> Any:
     try:
-        value = json.loads(text, strict=False)
-    except (ValueError, RecursionError):
+        value = parse_loose(text)
+    except ValueError:
         return text
     return cast("list[Any]", value) if isinstance(value, list) else text
 

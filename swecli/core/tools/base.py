@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import Asker, BlobStore, CompactionRequests, FileMemory, TodoBoard, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.hunks import EditedText, Hunk
+from swecli.core.protocol.events import EditedText, Hunk, ResultKind
 from swecli.core.protocol.messages import ImagePart
-from swecli.core.protocol.results import ResultKind
 from swecli.core.sandbox.sandbox import CommandSandbox
 from swecli.core.workspace.jobs import Jobs
 
@@ -26,6 +26,19 @@ class Params(BaseModel):
     """Base of all tool parameters: unknown keys are errors that the model gets to read."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth_as_number(cls, value: Any, info: ValidationInfo) -> Any:
+        # To Python, true is 1: a limit of one second, or the first line.
+        if isinstance(value, bool) and bool not in _types_in(cls.model_fields[info.field_name or ""].annotation):
+            raise ValueError(f"must not be {str(value).lower()}")
+        return value
+
+
+def _types_in(annotation: Any) -> tuple[Any, ...]:
+    """The types that a field may have: those of a union, or the one."""
+    return typing.get_args(annotation) or (annotation,)
 
 
 P = TypeVar("P", bound=Params)
@@ -158,6 +171,8 @@ class Tool(ABC, Generic[P]):
     verb: ClassVar[str]
     """What the transcript shows: Read, Edit, Search, Run."""
     params: ClassVar[type[Params]]
+    source: ClassVar[str] = ""
+    """Whose tool it is, as the measure of the context names it; empty for swecli's own."""
     result_kind: ClassVar[ResultKind] = "page"
     """How results are kept at a size that a context can take. The text of ``output`` is given whole: what is too
     long is stored."""
@@ -194,3 +209,62 @@ def binding(tool: str, params: Params, cwd: Path, state: str) -> str:
     """The hash that an approval is bound to."""
     shown = json.dumps([tool, params.model_dump(mode="json"), str(cwd), state], sort_keys=True)
     return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+_NOISE = frozenset(
+    (
+        "title",
+        "default",
+        "additionalProperties",
+        "$defs",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+    )
+)
+"""Bounds are checked when a call comes; some providers refuse schemas that have them."""
+
+
+def compact_schema(params: type[Params]) -> Mapping[str, Any]:
+    """Deterministic: definitions inlined, titles and defaults left out, "or null" folded away.
+
+    Defaults belong in the descriptions, where they are words; parameters that are not required have one.
+    """
+    schema = params.model_json_schema()
+    return _object(_compact(schema, _object(schema.get("$defs", {}))))
+
+
+def _compact(node: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_compact(entry, definitions) for entry in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    found = _object(cast("Any", node))
+    if "$ref" in found:
+        target = _object(definitions[str(found.pop("$ref")).rpartition("/")[2]])
+        # What stands beside the reference wins, a description for example.
+        found = {**target, **found}
+    variants = [entry for entry in found.get("anyOf", ()) if entry != {"type": "null"}]
+    if len(variants) == 1:
+        del found["anyOf"]
+        found = {**variants[0], **found}
+        return _compact(found, definitions)
+    compact: dict[str, Any] = {}
+    for key, value in found.items():
+        if key == "properties":
+            compact[key] = {name: _compact(entry, definitions) for name, entry in _object(value).items()}
+        elif key not in _NOISE:
+            compact[key] = _compact(value, definitions)
+    if compact.get("type") == "object":
+        # A model class's docstring is for people who read the code.
+        compact.pop("description", None)
+    return compact
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return dict(cast("Mapping[str, Any]", value))

@@ -1,19 +1,440 @@
-"""Replacing text in a file."""
+"""Changing one file: replacing text in it or writing it whole, planned from its bytes and bound to them."""
 
 from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from swecli.core.permissions.types import Effects
-from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.chosen import chosen, preview_of
-from swecli.core.tools.file_change import FileChange, present
-from swecli.core.tools.file_freshness import last_seen, stale_edit
-from swecli.core.tools.files import explained, missing, plural, reading
-from swecli.core.workspace.atomic_write import StaleFileError
+from swecli.core.protocol.blocks import DiffBlock
+from swecli.core.protocol.events import Hunk
+from swecli.core.tools.base import (
+    ChangedFile,
+    Choice,
+    Params,
+    Preview,
+    SeenFile,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolOutcome,
+)
+from swecli.core.tools.list_files import explained, missing, plural, readable_size, reading
+from swecli.core.workspace.atomic_write import StaleFileError, atomic_delete, atomic_write
 from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
-from swecli.core.workspace.text_file import decode
-from swecli.core.workspace.to_the_end import to_the_end
+from swecli.core.workspace.line_diff import Span, changed_spans, count_changes
+from swecli.core.workspace.text_file import FileState, TextFile, decode, read_bytes
+from swecli.core.workspace.threads import to_the_end
+
+MAX_FILE = 10_000_000
+"""Bytes of a file that the file tools change."""
+_WHOLE_DIFF = 200_000
+"""Characters up to which both texts are shown whole; of longer ones the region that differs."""
+_CHARACTERS_AROUND = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """``before`` is None and ``state`` too when the file does not exist; ``after`` is None when it is to go. ``mode``
+    is that of a new file, where it comes from another one."""
+
+    path: Path
+    before: bytes | None
+    after: bytes | None
+    state: FileState | None
+    note: str = ""
+    mode: int | None = None
+    tied: bool = False
+    """Only together with the change before it: the other half of a move."""
+    whole: bool = False
+    """Only as a whole: its lines don't mix with those that are there."""
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Added and removed lines."""
+        return count_changes(_text(self.before or b""), _text(self.after or b""))
+
+    @property
+    def detail(self) -> str:
+        added, removed = self.counts
+        return f"+{added} -{removed}"
+
+    def block(self, ctx: ToolContext) -> DiffBlock:
+        """The change as a diff; of a long text only the region around what differs."""
+        old = None if self.before is None else _text(self.before)
+        new = None if self.after is None else _text(self.after)
+        notes = [self.note] if self.note else []
+        if not any(self.path.is_relative_to(root) for root in (ctx.cwd, *ctx.roots)):
+            notes.append("outside the workspace")
+        if "\0" in (old or "") or "\0" in (new or ""):
+            notes.append("binary")
+        first = 1
+        if old is not None and new is not None and len(old) + len(new) > _WHOLE_DIFF:
+            old, new, first = _region(old, new)
+            notes.append(f"from line {first} of a long file")
+        return DiffBlock(ctx.display(self.path), old, new, ", ".join(notes), first_line=first)
+
+    @property
+    def fact(self) -> str:
+        """What it does to the file, in bytes."""
+        before, after = len(self.before or b""), len(self.after or b"")
+        if self.before is None:
+            return f"creates a file, {after:,} bytes"
+        if self.after is None:
+            return f"deletes a file, {before:,} bytes"
+        verb = "overwrites" if self.note.startswith("overwrites") else "changes"
+        return f"{verb} a file, {before:,} \u2192 {after:,} bytes"
+
+    def write(self) -> ChangedFile:
+        """Do it, if the file still is what it was when this was planned.
+
+        Raises:
+            StaleFileError: it is not.
+            OSError: it can't be written.
+        """
+        before = self.state.sha256 if self.state else None
+        if self.after is None:
+            return ChangedFile(str(atomic_delete(self.path, before or "")), before, None)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        written = atomic_write(self.path, self.after, before)
+        if self.mode is not None:
+            written.path.chmod(self.mode)
+        return ChangedFile(str(written.path), before, written.sha256)
+
+    @property
+    def changes_nothing(self) -> bool:
+        return self.before == self.after
+
+
+def present(path: Path) -> tuple[bytes, FileState] | None:
+    """The file's bytes and state; None when there is no file.
+
+    Raises:
+        OSError: it is no regular file, too large, or can't be read.
+    """
+    try:
+        return read_bytes(path, MAX_FILE)
+    except FileNotFoundError:
+        return None
+
+
+def _text(data: bytes) -> str:
+    return decode(data).text
+
+
+def _region(old: str, new: str) -> tuple[str, str, int]:
+    """Both texts from shortly before the first differing line to shortly after the last, and its first line."""
+    before, after = old.split("\n"), new.split("\n")
+    limit = min(len(before), len(after))
+    start = next((index for index in range(limit) if before[index] != after[index]), limit)
+    end = next((index for index in range(limit - start) if before[-1 - index] != after[-1 - index]), limit - start)
+    start, end = max(0, start - _CHARACTERS_AROUND), max(0, end - _CHARACTERS_AROUND)
+    return "\n".join(before[start : len(before) - end]), "\n".join(after[start : len(after) - end]), start + 1
+
+
+_LINES_AROUND = 8
+"""Lines shown before and after a match."""
+_MOST_LINES = 80
+_MOST_COLUMNS = 400
+
+
+def last_seen(path: str, ctx: ToolContext) -> str | None:
+    """SHA-256 of the file as the model last saw it; None when it never did.
+
+    Raises:
+        ToolError: the path is none.
+    """
+    return ctx.files.last_seen(str(ctx.resolve(path))) if ctx.files is not None else None
+
+
+def unread(paths: Iterable[str], ctx: ToolContext) -> tuple[str, ...]:
+    """Those of the absolute paths where a file with content is that the model has not seen."""
+    files = ctx.files
+    if files is None:
+        return ()
+    return tuple(path for path in paths if files.last_seen(path) is None and _has_content(path))
+
+
+def _has_content(path: str) -> bool:
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(state.st_mode) and state.st_size > 0
+
+
+def stale_edit(path: Path, text: str, sha256: str, lines: Sequence[int], old: str, ctx: ToolContext) -> ToolError:
+    """The refusal of an edit in a file that changed since the model saw it, with the text around each match as it is
+    now, so that the edit can be sent again if it is still right."""
+    height = old.count("\n") + 1
+    every = text.split("\n")
+    total = len(every) - text.endswith("\n")
+    wanted: list[int] = []
+    for line in lines:
+        span = range(max(1, line - _LINES_AROUND), min(total, line + height - 1 + _LINES_AROUND) + 1)
+        fresh = [number for number in span if not wanted or number > wanted[-1]]
+        if wanted and len(wanted) + len(fresh) > _MOST_LINES:
+            break
+        wanted += fresh[:_MOST_LINES]
+    shown: list[str] = []
+    for position, number in enumerate(wanted):
+        if position and number != wanted[position - 1] + 1:
+            shown.append("  …")
+        shown.append(f"{number:>5}\t{every[number - 1].removesuffix(chr(13))[:_MOST_COLUMNS]}")
+    body = "\n".join(shown)
+    seen = (SeenFile(str(path), sha256, wanted[0], wanted[-1]),) if wanted else ()
+    return ToolError(
+        f"{ctx.display(path)} changed on disk since you last saw it. Nothing was edited. old_string is still in it; "
+        f"this is the text around it now:\n{body}\nIf the edit is still right, send it again.",
+        seen,
+    )
+
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_ONE_BYTE_UNITS = frozenset(("utf-8", "latin-1", "cp1252"))
+
+
+class OutdatedChoice(ToolError):
+    """The files are no longer what the choice was made from. Nothing was written."""
+
+
+def preview_of(changes: Sequence[FileChange], ctx: ToolContext) -> Preview:
+    """What is shown of changes, one block for each, with the hunks to choose from."""
+    blocks = tuple(change.block(ctx) for change in changes)
+    facts = tuple(change.fact for change in changes)
+    return Preview(blocks, _state(changes), _hunks(changes), facts if len(facts) < 4 else (_summary(changes),))
+
+
+def chosen(changes: Sequence[FileChange], ctx: ToolContext) -> list[FileChange]:
+    """The changes after all choices that the user made, without those of which nothing is left.
+
+    Raises:
+        OutdatedChoice: a choice was made from something else.
+        ToolError: nothing is left, or the file can't hold a text.
+    """
+    left = list(changes)
+    for choice in ctx.choices:
+        if choice.state != _state(left):
+            raise OutdatedChoice("The file changed after the user chose what to change. Nothing was written.")
+        left = _after(left, choice, ctx)
+        if not left:
+            raise ToolError("The user left nothing of the change. Nothing was written.")
+    return left
+
+
+def _state(changes: Sequence[FileChange]) -> str:
+    return "\n".join(f"{change.path}={change.state or 'absent'}" for change in changes)
+
+
+def _summary(changes: Sequence[FileChange]) -> str:
+    made = sum(change.before is None for change in changes)
+    gone = sum(change.after is None for change in changes)
+    size = sum(len(change.after or b"") for change in changes)
+    return f"{len(changes)} files: {made} created, {gone} deleted, {size:,} bytes in all"
+
+
+def _hunks(changes: Sequence[FileChange]) -> tuple[Hunk, ...]:
+    out: list[Hunk] = []
+    for block, change in enumerate(changes):
+        if not change.tied:
+            out += [Hunk(block, i1 + 1, i2 - i1, j1 + 1, j2 - j1) for i1, i2, j1, j2 in _Sides(change).spans]
+    return tuple(out)
+
+
+def _after(changes: Sequence[FileChange], choice: Choice, ctx: ToolContext) -> list[FileChange]:
+    edited = {one.block: one.text for one in choice.texts}
+    first = 1
+    out: list[FileChange] = []
+    kept = True
+    for block, change in enumerate(changes):
+        if change.tied:
+            out += [change] if kept else []
+            continue
+        sides = _Sides(change)
+        numbers = range(first, first + len(sides.spans))
+        first += len(sides.spans)
+        after = change.after
+        if choice.hunks is not None:
+            after = sides.narrowed([number in choice.hunks for number in numbers])
+        elif block in edited:
+            after = _retold(change, edited[block], ctx)
+        kept = after != change.before
+        if kept:
+            out.append(replace(change, after=after))
+    return out
+
+
+class _Sides:
+    """The two sides of a change, line by line, as text to compare and as bytes to put together."""
+
+    def __init__(self, change: FileChange) -> None:
+        self._change = change
+        self.spans: list[Span] = []
+        self._old: list[bytes] = []
+        self._new: list[bytes] = []
+        if change.before == change.after:
+            return
+        old, new = decode(change.before or b""), decode(change.after or b"")
+        if change.before is None or change.after is None or change.whole or not _mixable(old, new):
+            self.spans = [(0, len(_lines(old.text)), 0, len(_lines(new.text)))]
+            return
+        before, after = _lines(old.text), _lines(new.text)
+        self._old, self._new = [old.encode(line) for line in before], [new.encode(line) for line in after]
+        self._head, self._tail = old.bom, old.tail
+        self.spans = changed_spans(before, after)
+
+    def narrowed(self, accepted: Sequence[bool]) -> bytes | None:
+        """The bytes with only some of the changes."""
+        if all(accepted):
+            return self._change.after
+        if not any(accepted):
+            return self._change.before
+        out: list[bytes] = [self._head]
+        at = 0
+        for (i1, i2, j1, j2), wanted in zip(self.spans, accepted, strict=True):
+            out += self._old[at:i1]
+            out += self._new[j1:j2] if wanted else self._old[i1:i2]
+            at = i2
+        return b"".join((*out, *self._old[at:], self._tail))
+
+
+def _mixable(old: TextFile, new: TextFile) -> bool:
+    """Whether lines of both make one text again."""
+    if (old.bom, old.tail) != (new.bom, new.tail):
+        return False
+    if old.codec == new.codec:
+        return True
+    units = old.codec in _ONE_BYTE_UNITS and new.codec in _ONE_BYTE_UNITS
+    return units and (old.text.isascii() or new.text.isascii())
+
+
+def _retold(change: FileChange, text: str, ctx: ToolContext) -> bytes:
+    """The bytes of a text that the user made of the proposed one. Lines that they left alone keep their bytes, also
+    those that the shown text could not hold."""
+    if change.after is None:
+        raise ToolError("A file that is deleted has no text to edit.")
+    proposed = decode(change.after)
+    block = change.block(ctx)
+    shown = block.new or ""
+    start, count = block.first_line - 1, shown.count("\n") + 1
+    lines = _lines(proposed.text)
+    to_end = start + count > proposed.text.count("\n")
+    end = len(lines) if to_end else start + count
+    wanted = _lines(text if to_end else f"{text}\n")
+    pieces = [proposed.encode(line) for line in lines]
+    out, at = pieces[:start], start
+    for i1, i2, j1, j2 in changed_spans([*map(_comparable, lines[start:end])], [*map(_comparable, wanted)]):
+        out += pieces[at : start + i1]
+        out += [_encoded(line, proposed) for line in wanted[j1:j2]]
+        at = start + i2
+    return b"".join((proposed.bom, *out, *pieces[at:], proposed.tail))
+
+
+def _encoded(line: str, file: TextFile) -> bytes:
+    try:
+        return file.encode(line)
+    except UnicodeEncodeError as error:
+        char = line[error.start : error.end][:1]
+        raise ToolError(f"The file is {file.label}, which can't hold {char!r} (U+{ord(char):04X}).") from error
+
+
+def _comparable(line: str) -> str:
+    return _LONE_SURROGATE.sub("\ufffd", line)
+
+
+def _lines(text: str) -> list[str]:
+    return list(StringIO(text, newline="\n"))
+
+
+class WriteFileParams(Params):
+    path: str
+    content: str
+
+
+class WriteFile(Tool[WriteFileParams]):
+    """Makes a file or replaces all of its content; encoding, mark and CRLF of an existing text are kept."""
+
+    name = "write_file"
+    verb = "Write"
+    params = WriteFileParams
+
+    def effects(self, params: WriteFileParams, ctx: ToolContext) -> Effects:
+        path = str(ctx.resolve(params.path))
+        return Effects(writes=(path,), unread=unread((path,), ctx))
+
+    def title(self, params: WriteFileParams, ctx: ToolContext) -> str:
+        return ctx.display(ctx.resolve(params.path))
+
+    async def preview(self, params: WriteFileParams, ctx: ToolContext) -> Preview:
+        expected = last_seen(params.path, ctx)
+        return await reading(lambda _: preview_of([_plan_write(params, ctx, expected)], ctx))
+
+    async def run(self, params: WriteFileParams, ctx: ToolContext) -> ToolOutcome:
+        expected = last_seen(params.path, ctx)
+        change = await reading(lambda _: _plan_write(params, ctx, expected))
+        return await to_the_end(lambda: _apply_write(change, ctx))
+
+
+def _plan_write(params: WriteFileParams, ctx: ToolContext, expected: str | None) -> FileChange:
+    (change,) = chosen([_proposed(params, ctx, expected)], ctx)
+    return change
+
+
+def _proposed(params: WriteFileParams, ctx: ToolContext, expected: str | None) -> FileChange:
+    path = ctx.resolve(params.path)
+    try:
+        found = present(path)
+    except OSError as error:
+        raise explained(error, path, ctx) from error
+    if found is None:
+        return FileChange(path, None, _plain(params.content), None)
+    data, state = found
+    if expected not in (None, state.sha256):
+        raise ToolError(
+            f"{ctx.display(path)} changed on disk since you last saw it, so overwriting it would lose that change. "
+            "Nothing was written. Read it again first."
+        )
+    file = decode(data)
+    if not data or file.looks_binary:
+        return FileChange(path, data, _plain(params.content), state, "overwrites")
+    content = params.content
+    if file.line_end == "crlf" and "\r\n" not in content:
+        content = content.replace("\n", "\r\n")
+    try:
+        return FileChange(path, data, file.bom + file.encode_new(content), state, "overwrites")
+    except UnicodeEncodeError:
+        # The old encoding can't hold the new text; UTF-8 can.
+        return FileChange(path, data, _plain(content), state, f"overwrites, {file.label} becomes UTF-8", whole=True)
+
+
+def _plain(content: str) -> bytes:
+    try:
+        return content.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ToolError("content has an unpaired surrogate, which no file can hold. Nothing was written.") from error
+
+
+def _apply_write(change: FileChange, ctx: ToolContext) -> ToolOutcome:
+    name = ctx.display(change.path)
+    if change.changes_nothing:
+        return ToolOutcome(f"{name} already has exactly this content; it was left alone.", (), "unchanged")
+    try:
+        changed = change.write()
+    except (OSError, StaleFileError) as error:
+        raise explained(error, change.path, ctx) from error
+    verb = "Created" if change.before is None else "Overwrote"
+    data = change.after or b""
+    size = f"{plural(len(decode(data).text.splitlines()), 'line')}, {readable_size(len(data))}"
+    note = f" {change.note.partition(', ')[2]}." if ", " in change.note else ""
+    text = f"{verb} {name} ({size}; {change.detail}).{note}"
+    return ToolOutcome(text, (change.block(ctx),), change.detail, changed=(changed,))
 
 
 class OneEdit(Params):
@@ -68,15 +489,15 @@ class EditFile(Tool[EditFileParams]):
 
     async def preview(self, params: EditFileParams, ctx: ToolContext) -> Preview:
         expected = last_seen(params.path, ctx)
-        return await reading(lambda _: preview_of([_plan(params, ctx, expected)[0]], ctx))
+        return await reading(lambda _: preview_of([_plan_edit(params, ctx, expected)[0]], ctx))
 
     async def run(self, params: EditFileParams, ctx: ToolContext) -> ToolOutcome:
         expected = last_seen(params.path, ctx)
-        change, lines = await reading(lambda _: _plan(params, ctx, expected))
-        return await to_the_end(lambda: _apply(change, lines, ctx))
+        change, lines = await reading(lambda _: _plan_edit(params, ctx, expected))
+        return await to_the_end(lambda: _apply_edit(change, lines, ctx))
 
 
-def _plan(params: EditFileParams, ctx: ToolContext, expected: str | None) -> tuple[FileChange, tuple[int, ...]]:
+def _plan_edit(params: EditFileParams, ctx: ToolContext, expected: str | None) -> tuple[FileChange, tuple[int, ...]]:
     path = ctx.resolve(params.path)
     try:
         found = present(path)
@@ -99,7 +520,7 @@ def _plan(params: EditFileParams, ctx: ToolContext, expected: str | None) -> tup
     return change, () if ctx.choices else edited.lines
 
 
-def _apply(change: FileChange, lines: tuple[int, ...], ctx: ToolContext) -> ToolOutcome:
+def _apply_edit(change: FileChange, lines: tuple[int, ...], ctx: ToolContext) -> ToolOutcome:
     try:
         changed = change.write()
     except (OSError, StaleFileError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,11 +16,177 @@ from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import ImageBlock, TextBlock
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.base import Params, SeenFile, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.file_types import binary_kind, image_type, is_binary
-from swecli.core.tools.files import explained, plural, readable_size, reading
-from swecli.core.tools.line_window import read_window
-from swecli.core.workspace.regular_file import open_regular, read_all
-from swecli.core.workspace.text_file import TextFile, decode
+from swecli.core.tools.list_files import explained, plural, readable_size, reading
+from swecli.core.workspace.text_file import TextFile, decode, open_regular, read_all
+
+_PIECE = 1 << 20
+_KEPT = 16_384
+"""Bytes of one line that are kept."""
+_COUNT_LIMIT = 64_000_000
+"""Bytes behind the window that are read only to count the lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawLine:
+    """The beginning of a line without its end, and the length of the whole line in bytes."""
+
+    data: bytes
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """``total`` is the number of lines of the file, None when it was not counted to the end. ``seen`` is how
+    many lines there are at least."""
+
+    lines: tuple[RawLine, ...]
+    total: int | None
+    seen: int
+    timed_out: bool = False
+
+
+class _Stopped(Exception):
+    """Time is up, or nobody waits any more."""
+
+
+def read_window(
+    descriptor: int, first: int, count: int, *, budget: int, seconds: float, stop: Callable[[], bool] = lambda: False
+) -> Window:
+    """Up to ``count`` lines from line ``first`` (from 1) on, about ``budget`` bytes of them, ``seconds`` at most
+    and not beyond ``stop``.
+
+    A line ends at LF. Memory does not depend on the size of the file or of a line.
+    """
+    reader = _LineReader(descriptor, time.monotonic() + seconds, stop)
+    lines: list[RawLine] = []
+    try:
+        reader.skip(first - 1)
+        used = 0
+        while len(lines) < count and used < budget and (line := reader.next()) is not None:
+            lines.append(line)
+            used += len(line.data)
+        complete = reader.skip_rest(_COUNT_LIMIT)
+    except _Stopped:
+        return Window(tuple(lines), None, reader.lines, timed_out=True)
+    return Window(tuple(lines), reader.lines if complete else None, reader.lines)
+
+
+class _LineReader:
+    """Lines of an open file, one piece of it in memory. ``lines`` counts those that were passed."""
+
+    def __init__(self, descriptor: int, deadline: float, stop: Callable[[], bool]) -> None:
+        self._descriptor = descriptor
+        self._deadline = deadline
+        self._stop = stop
+        self._piece = b""
+        self._at = 0
+        self.lines = 0
+
+    def _fill(self) -> bool:
+        """Make sure that there is something left of the piece; False at the end of the file."""
+        if self._at >= len(self._piece):
+            if time.monotonic() > self._deadline or self._stop():
+                raise _Stopped
+            self._piece, self._at = os.read(self._descriptor, _PIECE), 0
+        return bool(self._piece)
+
+    def skip(self, count: int) -> None:
+        """Pass over ``count`` lines, or to the end of the file."""
+        unfinished = False
+        while count > 0 and self._fill():
+            found = self._piece.count(b"\n", self._at)
+            if found < count:
+                unfinished = not self._piece.endswith(b"\n")
+                self._at = len(self._piece)
+                self.lines += found
+                count -= found
+                continue
+            for _ in range(count):
+                self._at = self._piece.index(b"\n", self._at) + 1
+            self.lines += count
+            return
+        self.lines += unfinished
+
+    def next(self) -> RawLine | None:
+        """The next line; None at the end of the file."""
+        if not self._fill():
+            return None
+        kept, size = bytearray(), 0
+        while self._fill():
+            end = self._piece.find(b"\n", self._at)
+            edge = end if end >= 0 else len(self._piece)
+            kept += self._piece[self._at : min(edge, self._at + _KEPT - len(kept))]
+            size += edge - self._at
+            self._at = edge
+            if end >= 0:
+                self._at += 1
+                break
+        self.lines += 1
+        return RawLine(bytes(kept), size)
+
+    def skip_rest(self, limit: int) -> bool:
+        """Count the lines that follow; False when there are more than ``limit`` bytes of them."""
+        passed, unfinished = 0, False
+        while self._fill():
+            passed += len(self._piece) - self._at
+            if passed > limit:
+                return False
+            self.lines += self._piece.count(b"\n", self._at)
+            unfinished = not self._piece.endswith(b"\n")
+            self._at = len(self._piece)
+        self.lines += unfinished
+        return True
+
+
+_IMAGES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+_KINDS = (
+    (b"\x7fELF", "an ELF program or library"),
+    (b"MZ", "a Windows program"),
+    (b"\xcf\xfa\xed\xfe", "a Mach-O program"),
+    (b"%PDF-", "a PDF document"),
+    (b"PK\x03\x04", "a zip archive (also .docx, .xlsx, .jar, .whl)"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"\xfd7zXZ\x00", "xz data"),
+    (b"BZh", "bzip2 data"),
+    (b"\x28\xb5\x2f\xfd", "zstd data"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
+    (b"SQLite format 3\0", "a SQLite database"),
+    (b"\x00asm", "a WebAssembly module"),
+    (b"\xca\xfe\xba\xbe", "a Java class or universal Mach-O file"),
+    (b"OggS", "Ogg media"),
+    (b"ID3", "MP3 audio"),
+    (b"BM", "a BMP image"),
+    (b"II*\x00", "a TIFF image"),
+    (b"MM\x00*", "a TIFF image"),
+    (b"wOF2", "a web font"),
+)
+
+
+def image_type(head: bytes) -> str | None:
+    """Media type of an image that models can see; None for anything else."""
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return next((media for magic, media in _IMAGES if head.startswith(magic)), None)
+
+
+def binary_kind(head: bytes) -> str:
+    """What a binary file seems to be."""
+    if head[4:8] == b"ftyp":
+        return "MP4 or similar media"
+    return next((kind for magic, kind in _KINDS if head.startswith(magic)), "unknown binary data")
+
+
+def is_binary(head: bytes) -> bool:
+    """Whether the first bytes are no text: NUL without a Unicode mark, or a document's signature."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")):
+        return False
+    return b"\0" in head or head.startswith(b"%PDF-")
+
 
 MAX_LINES = 2_000
 MAX_CHARACTERS = 28_000

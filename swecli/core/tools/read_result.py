@@ -1,20 +1,125 @@
-"""Reading a stored result in parts."""
+"""Reading stored results in parts, and recalling what left the context."""
 
 from __future__ import annotations
 
 import asyncio
 import tempfile
 from bisect import bisect_left
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field
 
 from swecli.core.permissions.types import Effects
-from swecli.core.ports import BlobError
+from swecli.core.ports import BlobError, TranscriptSearch
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.files import plural, readable_size
-from swecli.core.tools.text_page import MAX_PAGE, page_of
+from swecli.core.tools.list_files import plural, readable_size
 from swecli.core.workspace.search import SearchError, SearchRequest, search
+
+MAX_PAGE = 24_000
+"""Bytes of one page at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPage:
+    """Bytes ``start`` to ``end`` of ``total``. ``end`` is where the next page begins."""
+
+    text: str
+    start: int
+    end: int
+    total: int
+
+    @property
+    def position(self) -> str:
+        """Where this page lies and how to go on, in words."""
+        if self.start == 0 and self.end == self.total:
+            return f"all {self.total:,} bytes"
+        more = f"go on with offset={self.end}" if self.end < self.total else "this is the end"
+        return f"bytes {self.start:,} to {self.end:,} of {self.total:,}; {more}"
+
+
+def page_of(raw: bytes, offset: int, limit: int) -> TextPage:
+    """``limit`` bytes of UTF-8 from ``offset`` on, a few less or more so that no character is cut; an offset inside
+    of a character means that character. One character at least, unless the offset is past the end."""
+    start = _character(raw, min(offset, len(raw)))
+    end = _character(raw, min(len(raw), start + min(limit, MAX_PAGE)))
+    if end == start < len(raw):
+        end = _character(raw, min(len(raw), start + 4))
+        while end < len(raw) and raw[end] & 0xC0 == 0x80:
+            end += 1
+        end = max(end, start + 1)
+    return TextPage(raw[start:end].decode("utf-8", "replace"), start, end, len(raw))
+
+
+def _character(raw: bytes, at: int) -> int:
+    """``at``, or the beginning of the character that ``at`` lies in."""
+    for back in range(4):
+        if at - back <= 0 or at >= len(raw) or raw[at - back] & 0xC0 != 0x80:
+            return max(0, at - back)
+    return at
+
+
+MOST_HITS = 8
+PAGE = 8_000
+"""Bytes of an entry that are given at once."""
+
+
+class RecallParams(Params):
+    query: str | None = Field(None, description="Words")
+    id: str | None = Field(None, description="Id, or a range such as t12-t15")
+    offset: int = Field(0, ge=0, description="First byte, with id")
+
+
+class Recall(Tool[RecallParams]):
+    """Searches what was cleared, summarised, dropped or stored, and gives entries back whole."""
+
+    name = "recall"
+    verb = "Recall"
+    params = RecallParams
+    result_kind = "stored"
+
+    def effects(self, params: RecallParams, ctx: ToolContext) -> Effects:
+        return Effects(internal=True)
+
+    def title(self, params: RecallParams, ctx: ToolContext) -> str:
+        return params.id or params.query or ""
+
+    async def run(self, params: RecallParams, ctx: ToolContext) -> ToolOutcome:
+        if ctx.transcript is None:
+            raise ToolError("This run keeps no transcript, so nothing can be recalled.")
+        if params.id and params.id.strip():
+            return await asyncio.to_thread(_entry, params.id.strip(), params.offset, ctx.transcript)
+        if params.query and params.query.strip():
+            return await asyncio.to_thread(_found, params.query.strip(), ctx.transcript)
+        raise ToolError("Give a query (words) or an id.")
+
+
+def _entry(reference: str, offset: int, transcript: TranscriptSearch) -> ToolOutcome:
+    try:
+        text = transcript.text(reference)
+    except BlobError as error:
+        raise ToolError(str(error)) from error
+    if text is None:
+        raise ToolError(f"Nothing in this session has the id {reference!r}. Search with query instead.")
+    raw = text.encode("utf-8", "replace")
+    if offset >= len(raw) > 0:
+        raise ToolError(f"{reference} has {len(raw):,} bytes; offset {offset} is past its end.")
+    page = page_of(raw, offset, PAGE)
+    return ToolOutcome(f"[{reference}: {page.position}]\n{page.text}", (), readable_size(page.end - page.start))
+
+
+def _found(query: str, transcript: TranscriptSearch) -> ToolOutcome:
+    hits = transcript.search(query, MOST_HITS)
+    if not hits:
+        return ToolOutcome(
+            "Nothing that left the context matches. What was said lately is still above; for files use search.",
+            (),
+            "nothing",
+        )
+    lines = [f"[{hit.item}] {hit.about}\n{hit.excerpt}" for hit in hits]
+    count = "1 entry" if len(hits) == 1 else f"{len(hits)} entries"
+    return ToolOutcome("\n\n".join((*lines, "recall(id=…) gives one whole.")), (), count)
+
 
 DEFAULT_LIMIT = 4_096
 SECONDS = 10.0

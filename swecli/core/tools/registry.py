@@ -2,14 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from swecli.core.llm.types import ToolSchema
-from swecli.core.tools.base import AnyTool
-from swecli.core.tools.families import is_offered, is_special
-from swecli.core.tools.schema import compact_schema
+from swecli.core.tools.apply_patch import ApplyPatch
+from swecli.core.tools.base import AnyTool, compact_schema
+from swecli.core.tools.edit_file import EditFile, WriteFile
+from swecli.core.tools.list_files import ListFiles
+from swecli.core.tools.read_file import ReadFile
+from swecli.core.tools.read_result import ReadResult, Recall
+from swecli.core.tools.run_command import TIMEOUT, JobTool, RunCommand
+from swecli.core.tools.search import Search
+from swecli.core.tools.session_tools import AskUser, CompactContextTool, UpdateTodos
+from swecli.core.tools.web_fetch import WebFetch
+
+
+def builtin_tools(command_timeout: float = TIMEOUT) -> tuple[AnyTool, ...]:
+    """One of each. ``command_timeout``: seconds that a command may run unless the model asks for another limit."""
+    return (
+        ApplyPatch(),
+        AskUser(),
+        CompactContextTool(),
+        EditFile(),
+        JobTool(),
+        ListFiles(),
+        ReadFile(),
+        ReadResult(),
+        Recall(),
+        RunCommand(command_timeout),
+        Search(),
+        UpdateTodos(),
+        WebFetch(),
+        WriteFile(),
+    )
+
+
+def is_special(tool: str) -> bool:
+    """Whether only certain models are told of the tool."""
+    return tool in _families()
+
+
+def is_offered(tool: str, model: str) -> bool:
+    """Whether a model, given by its name with or without provider, is told of a special tool."""
+    name = model.lower().rpartition("/")[2]
+    return any(fnmatchcase(name, pattern) for pattern in _families().get(tool, ()))
+
+
+@cache
+def _families() -> Mapping[str, tuple[str, ...]]:
+    text = files("swecli.core.tools").joinpath("families.toml").read_text(encoding="utf-8")
+    return {tool: tuple(str(pattern) for pattern in table["models"]) for tool, table in tomllib.loads(text).items()}
+
 
 ALIASES = MappingProxyType(
     {
@@ -47,7 +99,8 @@ class ToolRegistry:
     def __init__(self, tools: Iterable[AnyTool]) -> None:
         self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
         schemas = [
-            ToolSchema(tool.name, tool.description(), compact_schema(tool.params)) for tool in self._tools.values()
+            ToolSchema(tool.name, tool.description(), compact_schema(tool.params), tool.source)
+            for tool in self._tools.values()
         ]
         self._schemas = tuple(schema for schema in schemas if not is_special(schema.name))
         self._special = tuple(schema for schema in schemas if is_special(schema.name))
@@ -78,3 +131,36 @@ class ToolRegistry:
         near = self.nearest(name)
         hint = f" Did you mean {near}?" if near else ""
         return f"There is no tool named {name!r}.{hint} Available: {', '.join(self._tools)}."
+
+
+LEAN_TOOLS = ("compact_context", "edit_file", "read_file", "read_result", "run_command", "search", "write_file")
+LEFT_OUT = ("apply_patch", "ask_user", "job", "list_files", "recall", "update_todos", "web_fetch")
+WITHOUT: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("edits",), "run_command": ("background",)})
+"""Parameters that the model is not told of: a second form of the same, and what would need one more tool."""
+REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("path", "old_string", "new_string")})
+"""Where fewer forms make more parameters necessary."""
+
+
+def lean_schemas(registry: ToolRegistry) -> tuple[ToolSchema, ...]:
+    """What the model is told in a small window. Tools that did not come with swecli stay as they are."""
+    return tuple(
+        replace(schema, description=_text(schema.name), parameters=_parameters(schema))
+        if schema.name in LEAN_TOOLS
+        else schema
+        for schema in registry.schemas()
+        if schema.name not in LEFT_OUT
+    )
+
+
+def _text(name: str) -> str:
+    return (Path(__file__).parent / "descriptions" / "lean" / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def _parameters(schema: ToolSchema) -> Mapping[str, Any]:
+    without = WITHOUT.get(schema.name, ())
+    if not without:
+        return schema.parameters
+    known: Mapping[str, Any] = schema.parameters["properties"]
+    properties = {name: known[name] for name in known if name not in without}
+    required = REQUIRED.get(schema.name, schema.parameters.get("required", ()))
+    return {**schema.parameters, "properties": properties, "required": list(required)}

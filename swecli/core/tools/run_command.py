@@ -3,19 +3,170 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
+import posixpath
 import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from pydantic import Field
 
+from swecli.core.permissions.facts import OsFacts
+from swecli.core.permissions.paths import inside, within_text
+from swecli.core.permissions.shell.destructive import place_of
+from swecli.core.permissions.shell.scan import ScanError
+from swecli.core.permissions.shell.unpack import Started, started
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.bounding import bound
-from swecli.core.workspace.jobs import Foreground, JobsError
-from swecli.core.workspace.process import CommandSpec, LaunchError, ProcessResult, run_process
+from swecli.core.workspace.command_output import as_read
+from swecli.core.workspace.jobs import Foreground, JobInfo, JobsError
+from swecli.core.workspace.process import MOST_LEFT, CommandSpec, LaunchError, ProcessResult, run_process
+from swecli.core.workspace.text_file import read_bytes
 
+MOST_WAIT = 600.0
+_JOB_HEAD_BYTES = 200_000
+_JOB_TAIL_BYTES = 800_000
+
+
+class JobParams(Params):
+    id: str
+    wait: float = Field(0, ge=0, description="Seconds to wait for its end, at most 600")
+    stop: bool = False
+
+
+class JobTool(Tool[JobParams]):
+    """Gives the output that came since the last look."""
+
+    name = "job"
+    verb = "Job"
+    params = JobParams
+    result_kind = "output"
+
+    def effects(self, params: JobParams, ctx: ToolContext) -> Effects:
+        return Effects(internal=True)
+
+    def title(self, params: JobParams, ctx: ToolContext) -> str:
+        return f"{params.id}{' stop' if params.stop else ''}"
+
+    async def run(self, params: JobParams, ctx: ToolContext) -> ToolOutcome:
+        if ctx.jobs is None:
+            raise ToolError("There are no background jobs here.")
+        try:
+            info = ctx.jobs.info(params.id)
+            if params.stop:
+                info = await ctx.jobs.stop(info.id)
+            elif params.wait:
+                await ctx.jobs.wait(info.id, min(params.wait, MOST_WAIT))
+            text = await ctx.jobs.news(info.id, _JOB_HEAD_BYTES, _JOB_TAIL_BYTES)
+            info = ctx.jobs.info(info.id)
+        except JobsError as error:
+            raise ToolError(str(error)) from error
+        state = state_of(info)
+        shown = bound(text, _BLOCK_BYTES, _BLOCK_BYTES)
+        status = info.exit_status if info.status == "exited" else None
+        block = TerminalBlock(info.command, shown.text, status, truncated=bool(shown.omitted_bytes))
+        body = as_read(text).removesuffix("\n") or "(no new output)"
+        return ToolOutcome(f"{info.id} {state}\n{body}", (block,), state, exit_status=status)
+
+
+def state_of(info: JobInfo) -> str:
+    """What a job does, as a clause."""
+    seconds = (info.ended or time.time()) - info.started
+    if info.status == "running":
+        first = "" if info.exit_status is None else f"; its first process ended with exit status {info.exit_status}"
+        return f"runs since {seconds:.0f} s{first}"
+    how = "stopped" if info.status == "killed" else f"exit status {info.exit_status}"
+    why = f"; {info.note}" if info.note else ""
+    return f"{how} after {seconds:.1f} s{why}"
+
+
+MOST_FILES = 100
+MAX_FILE = 20_000_000
+"""Bytes. Of larger files only size and time of change are looked at."""
+_INTERPRETERS = frozenset(
+    (
+        *(".", "ash", "awk", "bash", "bun", "bunx", "csh", "dash", "deno", "fish", "gawk", "ipython", "julia"),
+        *("ksh", "lua", "make", "mawk", "node", "nodejs", "npx", "osascript", "perl", "php", "powershell", "psql"),
+        *("pwsh", "py", "pypy", "python", "r", "rscript", "ruby", "sed", "sh", "source", "sqlite3", "tclsh"),
+        *("ts-node", "tsx", "uv", "zsh"),
+    )
+)
+_SCRIPTS = frozenset(
+    (
+        *(".awk", ".bash", ".bat", ".cjs", ".cmd", ".csh", ".fish", ".js", ".jl", ".ksh", ".lua", ".mjs", ".mk"),
+        *(".php", ".pl", ".ps1", ".py", ".r", ".rb", ".sed", ".sh", ".sql", ".tcl", ".ts", ".tsx", ".zsh"),
+    )
+)
+_OPERANDS = 2
+"""Words after an interpreter's options among which its script is; what follows is data of the script."""
+
+
+def scripts_state(command: str, ctx: ToolContext) -> str:
+    """A line for each script file of the workspace that the command names, with the hash of its content. Files that are
+    only data of the command are not among them: they may change at any time."""
+    home = os.path.realpath(Path.home())
+    roots = tuple(str(root) for root in ctx.roots)
+    try:
+        items = started(command, {"PWD": str(ctx.cwd), "HOME": home})
+    except ScanError:
+        return ""
+    bases = place_of(items, OsFacts({}), str(ctx.cwd), roots, home, ()).bases
+    paths = dict.fromkeys(path for item in items for path in _named(item, bases, home))
+    found = sorted(path for path in paths if inside(os.path.realpath(path), roots) or inside(path, roots))
+    return "\n".join(f"{path}={_state(path)}" for path in found[:MOST_FILES])
+
+
+def _named(item: Started, bases: Sequence[str], home: str) -> Iterator[str]:
+    """Absolute paths that the command may run as a script, be they there or not."""
+    words = [word.text for word in item.words]
+    candidates = words[:1] if words and "/" in words[0] else []
+    if (item.name.rstrip("0123456789.").casefold() or item.name) in _INTERPRETERS:
+        candidates += [word for word in words[1:] if not word.startswith("-")][:_OPERANDS]
+        candidates += [word.text for word in item.found.reads]
+    glued = [word[2:] for word in words[1:] if word.startswith("-")]
+    others = [*words[1:], *glued, *(word.partition("=")[2] for word in words[1:])]
+    for text in dict.fromkeys((*candidates, *others)):
+        if not text or len(text) > 1_000 or "\n" in text or "\0" in text:
+            continue
+        for base in bases:
+            path = within_text(text, base, home)
+            if text in candidates or _is_script(path):
+                yield path
+
+
+def _is_script(path: str) -> bool:
+    if posixpath.splitext(path)[1].casefold() in _SCRIPTS:
+        return True
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def _state(path: str) -> str:
+    try:
+        data, _ = read_bytes(Path(os.path.realpath(path)), MAX_FILE)
+    except FileNotFoundError:
+        return "absent"
+    except OSError:
+        return _from_outside(path)
+    return hashlib.sha256(data).hexdigest()
+
+
+def _from_outside(path: str) -> str:
+    """What is known of a file that is too large or can't be read."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return "unknown"
+    return f"{state.st_mode}:{state.st_size}:{state.st_mtime_ns}"
+
+
+TIMEOUT = 120.0
 MAX_TIMEOUT = 600.0
+"""Seconds that the model may ask for, and more where the usual limit is more."""
 _HEAD_BYTES = 1_000_000
 _TAIL_BYTES = 2_000_000
 """What is kept of the output; the rest is counted only."""
@@ -58,18 +209,25 @@ _ASK_OUTSIDE = "If it has to run outside of the sandbox, call again with outside
 
 class RunCommandParams(Params):
     command: str = Field(min_length=1)
-    timeout: float = Field(120, gt=0, description="Seconds, default 120, at most 600")
+    timeout: float | None = Field(None, gt=0, description="Seconds; ends leftovers too")
     background: bool = Field(False, description="Go on as a job, for servers and watchers")
     outside: bool = Field(False, description="Ask the user to leave the sandbox")
 
 
 class RunCommand(Tool[RunCommandParams]):
-    """Runs a command in bash."""
+    """Runs a command in bash, for ``seconds`` unless the model asks for another limit."""
 
     name = "run_command"
     verb = "Run"
     params = RunCommandParams
     result_kind = "output"
+
+    def __init__(self, seconds: float = TIMEOUT) -> None:
+        self._seconds = seconds
+        self._most = max(seconds, MAX_TIMEOUT)
+
+    def description(self) -> str:
+        return f"{super().description()} timeout: {self._seconds:g} s if unset, at most {self._most:g}."
 
     def effects(self, params: RunCommandParams, ctx: ToolContext) -> Effects:
         return Effects(command=params.command, outside=params.outside)
@@ -78,10 +236,11 @@ class RunCommand(Tool[RunCommandParams]):
         return params.command
 
     async def preview(self, params: RunCommandParams, ctx: ToolContext) -> Preview:
-        return Preview((TerminalBlock(params.command, "", cwd=str(ctx.cwd)),), str(ctx.cwd))
+        state = await asyncio.to_thread(scripts_state, params.command, ctx)
+        return Preview((TerminalBlock(params.command, "", cwd=str(ctx.cwd)),), f"{ctx.cwd}\n{state}")
 
     async def run(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutcome:
-        timeout = min(params.timeout, MAX_TIMEOUT)
+        timeout = min(params.timeout or self._seconds, self._most)
         if params.background and ctx.jobs is None:
             raise ToolError("Nothing can run in the background here. Nothing was started.")
         launch = await _launch(ctx)
@@ -90,7 +249,9 @@ class RunCommand(Tool[RunCommandParams]):
         try:
             result = await _run(params, timeout, launch, ctx)
             kept = bool(result.job)
-            blocked = _judged(launch, result.output, result.exit_status, ctx) if launch and not kept else ""
+            blocked = ""
+            if launch is not None and not kept:
+                blocked = await asyncio.to_thread(_judged, launch, result.output, result.exit_status, ctx)
         except (LaunchError, JobsError) as error:
             raise ToolError(str(error)) from error
         finally:
@@ -106,10 +267,10 @@ class RunCommand(Tool[RunCommandParams]):
             truncated=bool(result.omitted or shown.omitted_bytes),
         )
         return ToolOutcome(
-            report(params.command, result, timeout, blocked),
+            report(params.command, result, timeout, blocked, self._most),
             (block,),
             _detail(result, timeout, blocked),
-            is_error=result.ending != "background" and result.exit_status != 0,
+            is_error=result.ending != "background" and (result.exit_status != 0 or bool(result.ended_left)),
             exit_status=result.exit_status,
             blocked=blocked,
         )
@@ -135,7 +296,14 @@ async def _run(params: RunCommandParams, timeout: float, launch: Launch | None, 
             prefix=spec.prefix,
             inherited=spec.inherited,
         )
-    how = Foreground(ctx.item, None if params.background else timeout, params.background, _HEAD_BYTES, _TAIL_BYTES)
+    how = Foreground(
+        ctx.item,
+        None if params.background else timeout,
+        whole="timeout" in params.model_fields_set,
+        background=params.background,
+        head=_HEAD_BYTES,
+        tail=_TAIL_BYTES,
+    )
     return await ctx.jobs.run(spec, how, lambda output, status: _finish(launch, output, status, ctx), ctx.output)
 
 
@@ -182,47 +350,61 @@ def _judged(launch: Launch, output: str, status: int | None, ctx: ToolContext) -
     if failure:
         if ctx.sandbox is not None:
             ctx.sandbox.failed(failure)
-        raise ToolError(f"Not run: the sandbox could not be set up ({failure}). Calls now ask the user instead.")
+        still = ctx.sandbox is not None and ctx.sandbox.state.level != "off"
+        then = "Try again." if still else "Calls now ask the user instead."
+        raise ToolError(f"Not run: the sandbox could not be set up ({failure}). {then}")
     return launch.blocked(output, status)
 
 
 def _detail(result: ProcessResult, timeout: float, blocked: str) -> str:
     if result.ending == "background":
         return f"job {result.job}"
+    if result.ending == "processes":
+        return "killed, too many processes"
     if result.ending != "exited":
         return f"killed after {timeout:g} s"
-    left = f", job {result.job}" if result.job else ""
+    left = f", job {result.job}" if result.job else ", leftovers ended" if result.ended_left else ""
     return f"blocked by sandbox, exit {result.exit_status}" if blocked else f"exit {result.exit_status}{left}"
 
 
-def report(command: str, result: ProcessResult, timeout: float, blocked: str) -> str:
-    """The result as the model reads it: how it ended, then the output."""
-    lines = [_ending(result, timeout)]
+def report(command: str, result: ProcessResult, timeout: float, blocked: str, most: float = MAX_TIMEOUT) -> str:
+    """The result as the model reads it: how it ended, then the output. ``most`` is the longest ``timeout``."""
+    lines = [_ending(result, timeout, most)]
     if blocked:
         lines.append(f"Blocked by the sandbox, as it seems: {blocked}. {_ASK_OUTSIDE}")
     if result.ending == "exited" and result.background:
         names = ", ".join(f"{process.name} (pid {process.pid})" for process in result.background[:8])
         job = f" as job {result.job}" if result.job else ""
         lines.append(f"Still running in the background{job}: {names}")
+    if result.ended_left:
+        lines.append(
+            f"It left {result.ended_left} processes running. More than {MOST_LEFT} are no background job: they were "
+            "ended. Start what has to go on with background: true."
+        )
     if result.ending == "exited" and wants_input(command, result.output, result.exit_status):
         lines.append(
             "The command wants input, a terminal or a password. Commands have none: use options that make it "
             "non-interactive, give the input in the command (echo y | …, <<EOF), or ask the user to run it."
         )
-    lines.append(result.output.removesuffix("\n") or "(no output)")
+    lines.append(as_read(result.output).removesuffix("\n") or "(no output)")
     return "\n".join(lines)
 
 
-def _ending(result: ProcessResult, timeout: float) -> str:
+def _ending(result: ProcessResult, timeout: float, most: float) -> str:
     if result.ending == "background":
         return (
             f"Runs in the background as job {result.job}, since {result.duration:.1f} s. "
             f'job(id="{result.job}") reads its new output; wait=… waits for its end, stop=true ends it. Output so far:'
         )
+    if result.ending == "processes":
+        return (
+            "Killed with all its processes, because it had more than it may have at the same time (the setting "
+            "tools.process_limit). Look for what starts itself again, or run fewer at once."
+        )
     if result.ending == "timeout":
         return (
-            f"Killed with all its processes after {timeout:g} s without an end. Give a larger timeout (at most 600), "
-            "or background: true for what goes on, such as a server."
+            f"Killed with all its processes after {timeout:g} s without an end. "
+            f"Give a larger timeout (at most {most:g}), or background: true for what goes on, such as a server."
         )
     return f"exit status {result.exit_status} after {result.duration:.1f} s"
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from swecli.core.permissions.paths import SECRET_EXPRESSION
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import FileEntry, FileListBlock
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.files import explained, plural
+from swecli.core.tools.list_files import explained, plural
 from swecli.core.workspace.search import Line, SearchError, SearchRequest, SearchResult, search
 
 MAX_RESULTS = 100
@@ -55,6 +56,7 @@ class Search(Tool[SearchParams]):
             params.glob,
             params.ignore_case,
             min(params.context, _MAX_CONTEXT),
+            leave_out=SECRET_EXPRESSION,
         )
         try:
             result = await search(request, ctx.environment)
@@ -65,7 +67,10 @@ class Search(Tool[SearchParams]):
 
 def _outcome(params: SearchParams, ctx: ToolContext, result: SearchResult) -> ToolOutcome:
     summary = _summary(result)
-    note = f" ({result.incomplete})" if result.incomplete else ""
+    notes = [result.incomplete] if result.incomplete else []
+    if result.left_out:
+        notes.append(f"{plural(result.left_out, 'file')} left out, which may hold secrets by their names")
+    note = f" ({'; '.join(notes)})" if notes else ""
     if not result.matches:
         files = f" in files like {params.glob}" if params.glob else ""
         return ToolOutcome(f"No matches for {params.pattern!r}{files}{note}.", (), summary + note)

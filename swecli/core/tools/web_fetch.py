@@ -12,9 +12,9 @@ from pydantic import Field
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.files import readable_size
-from swecli.core.web.fetch import FetchError, Limits, Page, fetch, host_of, parsed
-from swecli.core.web.page_text import page_text
+from swecli.core.tools.list_files import readable_size
+from swecli.core.web import FetchError, Limits, Page, fetch, host_of, page_text, parsed
+from swecli.core.workspace.command_output import as_read
 
 _TEXT = re.compile(
     r"text/|application/(json|xml|xhtml\+xml|javascript|toml|yaml|x-yaml|[\w.-]+\+(json|xml))", re.IGNORECASE
@@ -62,7 +62,7 @@ class WebFetch(Tool[WebFetchParams]):
             return ToolOutcome(text, (TextBlock(text),), "redirects elsewhere")
         if page.body and page.content_type and not _TEXT.match(page.content_type):
             raise ToolError(f"{page.url} is {page.content_type}, not text. Nothing of it was kept.")
-        text = await asyncio.to_thread(_text, page)
+        text = as_read(await asyncio.to_thread(_text, page))
         failed = page.status >= 400
         cut = f", cut at {readable_size(len(page.body))}" if page.cut else ""
         state = f"{page.status}, {readable_size(len(page.body))}{cut}"

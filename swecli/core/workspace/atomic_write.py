@@ -17,9 +17,122 @@ import time
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from types import TracebackType
 
-from swecli.core.workspace.folder import Folder
-from swecli.core.workspace.regular_file import READ_FLAGS, read_all, require_regular
+from swecli.core.workspace.text_file import READ_FLAGS, read_all, require_regular
+
+_PATH_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_AT = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd
+
+
+class Folder:
+    """A context manager around one directory; names are those of its entries.
+
+    The path must be resolved: each component is opened from the one before it without following links. Where
+    the platform has no such calls, paths are used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> Folder:
+        if not _AT:
+            return self
+        descriptor = os.open(self.path.anchor, _PATH_FLAGS)
+        try:
+            for part in self.path.parts[1:]:
+                deeper = os.open(part, _PATH_FLAGS, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = deeper
+        except OSError as error:
+            os.close(descriptor)
+            error.filename = str(self.path)
+            raise
+        self._descriptor = descriptor
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _name(self, name: str) -> str:
+        return name if self._descriptor is not None else str(self.path / name)
+
+    @property
+    def writable(self) -> bool:
+        """Whether entries can be added and replaced."""
+        return self.access(".", os.W_OK | os.X_OK)
+
+    def access(self, name: str, mode: int) -> bool:
+        return os.access(self._name(name), mode, dir_fd=self._descriptor)
+
+    def status(self, name: str) -> os.stat_result:
+        """Status of the entry itself, a link included."""
+        return os.stat(self._name(name), dir_fd=self._descriptor, follow_symlinks=False)
+
+    def exists(self, name: str) -> bool:
+        try:
+            self.status(name)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def open(self, name: str, flags: int, mode: int = 0o600) -> int:
+        try:
+            return os.open(self._name(name), flags, mode, dir_fd=self._descriptor)
+        except OSError as error:
+            error.filename = str(self.path / name)
+            raise
+
+    def link(self, name: str, other: str) -> None:
+        """Give an entry a second name, which must be free."""
+        here = self._descriptor
+        os.link(self._name(name), self._name(other), src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
+
+    def rename(self, name: str, other: str) -> None:
+        """Put an entry in the place of another."""
+        os.replace(self._name(name), self._name(other), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def remove(self, name: str) -> None:
+        """Remove an entry if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._name(name), dir_fd=self._descriptor)
+
+    def make_folder(self, name: str) -> None:
+        """Make a directory that must not exist, for the user alone until its mode is set."""
+        os.mkdir(self._name(name), 0o700, dir_fd=self._descriptor)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove an empty directory."""
+        os.rmdir(self._name(name), dir_fd=self._descriptor)
+
+    def make_link(self, name: str, target: str) -> None:
+        """Make a symbolic link where nothing is."""
+        os.symlink(target, self._name(name), dir_fd=self._descriptor)
+
+    def names(self, limit: int) -> list[str]:
+        """Up to ``limit`` entries; none where the directory can't be listed."""
+        found: list[str] = []
+        with contextlib.suppress(OSError), os.scandir(self.path) as entries:
+            for entry in entries:
+                found.append(entry.name)
+                if len(found) >= limit:
+                    break
+        return found
+
+    def sync(self) -> None:
+        """Make renames durable, where the platform can."""
+        with contextlib.suppress(OSError):
+            descriptor = os.open(self._name("."), os.O_RDONLY, dir_fd=self._descriptor)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
 
 PREFIX = ".swecli-tmp-"
 READ_ONLY = "is read-only"
@@ -101,11 +214,12 @@ def atomic_delete(path: Path, expected: str) -> Path:
     return target
 
 
-def sweep_temporary(directory: Path) -> tuple[Path, ...]:
-    """Remove the temporary files that writers which no longer run left in ``directory``; returns them."""
+def sweep_temporary(directory: Path, writer: int | None = None) -> tuple[Path, ...]:
+    """Remove the temporary files that writers which no longer run left in ``directory``; returns them. ``writer`` is
+    the id of one that is known to be gone: only what it left is removed, however young it is."""
     try:
         with Folder(directory) as folder:
-            return tuple(directory / name for name in _sweep_beside(folder))
+            return tuple(directory / name for name in _sweep_beside(folder, writer))
     except OSError:
         return ()
 
@@ -275,15 +389,16 @@ def _copy_attributes(folder: Folder, name: str, descriptor: int) -> None:
         os.close(source)
 
 
-def _sweep_beside(folder: Folder) -> list[str]:
+def _sweep_beside(folder: Folder, writer: int | None = None) -> list[str]:
     removed: list[str] = []
+    age = _SWEEP_AGE if writer is None else 0.0
     for name in folder.names(_SWEEP_ENTRIES):
         owner = name.removeprefix(PREFIX).partition("-")[0] if name.startswith(PREFIX) else ""
-        if not owner.isdecimal() or _runs(int(owner)):
+        if not owner.isdecimal() or writer not in (None, int(owner)) or _runs(int(owner)):
             continue
         with contextlib.suppress(OSError):
             status = folder.status(name)
-            if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _SWEEP_AGE:
+            if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime >= age:
                 folder.remove(name)
                 removed.append(name)
     return removed

@@ -1,11 +1,281 @@
-"""What a command wrote: its beginning and end in memory, all of it up to a cap on disk."""
+"""What a command writes: its ends in memory, all of it up to a cap on disk."""
 
 from __future__ import annotations
 
+import asyncio
+import codecs
+import contextlib
+import os
+import re
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Final
 
-from swecli.core.workspace.output_ring import HEAD, TAIL, OutputRing, joined
-from swecli.core.workspace.output_spill import CAP, OutputSpill
+from swecli.core.atomic_text import make_private
+from swecli.safe_text import sanitise
+
+COLOURS: Final = re.compile("\x1b\\[([0-9;:]{0,60})m")
+"""Sequences that set colours and weights."""
+_ERASURES: Final = re.compile("\x1b\\[[0-3]?[JK]|\x1b\\[\\?[0-9;]{1,12}[hl]|\x1b\\[[0-9]{0,4}[ABCDEFG]|\x1b\\(B")
+"""Sequences of progress bars that say nothing where each line is drawn once: erasing, moving, modes."""
+
+
+def last_states(text: str) -> str:
+    """The text with what is left of each line after its carriage returns, backspaces and erasures. Colours stay."""
+    text = text.replace("\r\n", "\n")
+    if "\x1b" not in text and "\r" not in text and "\b" not in text:
+        return text
+    return "\n".join(map(_last_state, _ERASURES.sub("", text).split("\n")))
+
+
+def as_read(text: str) -> str:
+    """The text that the screen shows, without its colours and with tabs: what acts on a terminal or hides is marked by
+    a visible stand-in."""
+    plain = COLOURS.sub("", last_states(text))
+    return "\t".join(map(sanitise, plain.split("\t")))
+
+
+def _last_state(line: str) -> str:
+    """What is left of a line after its carriage returns and backspaces. Colours set before stay in force."""
+    if "\r" in line:
+        parts = [part for part in line.split("\r") if part]
+        shown = next((part for part in reversed(parts) if COLOURS.sub("", part).strip()), parts[-1] if parts else "")
+        before = line[: line.rfind(shown)] if shown else ""
+        line = "".join(match[0] for match in COLOURS.finditer(before)) + shown
+    if "\b" in line:
+        kept: list[str] = []
+        for character in line:
+            if character == "\b":
+                if kept:
+                    kept.pop()
+            else:
+                kept.append(character)
+        line = "".join(kept)
+    return line
+
+
+HEAD = 200_000
+TAIL = 200_000
+
+
+class OutputRing:
+    """Takes bytes, keeps the first ``head`` and the last ``tail`` of them."""
+
+    def __init__(self, head: int = HEAD, tail: int = TAIL) -> None:
+        self._head_size, self._tail_size = head, tail
+        self._head, self._tail = bytearray(), bytearray()
+        self.total = 0
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        free = self._head_size - len(self._head)
+        if free > 0:
+            self._head += data[:free]
+            data = data[free:]
+        if data:
+            self._tail += data[-self._tail_size :]
+            if len(self._tail) > 2 * self._tail_size:
+                del self._tail[: -self._tail_size]
+
+    @property
+    def omitted(self) -> int:
+        """Bytes that are in neither part."""
+        return max(0, self.total - len(self._head) - min(len(self._tail), self._tail_size))
+
+    def text(self) -> str:
+        """What was kept, with a line that says how much is missing. Invalid bytes become U+FFFD."""
+        tail = bytes(self._tail[-self._tail_size :])
+        if not self.omitted:
+            return (bytes(self._head) + tail).decode("utf-8", "replace")
+        return joined(bytes(self._head), tail, self.omitted)
+
+
+def joined(head: bytes, tail: bytes, omitted: int) -> str:
+    """Both ends of an output around a line that says how much is missing. Invalid bytes become U+FFFD."""
+    # The end may begin inside a character: its stray continuation bytes go.
+    cut = next((index for index, byte in enumerate(tail[:4]) if byte & 0xC0 != 0x80), 0)
+    beginning = head.decode("utf-8", "ignore")
+    return f"{beginning}\n[… {omitted:,} bytes of output not kept …]\n{tail[cut:].decode('utf-8', 'replace')}"
+
+
+class LiveText:
+    """Text of a running program for showing: decoded as it comes, and only the newest when it is too much."""
+
+    def __init__(self, limit: int) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._limit = limit
+        self._pending = ""
+        self._skipped = 0
+
+    def add(self, data: bytes) -> None:
+        self._pending += self._decoder.decode(data)
+        surplus = len(self._pending) - self._limit
+        if surplus > 0:
+            self._skipped += surplus
+            self._pending = self._pending[surplus:]
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._pending)
+
+    def take(self) -> str:
+        """What came since the last call, at most the limit."""
+        text, skipped = self._pending, self._skipped
+        self._pending, self._skipped = "", 0
+        return f"\n[… {skipped:,} characters …]\n{text}" if skipped else text
+
+
+CAP = 64_000_000
+PIECE = 1 << 18
+"""Bytes that wait in memory until it is worth to write them; a short output never reaches the disk."""
+HIGH = 1 << 20
+"""Bytes that may wait while the disk is slow; then no more is to be added until it has caught up."""
+
+
+class OutputSpill:
+    """``add`` on one thread, ``write`` and ``read`` on any. A disk that fails costs the middle, never the end."""
+
+    def __init__(self, folder: Path | None = None, cap: int = CAP) -> None:
+        """``folder`` is where the file is made, when it is needed; None for the system's temporary directory."""
+        self._folder = folder
+        self._head = cap // 2
+        self._ring = cap - self._head
+        self._file: IO[bytes] | None = None
+        self._waiting = bytearray()
+        self._writing = b""
+        self._written = 0
+        self._closed = False
+        self._base = 0
+        """Where what is in memory begins: behind ``_written`` only after a failure."""
+        self._memory = threading.Lock()
+        self._disk = threading.Lock()
+        self.total = 0
+        self.failure = ""
+        """Why nothing is written any more; empty while all is well."""
+
+    def add(self, data: bytes) -> None:
+        """Take what the program wrote."""
+        with self._memory:
+            self.total += len(data)
+            if self._closed:
+                return
+            self._waiting += data
+            surplus = len(self._waiting) - HIGH
+            if self.failure and surplus > 0:
+                del self._waiting[:surplus]
+                self._base += surplus
+
+    @property
+    def wants_writing(self) -> bool:
+        return len(self._waiting) >= PIECE and not self.failure
+
+    @property
+    def full(self) -> bool:
+        """Whether adding should pause until a ``write`` has ended."""
+        return len(self._waiting) >= HIGH and not self.failure
+
+    def write(self) -> None:
+        """Bring to disk what waits. A failure is kept in ``failure``."""
+        with self._disk:
+            with self._memory:
+                self._writing, self._waiting = bytes(self._waiting), bytearray()
+            try:
+                self._store(self._writing)
+            except OSError as error:
+                with self._memory:
+                    self.failure = error.strerror or str(error)
+                    self._waiting[:0] = self._writing
+                    self._writing = b""
+                return
+            with self._memory:
+                self._written += len(self._writing)
+                self._base = self._written
+                self._writing = b""
+
+    def _store(self, data: bytes) -> None:
+        if self._file is None:
+            if self._folder is not None:
+                make_private(self._folder)
+            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - lives as long as this
+        at, view = self._written, memoryview(data)
+        while view:
+            place, room = self._place(at)
+            done = os.pwrite(self._file.fileno(), view[:room], place)
+            at, view = at + done, view[done:]
+
+    def _place(self, at: int) -> tuple[int, int]:
+        """Where byte ``at`` of the output is in the file, and how many follow it there."""
+        if at < self._head:
+            return at, self._head - at
+        inside = (at - self._head) % self._ring
+        return self._head + inside, self._ring - inside
+
+    def read(self, offset: int, size: int) -> tuple[int, bytes]:
+        """Up to ``size`` bytes from ``offset`` on, and where they begin: later than ``offset`` where that was dropped.
+        Ends early before a gap.
+
+        Raises:
+            OSError: the file can't be read.
+        """
+        with self._disk:
+            with self._memory:
+                memory, base = self._writing + bytes(self._waiting), self._base
+            if self._closed:
+                return self.total, b""
+            for start, end in self._kept(base, len(memory)):
+                at = max(offset, start)
+                if at < end:
+                    size = min(size, end - at)
+                    return at, self._stored(at, min(size, base - at)) + memory[
+                        max(0, at - base) : max(0, at + size - base)
+                    ]
+            return self.total, b""
+
+    def _kept(self, base: int, memory: int) -> list[tuple[int, int]]:
+        """The ranges that are there, in order."""
+        parts = [
+            (0, min(self._head, self._written)),
+            (max(self._head, self._written - self._ring), self._written),
+            (base, base + memory),
+        ]
+        ranges: list[tuple[int, int]] = []
+        for start, end in parts:
+            if start >= end:
+                continue
+            if ranges and ranges[-1][1] == start:
+                ranges[-1] = (ranges[-1][0], end)
+            else:
+                ranges.append((start, end))
+        return ranges
+
+    def _stored(self, at: int, size: int) -> bytes:
+        pieces: list[bytes] = []
+        while size > 0 and self._file is not None:
+            place, room = self._place(at)
+            piece = os.pread(self._file.fileno(), min(size, room), place)
+            if not piece:
+                break
+            pieces.append(piece)
+            at, size = at + len(piece), size - len(piece)
+        return b"".join(pieces)
+
+    @property
+    def mode(self) -> int | None:
+        """Permission bits of the file; None while there is none."""
+        return None if self._file is None else os.fstat(self._file.fileno()).st_mode & 0o777
+
+    def close(self) -> None:
+        """Give up what was kept; what is added from now on is only counted."""
+        with self._disk, self._memory:
+            self._closed = True
+            self._waiting = bytearray()
+            if self._file is not None:
+                self._file.close()
+                self._file = None
 
 
 class CommandOutput:
@@ -78,3 +348,220 @@ class CommandOutput:
     def close(self) -> None:
         """Let the file go."""
         self._spill.close()
+
+
+_PIECE = 1 << 16
+_PIECES = 4
+"""Pieces that are read before other work of the event loop gets its turn."""
+_LIVE_INTERVAL = 0.05
+"""Seconds between two pieces of live text, each of which is at most ``_LIVE_LIMIT`` characters."""
+_LIVE_LIMIT = 8_000
+_DETACHED_PAUSE = 0.05
+
+
+class OutputPipe:
+    """Reads until the end of the output, or until it is closed. While the disk can't follow, or nobody looks, it reads
+    slowly, and the command waits."""
+
+    def __init__(self, descriptor: int, output: CommandOutput, show: Callable[[str], None] | None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._descriptor = descriptor
+        self._output = output
+        self._show = show
+        self._live = LiveText(_LIVE_LIMIT)
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Future[None] | None = None
+        self._detached = False
+        self._resting = False
+        self._closed = False
+        self.ended = asyncio.Event()
+        """Set when there is nothing more to read and everything is where it is kept."""
+        os.set_blocking(descriptor, False)
+        self._loop.add_reader(descriptor, self._read)
+
+    def _read(self) -> None:
+        for _ in range(_PIECES):
+            try:
+                data = os.read(self._descriptor, _PIECE)
+            except BlockingIOError:
+                break
+            except OSError:
+                data = b""
+            if not data:
+                self._end()
+                break
+            self._output.add(data)
+            if self._show is not None:
+                self._live.add(data)
+        else:
+            if self._detached:
+                self._rest()
+        self._write()
+        if self._show is not None and self._live.waiting and self._timer is None:
+            self._timer = self._loop.call_later(_LIVE_INTERVAL, self._flush)
+
+    def _rest(self) -> None:
+        """A flood in the background must not take the event loop's time."""
+        self._resting = True
+        self._loop.remove_reader(self._descriptor)
+        self._loop.call_later(_DETACHED_PAUSE, self._rested)
+
+    def _rested(self) -> None:
+        self._resting = False
+        self._resume()
+
+    def _resume(self) -> None:
+        if not self._closed and not self._resting and not self._output.full:
+            self._loop.add_reader(self._descriptor, self._read)
+
+    def _write(self) -> None:
+        if self._writing is None and self._output.wants_writing:
+            self._writing = self._loop.run_in_executor(None, self._output.write)
+            self._writing.add_done_callback(self._written)
+        if self._writing is not None and self._output.full and not self._closed:
+            self._loop.remove_reader(self._descriptor)
+
+    def _written(self, writing: asyncio.Future[None]) -> None:
+        self._writing = None
+        if not writing.cancelled():
+            writing.result()
+        self._write()
+        self._resume()
+        if self._closed and self._writing is None:
+            self.ended.set()
+
+    def _flush(self) -> None:
+        self._timer = None
+        if self._show is not None and self._live.waiting:
+            self._show(self._live.take())
+
+    def _end(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+        if self._writing is None:
+            self.ended.set()
+
+    async def drained(self, limit: float) -> None:
+        """Wait for the end of the output, ``limit`` seconds at most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit):
+                await self.ended.wait()
+
+    def close(self) -> None:
+        """Stop reading; whoever still writes gets a broken pipe."""
+        self.detach()
+        self._end()
+
+    def detach(self) -> None:
+        """Show nothing any more, and read a flood slowly: the command goes on in the background."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._flush()
+        self._show = None
+        self._detached = True
+
+
+_ERROR_BYTES = 16_384
+_END_SECONDS = 2.0
+"""For the end of a program that was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """``status`` is None when the program was stopped: at its time limit or because it wrote too much."""
+
+    status: int | None
+    output: bytes
+    errors: bytes
+    timed_out: bool = False
+    overflowed: bool = False
+
+
+async def capture(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    environment: Mapping[str, str],
+    timeout: float,
+    limit: int,
+    stdin: bytes = b"",
+) -> Captured:
+    """Run ``argv`` to its end, ``timeout`` seconds or ``limit`` bytes of output, whichever comes first.
+
+    Raises:
+        OSError: it can't be started.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        cwd=cwd,
+        env=dict(environment),
+        stdin=asyncio.subprocess.PIPE if stdin else asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=os.name == "posix",
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    output, errors = bytearray(), bytearray()
+    tasks = (
+        asyncio.ensure_future(_read(process.stdout, output, limit)),
+        asyncio.ensure_future(_read(process.stderr, errors, _ERROR_BYTES)),
+    )
+    timed_out = overflowed = False
+    try:
+        async with asyncio.timeout(timeout):
+            if process.stdin is not None:
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    process.stdin.write(stdin)
+                    await process.stdin.drain()
+                process.stdin.close()
+            overflowed = not await tasks[0]
+            if not overflowed:
+                await tasks[1]
+                await process.wait()
+    except TimeoutError:
+        timed_out = True
+    finally:
+        for task in tasks:
+            task.cancel()
+        stopped = process.returncode is None
+        if stopped:
+            _kill(process)
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await _gone(process)
+    return Captured(None if stopped else process.returncode, bytes(output), bytes(errors), timed_out, overflowed)
+
+
+async def _gone(process: asyncio.subprocess.Process) -> None:
+    """Wait for the end of a program that was killed. What it still had written is read: with a full pipe that nobody
+    reads the event loop never hears of the end. One that lives on elsewhere and holds the pipe is not waited for."""
+    streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_END_SECONDS):
+            await asyncio.gather(*map(_discard, streams))
+            await process.wait()
+
+
+async def _discard(stream: asyncio.StreamReader) -> None:
+    while await stream.read(65_536):
+        pass
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """End the program, and on POSIX what it has started as well."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+async def _read(stream: asyncio.StreamReader, into: bytearray, limit: int) -> bool:
+    """True at the end of the stream, False when ``limit`` was reached before."""
+    while piece := await stream.read(65_536):
+        into += piece[: max(0, limit - len(into))]
+        if len(into) >= limit:
+            return False
+    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from swecli.core.workspace.regular_file import read_bytes
+from swecli.core.workspace.text_file import read_bytes
 
 _LIMIT = 4_096
 

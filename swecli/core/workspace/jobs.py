@@ -13,8 +13,16 @@ from pathlib import Path
 from typing import Literal
 
 from swecli.core.workspace import process_tree as tree
-from swecli.core.workspace.output_ring import HEAD, TAIL
-from swecli.core.workspace.process import CommandSpec, ProcessResult, RunningCommand, ended_when_cancelled, finished
+from swecli.core.workspace.command_output import HEAD, TAIL
+from swecli.core.workspace.process import (
+    CommandSpec,
+    ProcessResult,
+    RunningCommand,
+    ended_when_cancelled,
+    finished,
+    left_running,
+)
+from swecli.core.workspace.process_limit import PROCESSES
 
 Status = Literal["running", "exited", "killed"]
 Finish = Callable[[str, int | None], str]
@@ -66,6 +74,8 @@ class _Job:
     finish: Finish
     seen: int
     """Bytes of the output that the model was shown."""
+    deadline: float | None = None
+    """When all of it is ended, in seconds of the event loop's clock; None for never."""
     told: bool = False
     stopped: bool = False
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -75,20 +85,30 @@ class _Job:
 @dataclass(frozen=True, slots=True)
 class Foreground:
     """How a command is run: for whom (``item``), for how long (seconds; None without end), and what is kept of its
-    output in the result (bytes). ``background``: it is a job from the start."""
+    output in the result (bytes). ``whole``: the timeout is that of what it leaves running, too. ``background``: it is a
+    job from the start."""
 
     item: str
     timeout: float | None = None
     background: bool = False
     head: int = HEAD
     tail: int = TAIL
+    whole: bool = False
 
 
 class Jobs:
     """The commands of a session. ``changed`` is called on the event loop when a job begins and when it ends; ``folder``
-    is where long output is kept; ``first`` is the number of the first job."""
+    is where long output is kept; ``first`` is the number of the first job; ``processes`` is how many processes and
+    threads a command may have."""
 
-    def __init__(self, changed: Callable[[JobInfo], None], folder: Path | None = None, first: int = 1) -> None:
+    def __init__(
+        self,
+        changed: Callable[[JobInfo], None],
+        folder: Path | None = None,
+        first: int = 1,
+        processes: int = PROCESSES,
+    ) -> None:
+        self.processes = processes
         self._changed = changed
         self._folder = folder
         self._number = first
@@ -118,19 +138,24 @@ class Jobs:
         """
         if how.background and len(self.running) >= MOST_RUNNING:
             raise JobsError(f"{MOST_RUNNING} jobs run already; stop one before you start another. Nothing was started.")
-        command = RunningCommand(spec, show, self._folder)
+        command = RunningCommand(replace(spec, processes=self.processes), show, self._folder)
         wish = self._wishes[how.item] = asyncio.Event()
         try:
             async with ended_when_cancelled(command):
                 if how.background:
                     asyncio.get_running_loop().call_later(FIRST_LOOK, wish.set)
                 ending = await finished(command, how.timeout, wish)
-                left = await command.members() if ending != "timeout" else ()
-                result = await command.result(ending, how.head, how.tail, left)
+                left, ended_left = ((), 0)
+                if ending == "exited":
+                    left, ended_left = await left_running(command)
+                elif ending == "background":
+                    left = await command.members()
+                result = await command.result(ending, how.head, how.tail, left, ended_left)
         finally:
             self._wishes.pop(how.item, None)
         if ending == "background" or left:
-            return replace(result, job=self._adopt(command, spec.command, how.item, finish, result.size))
+            seconds = how.timeout if how.whole and ending == "exited" else None
+            return replace(result, job=self._adopt(command, spec.command, how.item, finish, result.size, seconds))
         command.close()
         command.output.close()
         return result
@@ -142,13 +167,17 @@ class Jobs:
             wish.set()
         return wish is not None
 
-    def _adopt(self, command: RunningCommand, text: str, item: str, finish: Finish, seen: int) -> str:
-        """Look after a command from now on, of whose output so many bytes were shown. Returns the job's id."""
+    def _adopt(
+        self, command: RunningCommand, text: str, item: str, finish: Finish, seen: int, seconds: float | None
+    ) -> str:
+        """Look after a command from now on, of whose output so many bytes were shown, and which may take so many
+        ``seconds`` in all. Returns the job's id."""
         command.detach()
         age = time.monotonic() - command.started
+        deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds - age
         info = JobInfo(f"j{self._number}", text, item, command.pid, time.time() - age, exit_status=command.exit_status)
         self._number += 1
-        job = self._jobs[info.id] = _Job(info, command, finish, seen)
+        job = self._jobs[info.id] = _Job(info, command, finish, seen, deadline)
         job.watcher = asyncio.create_task(self._watch(job))
         self._changed(info)
         return info.id
@@ -156,20 +185,30 @@ class Jobs:
     async def _watch(self, job: _Job) -> None:
         await job.running.wait()
         job.info = replace(job.info, exit_status=job.running.exit_status)
-        while left := await job.running.members():
-            await tree.all_ended(left)
+        late = False
+        try:
+            async with asyncio.timeout_at(job.deadline):
+                while left := await job.running.members():
+                    await tree.all_ended(left)
+        except TimeoutError:
+            late = True
+            await job.running.end(GRACE)
+        why = "ended at the timeout of its command" if late else ""
+        if await job.running.ended_by_limit():
+            why = f"ended because it had more than {self.processes:,} processes"
         await job.running.drained()
         job.running.close()
-        await self._ended(job)
+        await self._ended(job, why)
 
-    async def _ended(self, job: _Job) -> None:
+    async def _ended(self, job: _Job, why: str) -> None:
+        """``why`` swecli ended it by itself, if it did."""
         end = await asyncio.to_thread(job.running.output.text, 0, _END)
         note = await asyncio.to_thread(job.finish, end[0], job.info.exit_status)
         job.info = replace(
             job.info,
-            status="killed" if job.stopped else "exited",
+            status="killed" if job.stopped or why else "exited",
             ended=time.time(),
-            note="" if job.stopped else note,
+            note="" if job.stopped else why or note,
         )
         job.over.set()
         self._changed(job.info)

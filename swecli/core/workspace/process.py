@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,17 +23,104 @@ from pathlib import Path
 from typing import Literal
 
 from swecli.core.workspace import process_tree as tree
-from swecli.core.workspace.command_output import CommandOutput
-from swecli.core.workspace.output_pipe import OutputPipe
-from swecli.core.workspace.output_ring import HEAD, TAIL
+from swecli.core.workspace.command_output import HEAD, TAIL, CommandOutput, OutputPipe
+from swecli.core.workspace.process_limit import LOOK, PROCESSES, ProcessLimit
 
-Ending = Literal["exited", "timeout", "background"]
+_SECRET = re.compile(
+    r".*_(KEY|TOKEN|SECRET|PAT|PASSPHRASE|AUTH)S?|.*(PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|SECRET_|_TOKEN_|_KEY_).*"
+    r"|.*(APIKEY|ACCESSKEY|SECRETKEY|AUTHTOKEN)",
+    re.IGNORECASE,
+)
+_PROVIDER_KEYS = frozenset(("APIKEY", "API_KEY", "TOKEN", "SECRET", "AWS_ACCESS_KEY_ID", "DATABASE_URL", "MYSQL_PWD"))
+_NAMES = frozenset(
+    (
+        "BASH_ENV",
+        "ENV",
+        "NODE_OPTIONS",
+        "RUBYOPT",
+        "RUBYLIB",
+        "RIPGREP_CONFIG_PATH",
+        "LESSOPEN",
+        "LESSCLOSE",
+        "LESSKEYIN",
+        "LESSKEY",
+        "EDITOR",
+        "VISUAL",
+        "BROWSER",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+        "JDK_JAVA_OPTIONS",
+        "MAKEFLAGS",
+        "GLOBIGNORE",
+        "IFS",
+        "PS4",
+        "PROMPT_COMMAND",
+        "SHELLOPTS",
+        "BASHOPTS",
+        "FORCE_COLOR",
+        "CLICOLOR_FORCE",
+        "CDPATH",
+        "SWECLI_JOB",
+        "SWECLI_PLACE",
+    )
+)
+_PREFIXES = ("LD_", "DYLD_", "PYTHON", "PERL5", "GIT_", "BASH_FUNC_", "TEXTUAL_")
+_SET = {
+    "SWECLI": "1",
+    "AGENT": "swecli",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",  # an editor would wait for keys that nobody can press
+    "GIT_SEQUENCE_EDITOR": "true",
+    "GIT_OPTIONAL_LOCKS": "0",  # git status must not write the index: it counts as reading
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",  # nor may pip list go to the network
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "MANPAGER": "cat",
+}
+
+
+def scrubbed_environment(environment: Mapping[str, str], *, no_color: str | None = None) -> dict[str, str]:
+    """``environment`` for child processes.
+
+    Dropped are names of secrets (``*_KEY``, ``*_TOKEN``, ``*_SECRET``, ``*PASSWORD*``, ``*CREDENTIAL*``) and
+    variables by which a start-up file, a library or an option gets into every program. ``no_color`` is the value
+    that ``NO_COLOR`` had when swecli started: a terminal interface may have taken it out since.
+    """
+    kept = {name: value for name, value in environment.items() if not is_withheld(name)}
+    if no_color is not None:
+        kept["NO_COLOR"] = no_color
+    return {**kept, **_SET}
+
+
+def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
+    """Values of variables that look like secrets by their names."""
+    names = (name for name in environment if _SECRET.fullmatch(name.upper()) or name.upper() in _PROVIDER_KEYS)
+    return frozenset(value.strip() for name in names if (value := environment[name]).strip())
+
+
+def is_withheld(name: str) -> bool:
+    """Whether commands do not get the variable."""
+    upper = name.upper()
+    return (
+        upper in _NAMES
+        or upper in _PROVIDER_KEYS
+        or upper.startswith(_PREFIXES)
+        or _SECRET.fullmatch(upper) is not None
+    )
+
+
+Ending = Literal["exited", "timeout", "background", "processes"]
+"""``processes``: it was ended because it had too many."""
 GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL after a timeout."""
 CANCEL_GRACE = 0.3
 """The same when the user cancelled."""
 DRAIN = 0.2
 """Seconds to go on reading after the command ended."""
+MOST_LEFT = 32
+"""Processes that a command may leave running. More than dozens are no server but a command out of control."""
+_LOOKS_WHILE_DETACHED = 50
+"""Looks at what a command left running before it is looked for at all."""
 
 
 class LaunchError(Exception):
@@ -42,18 +130,20 @@ class LaunchError(Exception):
 @dataclass(frozen=True, slots=True)
 class CommandSpec:
     """What to run, in bash (sh where there is none), without start-up files. ``prefix`` is a program with its arguments
-    that starts the shell (a sandbox), ``inherited`` are descriptors that stay open in it."""
+    that starts the shell (a sandbox), ``inherited`` are descriptors that stay open in it. ``processes`` is how many
+    processes and threads it may have at the same time."""
 
     command: str
     cwd: Path
     environment: Mapping[str, str]
     prefix: Sequence[str] = ()
     inherited: Sequence[int] = ()
+    processes: int = PROCESSES
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """What became of a command. ``exit_status`` is None when it was killed at its timeout or goes on; a command that
+    """What became of a command. ``exit_status`` is None when it was killed by swecli or goes on; a command that
     died of a signal has 128 + its number, as shells report it. ``duration`` is seconds, sizes are bytes."""
 
     output: str
@@ -64,6 +154,8 @@ class ProcessResult:
     omitted: int
     background: tuple[tree.Running, ...] = ()
     """Processes that the command left running."""
+    ended_left: int = 0
+    """How many processes it left running that were ended because they were too many."""
     job: str = ""
     """Under which id what still runs can be found; empty where nothing does, or nobody looks after it."""
 
@@ -79,17 +171,22 @@ class RunningCommand:
         """
         self.started = time.monotonic()
         self.mark = tree.new_mark()
+        self.exceeded = False
+        """Whether it was ended because it had too many processes."""
+        self._limit = ProcessLimit(spec.processes)
         reader, writer = os.pipe()
         try:
-            self._process = _start(spec, {**spec.environment, tree.MARK: self.mark}, writer)
+            self._process = _start(spec, {**spec.environment, tree.MARK: self.mark}, writer, self._limit)
         except BaseException:
             os.close(reader)
+            self._limit.close()
             raise
         finally:
             os.close(writer)
         self.output = CommandOutput(spill)
         self._pipe = OutputPipe(reader, self.output, show)
         self._ended = _watch(self._process)
+        self._guard = asyncio.create_task(self._keep_limit())
 
     @property
     def pid(self) -> int:
@@ -123,19 +220,50 @@ class RunningCommand:
 
     async def members(self) -> tuple[tree.Running, ...]:
         """Its live processes besides the first one."""
-        gone = self._process.returncode is not None
-        return tuple(await asyncio.to_thread(tree.members, self.pid, self.mark, gone=gone))
+        return tuple(await asyncio.to_thread(self._members))
+
+    def _members(self) -> list[tree.Running]:
+        found = tree.members(self.pid, self.mark, gone=self._process.returncode is not None)
+        known = {process.pid for process in found}
+        return [*found, *(one for one in self._limit.members() if one.pid != self.pid and one.pid not in known)]
 
     async def end(self, grace: float = CANCEL_GRACE) -> None:
         """End every process of it: SIGTERM, ``grace`` seconds, SIGKILL. Cancelling does not stop that."""
-        await _end_tree(self._process, self._ended, self.mark, grace)
+        await _end_tree(self._process, self._ended, self._members, grace, self._limit.shut)
+
+    async def _keep_limit(self) -> None:
+        """End it when it has too many processes. Nothing here needs a new thread: there may be no room for one."""
+        looks = 0
+        while True:
+            await asyncio.sleep(LOOK)
+            if self._limit.reached(self._members):
+                self.exceeded = True
+                await self.end(0)
+                return
+            looks += self._ended.is_set()
+            if looks >= _LOOKS_WHILE_DETACHED and not self._members():
+                return
+            looks %= _LOOKS_WHILE_DETACHED
+
+    async def ended_by_limit(self) -> bool:
+        """Whether all of it was ended because it had too many processes; waits until that is done."""
+        if self.exceeded:
+            await asyncio.wait((self._guard,))
+        return self.exceeded
 
     def close(self) -> None:
         """Read no more; whoever still writes gets a broken pipe."""
+        self._guard.cancel()
         self._pipe.close()
+        self._limit.close()
 
     async def result(
-        self, ending: Ending, head: int = HEAD, tail: int = TAIL, background: Sequence[tree.Running] = (), job: str = ""
+        self,
+        ending: Ending,
+        head: int = HEAD,
+        tail: int = TAIL,
+        background: Sequence[tree.Running] = (),
+        ended_left: int = 0,
     ) -> ProcessResult:
         """What is known of it now, with so many bytes of both ends of its output."""
         size = self.output.total
@@ -148,7 +276,7 @@ class RunningCommand:
             size=size,
             omitted=omitted,
             background=tuple(background),
-            job=job,
+            ended_left=ended_left,
         )
 
 
@@ -173,9 +301,9 @@ async def run_process(
     running = RunningCommand(CommandSpec(command, cwd, environment, prefix, inherited), output)
     async with ended_when_cancelled(running):
         ending = await finished(running, timeout)
-        background = await running.members() if ending == "exited" else ()
+        background, ended_left = await left_running(running) if ending == "exited" else ((), 0)
         running.detach() if background else running.close()
-        result = await running.result(ending, head, tail, background)
+        result = await running.result(ending, head, tail, background, ended_left)
     running.output.close()
     return result
 
@@ -188,8 +316,21 @@ async def finished(running: RunningCommand, timeout: float | None, wish: asyncio
         return "background"
     if not ended:
         await running.end(GRACE)
+    exceeded = await running.ended_by_limit()
     await running.drained()
+    if exceeded:
+        return "processes"
     return "exited" if ended else "timeout"
+
+
+async def left_running(running: RunningCommand) -> tuple[tuple[tree.Running, ...], int]:
+    """What goes on in the background after a command. Where that is too much it is ended, and the number says how
+    many processes they were."""
+    left = await running.members()
+    if len(left) <= MOST_LEFT:
+        return left, 0
+    await running.end(CANCEL_GRACE)
+    return (), len(left)
 
 
 @asynccontextmanager
@@ -204,20 +345,25 @@ async def ended_when_cancelled(running: RunningCommand) -> AsyncGenerator[None]:
         raise
 
 
-def _start(spec: CommandSpec, environment: Mapping[str, str], writer: int) -> subprocess.Popen[bytes]:
+def _start(
+    spec: CommandSpec, environment: Mapping[str, str], writer: int, limit: ProcessLimit
+) -> subprocess.Popen[bytes]:
     bash = shutil.which("bash", path=environment.get("PATH") or os.defpath)
     shell = [bash, "--norc", "--noprofile", "-c"] if bash else ["/bin/sh", "-c"]
     try:
-        return subprocess.Popen(
-            [*spec.prefix, *shell, "--", spec.command],
-            cwd=spec.cwd,
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=writer,
-            stderr=writer,
-            start_new_session=True,
-            pass_fds=spec.inherited,
-        )
+        with limit.inherited() as bind:
+            process = subprocess.Popen(
+                [*limit.prefix, *spec.prefix, *shell, "--", spec.command],
+                cwd=spec.cwd,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=writer,
+                stderr=writer,
+                start_new_session=True,
+                pass_fds=spec.inherited,
+            )
+            bind(process.pid)
+        return process
     except FileNotFoundError as error:
         missing = spec.cwd if not spec.cwd.is_dir() else [*spec.prefix, *shell][0]
         raise LaunchError(f"The command could not be started: {missing} does not exist.") from error
@@ -252,13 +398,22 @@ def _wait_in_thread(process: subprocess.Popen[bytes], loop: asyncio.AbstractEven
         loop.call_soon_threadsafe(ended.set)
 
 
-async def _end_tree(process: subprocess.Popen[bytes], ended: asyncio.Event, mark: str, grace: float) -> None:
-    """SIGTERM, up to ``grace`` seconds, SIGKILL, for the group and all that left it. Leaves no zombie."""
+async def _end_tree(
+    process: subprocess.Popen[bytes],
+    ended: asyncio.Event,
+    members: Callable[[], list[tree.Running]],
+    grace: float,
+    shut: Callable[[], None],
+) -> None:
+    """SIGTERM, up to ``grace`` seconds, SIGKILL, for the group and all that left it; without grace only SIGKILL.
+    ``shut`` lets nothing new begin before the last. Leaves no zombie."""
     tree.adopt_orphans(True)
-    known = _members(process, mark)
+    known: list[tree.Running] = []
     try:
-        _signal_group(process, known, signal.SIGTERM)
-        tree.signal_each(known, signal.SIGTERM)
+        if grace > 0:
+            known = members()
+            _signal_group(process, known, signal.SIGTERM)
+            tree.signal_each(known, signal.SIGTERM)
         deadline = time.monotonic() + grace
         while time.monotonic() < deadline:
             tree.collect(known)
@@ -268,18 +423,25 @@ async def _end_tree(process: subprocess.Popen[bytes], ended: asyncio.Event, mark
                 async with asyncio.timeout(0.02):
                     await (asyncio.sleep(0.02) if ended.is_set() else ended.wait())
     finally:
-        _kill_tree(process, mark, known)
+        shut()
+        _kill_tree(process, members, known)
         tree.adopt_orphans(False)
 
 
-def _kill_tree(process: subprocess.Popen[bytes], mark: str, known: list[tree.Running]) -> None:
-    """SIGKILL until nothing is left; bounded, because a process in uninterruptible sleep does not die."""
+def _kill_tree(
+    process: subprocess.Popen[bytes], members: Callable[[], list[tree.Running]], known: list[tree.Running]
+) -> None:
+    """Stop all of it, so that nothing new begins, then SIGKILL until nothing is left; bounded, because a process in
+    uninterruptible sleep does not die."""
     seen = {one.pid: one for one in known}
+    _signal_group(process, known, signal.SIGSTOP)
+    known = tree.stopped(members)
+    seen.update((one.pid, one) for one in known)
     _signal_group(process, known, signal.SIGKILL)
     for _ in range(20):
         tree.signal_each(known, signal.SIGKILL)
         tree.collect(known)
-        known = _members(process, mark)
+        known = members()
         if not known:
             break
         seen.update((one.pid, one) for one in known)
@@ -292,10 +454,6 @@ def _kill_tree(process: subprocess.Popen[bytes], mark: str, known: list[tree.Run
         if not any(tree.is_ours(pid) for pid in seen):
             break
         time.sleep(0.005)
-
-
-def _members(process: subprocess.Popen[bytes], mark: str) -> list[tree.Running]:
-    return tree.members(process.pid, mark, gone=process.returncode is not None)
 
 
 def _signal_group(process: subprocess.Popen[bytes], known: list[tree.Running], number: signal.Signals) -> None:

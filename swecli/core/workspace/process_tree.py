@@ -12,15 +12,31 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
+
+def is_running(pid: int) -> bool:
+    """Whether some process has this id; in doubt it has. Ids are reused, so it may be another one by now."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
 MARK = "SWECLI_JOB"
+PLACE = "SWECLI_PLACE"
+"""Says from which folder and with which data home a command was started."""
 _OWN = b"-own"
 _PROC = Path("/proc")
 _POLL = 0.5
 """Seconds between two looks at a process where its end can't be waited for."""
+_LOOKS = 50
+"""How often all processes are looked through for such as were started while others were being stopped."""
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2)."""
 
@@ -35,6 +51,7 @@ class Running:
     session: int
     started: int
     name: str
+    threads: int = field(default=1, compare=False)
 
     @property
     def alive(self) -> bool:
@@ -61,7 +78,7 @@ def _inspect(pid: int) -> tuple[bytes, Running] | None:
         return None
     name = before.partition(b"(")[2].decode("utf-8", "replace")
     parent, group, session = (int(field) for field in fields[1:4])
-    return fields[0], Running(pid, parent, group, session, int(fields[19]), name)
+    return fields[0], Running(pid, parent, group, session, int(fields[19]), name, int(fields[17]))
 
 
 def new_mark(*, own: bool = False) -> str:
@@ -114,12 +131,17 @@ async def _ended(process: Running) -> None:
         os.close(descriptor)
 
 
-def leftovers() -> list[Running]:
-    """Live processes of commands whose swecli is gone: it was killed before it could end them. Its own, which nobody
-    asked for, are ended on the way."""
+def leftovers(place: str = "") -> list[Running]:
+    """Live processes of commands whose swecli is gone: it was killed before it could end them. With ``place`` only
+    those of commands that were started there. Its own, which nobody asked for, are ended on the way."""
     abandoned = list(_abandoned())
     signal_each([process for process, mark in abandoned if mark.endswith(_OWN)], signal.SIGKILL)
-    return [process for process, mark in abandoned if not mark.endswith(_OWN)]
+    wanted = f"{PLACE}={place}".encode()
+    return [
+        process
+        for process, mark in abandoned
+        if not mark.endswith(_OWN) and (not place or wanted in _environment(process.pid).split(b"\0"))
+    ]
 
 
 def _abandoned() -> Iterator[tuple[Running, bytes]]:
@@ -154,9 +176,25 @@ def owned() -> list[Running]:
 
 def end_owned() -> list[Running]:
     """Kill what commands of this process left running; for the exit of swecli. Returns what was killed."""
-    processes = owned()
+    processes = stopped(owned)
     signal_each(processes, signal.SIGKILL)
     return processes
+
+
+def stopped(members: Callable[[], list[Running]]) -> list[Running]:
+    """Stop the ``members``, look again, and go on until there are no others: what is stopped starts nothing. Returns
+    them all. Bounded, as somebody else may set them going again."""
+    found: dict[Running, None] = {}
+    for _ in range(_LOOKS):
+        fresh = [process for process in members() if process not in found]
+        if not fresh:
+            break
+        found.update(dict.fromkeys(fresh))
+        for group in {process.group for process in fresh}:
+            if group in {process.pid for process in found}:  # theirs, and not that of whoever started them
+                signal_group(group, signal.SIGSTOP)
+        signal_each(fresh, signal.SIGSTOP)
+    return list(found)
 
 
 def adopt_orphans(on: bool) -> None:

@@ -1,18 +1,101 @@
-"""Searching the text of files: ripgrep where the user has it, our own worker process otherwise."""
+"""Searching and listing files: ripgrep where the user has it, a worker process otherwise."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
-from swecli.core.workspace.capture import Captured, capture
-from swecli.core.workspace.grep import MAX_COLUMNS
-from swecli.core.workspace.ignore import IgnoreRules, ignore_root
-from swecli.core.workspace.work_process import run_worker
+import swecli
+from swecli.core.workspace.command_output import Captured, capture
+from swecli.core.workspace.walk import Entry, IgnoreRules, ignore_root
+from swecli.core.workspace.worker import MAX_COLUMNS, leaving_out
+
+_BOOT = "import sys;sys.path[:0]={paths!r};from swecli.core.workspace.worker import main;sys.exit(main())"
+_GRACE = 1.0
+"""Seconds that the worker gets beyond its own deadline, which it looks at between two files only."""
+
+
+async def run_worker(
+    request: Mapping[str, object], *, environment: Mapping[str, str], seconds: float, limit: int
+) -> Captured:
+    """Send ``request`` to a new worker and wait for its result, ``seconds`` at most.
+
+    The interpreter runs isolated: neither the directory it starts in nor the environment adds modules.
+    """
+    boot = _BOOT.format(paths=_module_folders())
+    data = json.dumps({**request, "seconds": seconds}).encode()
+    argv = [sys.executable, "-I", "-S", "-X", "utf8", "-c", boot]
+    return await capture(
+        argv,
+        cwd=Path("/") if sys.platform != "win32" else Path.cwd(),
+        environment=environment,
+        timeout=seconds + _GRACE,
+        limit=limit,
+        stdin=data,
+    )
+
+
+def _module_folders() -> list[str]:
+    """Where swecli and what the worker needs of other packages are installed."""
+    spec = find_spec("pathspec")
+    origins = (swecli.__file__, spec.origin if spec else None)
+    return list(dict.fromkeys(str(Path(origin).resolve().parent.parent) for origin in origins if origin))
+
+
+_LISTING_SECONDS = 10.0
+
+
+class ListingError(Exception):
+    """The tree can't be listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """``entries`` sorted by path, relative to the start; ``total`` may be more than are listed. ``complete`` is
+    False when the walk was cut short, so that there may be more than ``total``."""
+
+    entries: tuple[Entry, ...]
+    total: int
+    complete: bool = True
+
+
+async def list_tree(
+    start: Path,
+    roots: tuple[Path, ...],
+    *,
+    environment: Mapping[str, str],
+    glob: str | None = None,
+    depth: int | None = None,
+    limit: int = 300,
+) -> Listing:
+    """Entries below ``start`` that are not ignored, ``depth`` levels deep, at most ``limit``: whole levels first.
+
+    Raises:
+        ListingError: it took too long.
+    """
+    request: dict[str, object] = {
+        "job": "list",
+        "start": str(start),
+        "roots": [str(root) for root in roots],
+        "glob": glob,
+        "depth": depth,
+        "limit": limit,
+    }
+    done = await run_worker(request, environment=environment, seconds=_LISTING_SECONDS, limit=_BYTES)
+    if done.status != 0:
+        reason = "it took too long" if done.timed_out else done.errors.decode("utf-8", "replace")[-400:].strip()
+        raise ListingError(f"{start} could not be listed: {reason}")
+    result = json.loads(done.output)
+    entries = tuple(Entry(path, is_dir, level) for path, is_dir, level in result["entries"])
+    return Listing(entries, int(result["total"]), bool(result["complete"]))
+
 
 _SECONDS = 20.0
 _BYTES = 8_000_000
@@ -34,6 +117,9 @@ class SearchRequest:
     ignore_case: bool = False
     context: int = 0
     seconds: float = _SECONDS
+    leave_out: str = ""
+    """A regular expression; files in which it finds something in ``/`` and the path in lower case, relative to the
+    workspace directory, are neither read for the result nor told apart by what they hold, only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +140,8 @@ class SearchResult:
     matches: int
     files: int
     incomplete: str = ""
+    left_out: int = 0
+    """Files that ``leave_out`` kept out, whether or not they match."""
 
 
 async def search(request: SearchRequest, environment: Mapping[str, str]) -> SearchResult:
@@ -63,10 +151,31 @@ async def search(request: SearchRequest, environment: Mapping[str, str]) -> Sear
         SearchError: the message is for the model.
     """
     ripgrep = find_ripgrep(environment.get("PATH", ""), request.roots)
-    done = await _ripgrep(ripgrep, request, environment) if ripgrep else None
+    left_out: set[str] | None = None
+    done = None
+    if ripgrep:
+        left_out = await _to_leave_out(ripgrep, request, environment)
+        done = None if left_out is None else await _ripgrep(ripgrep, request, environment, left_out)
     if done is None:
         done = await _worker(request, environment)
-    return _result(request, done)
+    return _result(request, done, len(left_out or ()))
+
+
+async def _to_leave_out(program: str, request: SearchRequest, environment: Mapping[str, str]) -> set[str] | None:
+    """What ripgrep would read and must not, as paths relative to the start; None where it does not tell."""
+    if not request.leave_out or not request.start.is_dir():
+        return set()
+    argv = [program, *_REACH, "--files", "--null", *(["--glob", request.glob] if request.glob else [])]
+    try:
+        argv += ["--glob", "!.git", "--", "."]
+        done = await capture(argv, cwd=request.start, environment=environment, timeout=request.seconds, limit=_BYTES)
+    except OSError:
+        return None
+    if done.status not in (0, 1) or done.overflowed or done.timed_out:
+        return None
+    names = (os.fsdecode(name).removeprefix("./") for name in done.output.split(b"\0") if name)
+    leave_out = leaving_out(request.leave_out, request.start, request.roots)
+    return {name for name in names if leave_out(name)}
 
 
 def find_ripgrep(search_path: str, roots: tuple[Path, ...]) -> str | None:
@@ -80,13 +189,22 @@ def find_ripgrep(search_path: str, roots: tuple[Path, ...]) -> str | None:
     return None
 
 
-async def _ripgrep(program: str, request: SearchRequest, environment: Mapping[str, str]) -> Captured | None:
+_REACH = ("--no-config", "--hidden", "--no-require-git", "--no-ignore-global", "--no-messages")
+_MAX_LEFT_OUT = 500
+"""Beyond as many the worker searches, which needs no list."""
+
+
+async def _ripgrep(
+    program: str, request: SearchRequest, environment: Mapping[str, str], left_out: Collection[str]
+) -> Captured | None:
     """None when this ripgrep does not know our options: then the worker does it."""
-    argv = [program, "--no-config", "--color=never", "--no-heading", "--with-filename", "--line-number", "--null"]
-    argv += ["--hidden", "--no-require-git", "--no-ignore-global", "--no-messages", "--crlf"]
+    if len(left_out) > _MAX_LEFT_OUT:
+        return None
+    argv = [program, *_REACH, "--color=never", "--no-heading", "--with-filename", "--line-number", "--null", "--crlf"]
     argv += [f"--max-columns={MAX_COLUMNS}", "--max-columns-preview", f"--context={request.context}"]
     argv += ["--ignore-case"] if request.ignore_case else []
     argv += ["--glob", request.glob] if request.glob else []
+    argv += [word for name in left_out for word in ("--glob", f"!/{_literal(name)}")]
     argv += ["--glob", "!.git", "--regexp", request.pattern, "--"]
     folder = request.start if request.start.is_dir() else request.start.parent
     argv.append("." if folder == request.start else f"./{request.start.name}")
@@ -102,6 +220,11 @@ async def _ripgrep(program: str, request: SearchRequest, environment: Mapping[st
     return None
 
 
+def _literal(name: str) -> str:
+    """A glob that takes this name and no other."""
+    return re.sub(r"([*?\[\]{}\\!])", r"\\\1", name)
+
+
 _LITERAL = "To find the characters themselves, put a backslash before each of . ( ) [ ] { } * + ? ^ $ | and \\."
 
 
@@ -114,6 +237,7 @@ async def _worker(request: SearchRequest, environment: Mapping[str, str]) -> Cap
         "glob": request.glob,
         "ignore_case": request.ignore_case,
         "context": request.context,
+        "leave_out": request.leave_out,
     }
     done = await run_worker(job, environment=environment, seconds=request.seconds, limit=_BYTES)
     errors = done.errors.decode("utf-8", "replace").strip()
@@ -124,11 +248,14 @@ async def _worker(request: SearchRequest, environment: Mapping[str, str]) -> Cap
     return done
 
 
-def _result(request: SearchRequest, done: Captured) -> SearchResult:
+def _result(request: SearchRequest, done: Captured, left_out: int) -> SearchResult:
     folder = request.start if request.start.is_dir() else request.start.parent
     lines: list[Line] = []
     for raw in done.output.split(b"\n"):
         name, separator, rest = raw.partition(b"\0")
+        if separator and not name and rest.isdigit():
+            left_out = int(rest)
+            continue
         match = _LINE.fullmatch(rest.decode("utf-8", "replace")) if separator else None
         if match is not None:
             path = folder / os.fsdecode(name).removeprefix("./")
@@ -141,7 +268,7 @@ def _result(request: SearchRequest, done: Captured) -> SearchResult:
     elif done.overflowed:
         incomplete = "stopped: too many results"
     matched = [line for line in kept if line.matched]
-    return SearchResult(tuple(kept), len(matched), len({line.path for line in matched}), incomplete)
+    return SearchResult(tuple(kept), len(matched), len({line.path for line in matched}), incomplete, left_out)
 
 
 def _own_ignores(request: SearchRequest, paths: set[Path]) -> set[Path]:

@@ -1,13 +1,182 @@
-"""Walking a tree in a stable order without what is ignored. Links are entries, never followed."""
+"""Walking a tree: globs and ignore rules; links are entries and never followed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from swecli.core.workspace.ignore import IGNORE_FILES, IgnoreRules, ignore_root
+from swecli.core.workspace.text_file import read_bytes
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+
+IGNORE_FILES = (".gitignore", ".ignore", ".swecliignore")
+_LIMIT = 262_144
+_MAX_STARS = 3
+"""Wildcards in one part of a pattern. Patterns become regular expressions, and a repository could choose one
+that takes for ever; patterns beyond this are not applied."""
+
+
+class IgnoreRules:
+    """The rules of one tree. Ignore files are read when their directory is first asked for."""
+
+    def __init__(self, root: Path, names: Iterable[str] = IGNORE_FILES) -> None:
+        self.root = root
+        self._names = tuple(names)
+        self._specs: dict[str, GitIgnoreSpec | None] = {}
+
+    def entry_ignored(self, path: str, is_dir: bool) -> bool:
+        """Whether an entry is left out whose parent directories are not. ``path`` is relative, with slashes."""
+        parts = path.split("/")
+        if parts[-1] == ".git":
+            return True
+        shown = path + "/" if is_dir else path
+        for depth in range(len(parts) - 1, -1, -1):
+            spec = self._spec("/".join(parts[:depth]))
+            if spec is None:
+                continue
+            verdict = spec.check_file(shown.split("/", depth)[depth]).include
+            if verdict is not None:
+                return verdict
+        return False
+
+    def ignored(self, path: str, is_dir: bool) -> bool:
+        """Whether ``path`` is left out, by itself or because a directory above it is."""
+        parts = path.split("/")
+        above = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+        return any(self.entry_ignored(folder, True) for folder in above) or self.entry_ignored(path, is_dir)
+
+    def _spec(self, folder: str) -> GitIgnoreSpec | None:
+        if folder not in self._specs:
+            self._specs[folder] = self._load(folder)
+        return self._specs[folder]
+
+    def _load(self, folder: str) -> GitIgnoreSpec | None:
+        names = self._names
+        if not folder and ".gitignore" in names:
+            names = (".git/info/exclude", *names)
+        lines: list[str] = []
+        for name in names:
+            try:
+                data, _ = read_bytes(self.root / folder / name, _LIMIT)
+            except OSError:
+                continue
+            lines += data.decode("utf-8-sig", "replace").splitlines()
+        lines = [line for line in lines if line.strip() and not line.startswith("#") and _is_simple(line)]
+        return _compiled(lines) if lines else None
+
+
+def ignore_root(start: Path, roots: Iterable[Path]) -> Path:
+    """Where the ignore files that count for ``start`` begin: its repository, else its workspace directory."""
+    for folder in (start, *start.parents):
+        if (folder / ".git").exists():
+            return folder
+    return next((root for root in roots if start.is_relative_to(root)), start)
+
+
+def _is_simple(line: str) -> bool:
+    return all(part == "**" or part.count("*") <= _MAX_STARS for part in line.split("/")) and (
+        line.count("**") <= _MAX_STARS
+    )
+
+
+def _compiled(lines: list[str]) -> GitIgnoreSpec:
+    """The rules; a line that is no pattern is passed over, as git does."""
+    from pathspec import GitIgnoreSpec  # not needed before the first file is looked at
+
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError:
+        return GitIgnoreSpec.from_lines([line for line in lines if _is_valid(line)])
+
+
+def _is_valid(line: str) -> bool:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True
+
+
+def left_out_by_ripgrep(directory: str) -> Callable[[str, bool], bool]:
+    """Whether ripgrep, started on ``directory`` without options, passes over an absolute path below it because of an
+    ignore file. It heeds git's only inside of a repository."""
+    start = Path(directory)
+    root = ignore_root(start, ())
+    names = (".gitignore", ".ignore", ".rgignore") if (root / ".git").exists() else (".ignore", ".rgignore")
+    rules = IgnoreRules(root, names)
+
+    def left_out(path: str, is_directory: bool) -> bool:
+        relative = os.path.relpath(path, root)
+        return not relative.startswith("..") and rules.entry_ignored(relative, is_directory)
+
+    return left_out
+
+
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MAX_ALTERNATIVES = 64
+
+
+class Glob:
+    """A pattern without a slash is matched with the last name of a path, any other with the whole path,
+    relative to where the search starts. A leading ``!`` turns the meaning round."""
+
+    def __init__(self, pattern: str) -> None:
+        self._negated = pattern.startswith("!")
+        bare = pattern.removeprefix("!").removeprefix("./").rstrip("/")
+        self._alternatives = tuple(_segments(one) for one in _expanded(bare))
+
+    def matches(self, path: str) -> bool:
+        """Whether the glob takes ``path`` (relative, slashes)."""
+        parts = tuple(path.split("/"))
+        return any(_match(alternative, parts) for alternative in self._alternatives) != self._negated
+
+
+def _segments(pattern: str) -> tuple[str, ...]:
+    if "/" not in pattern:
+        return ("**", pattern)
+    return tuple(part for part in pattern.split("/") if part)
+
+
+def _expanded(pattern: str) -> list[str]:
+    """The alternatives of braces, up to a limit; beyond it braces are taken as they stand."""
+    found = [pattern]
+    while True:
+        match = next((hit for one in found if (hit := _BRACES.search(one))), None)
+        if match is None or len(found) > _MAX_ALTERNATIVES:
+            return found
+        grown: list[str] = []
+        for one in found:
+            hit = _BRACES.search(one)
+            if hit is None:
+                grown.append(one)
+            else:
+                grown.extend(one[: hit.start()] + word + one[hit.end() :] for word in hit[1].split(","))
+        found = grown
+
+
+def _match(pattern: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    @cache
+    def rest(at: int, part: int) -> bool:
+        if at == len(pattern):
+            return part == len(parts)
+        if pattern[at] == "**":
+            if at == len(pattern) - 1:
+                return part < len(parts)
+            return any(rest(at + 1, later) for later in range(part, len(parts) + 1))
+        return part < len(parts) and fnmatchcase(parts[part], pattern[at]) and rest(at + 1, part + 1)
+
+    return rest(0, 0)
+
 
 _MAX_DEPTH = 64
 

@@ -7,15 +7,109 @@ request can't be fulfilled.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from swecli.core.workspace.glob import Glob
-from swecli.core.workspace.grep import PatternError, compile_pattern, grep
-from swecli.core.workspace.walk import walk
+from swecli.core.workspace.text_file import decode, read_bytes
+from swecli.core.workspace.walk import Glob, walk
+
+_MAX_FILE = 32_000_000
+MAX_COLUMNS = 400
+"""Characters of a line that are shown."""
+
+
+class PatternError(Exception):
+    """No valid regular expression; the message shows where."""
+
+
+def compile_pattern(pattern: str, ignore_case: bool) -> re.Pattern[str]:
+    """The expression.
+
+    Raises:
+        PatternError: with the position.
+    """
+    try:
+        return re.compile(pattern, re.IGNORECASE if ignore_case else 0)
+    except re.error as error:
+        at = error.pos or 0
+        raise PatternError(f"{error.msg} at position {at}:\n    {pattern}\n    {' ' * at}^") from error
+    except (RecursionError, OverflowError) as error:
+        raise PatternError("the expression is too large") from error
+
+
+def grep(
+    start: Path,
+    roots: tuple[Path, ...],
+    pattern: re.Pattern[str],
+    *,
+    glob: str | None,
+    context: int,
+    write: Callable[[str], None],
+    stop: Callable[[], bool],
+    leave_out: str = "",
+) -> None:
+    """Write ``path NUL number : text`` for each match, ``-`` in place of ``:`` for lines around it, as ripgrep
+    prints them, and at the end ``NUL number`` if files were left out."""
+    chosen = Glob(glob) if glob else None
+    if start.is_file():
+        _search(start, start.name, pattern, context, write)
+        return
+    is_left_out, left_out = leaving_out(leave_out, start, roots), 0
+    for entry in walk(start, roots, stop=stop):
+        if not entry.is_file or (chosen is not None and not chosen.matches(entry.path)):
+            continue
+        if is_left_out(entry.path):
+            left_out += 1
+            continue
+        _search(start / entry.path, entry.path, pattern, context, write)
+    if left_out:
+        write(f"\0{left_out}\n")
+
+
+def leaving_out(expression: str, start: Path, roots: tuple[Path, ...]) -> Callable[[str], bool]:
+    """Whether a path relative to ``start`` is one that the expression leaves out, by its place in the workspace."""
+    if not expression:
+        return lambda path: False
+    compiled = re.compile(expression)
+    root = next((root for root in roots if start.is_relative_to(root)), start)
+    prefix = "/" if start == root else f"/{start.relative_to(root).as_posix().casefold()}/"
+    if compiled.search(prefix.rstrip("/")):  # it was named, and the user agreed
+        return lambda path: False
+    return lambda path: compiled.search(prefix + path.casefold()) is not None
+
+
+def _search(path: Path, name: str, pattern: re.Pattern[str], context: int, write: Callable[[str], None]) -> None:
+    try:
+        data, _ = read_bytes(path, _MAX_FILE)
+    except OSError:
+        return
+    file = decode(data)
+    if file.looks_binary:
+        return
+    lines = file.text.split("\n")
+    if file.final_newline:
+        lines.pop()
+    hits = [number for number, line in enumerate(lines) if pattern.search(line.removesuffix("\r"))]
+    wanted = {near for hit in hits for near in range(max(0, hit - context), min(len(lines), hit + context + 1))}
+    matched = set(hits)
+    if hits:
+        write(
+            "".join(
+                f"{name}\0{number + 1}{':' if number in matched else '-'}{cut(lines[number])}\n"
+                for number in sorted(wanted)
+            )
+        )
+
+
+def cut(line: str) -> str:
+    """The line without its CR, and not too long."""
+    line = line.removesuffix("\r")
+    return line if len(line) <= MAX_COLUMNS else f"{line[:MAX_COLUMNS]} [… {len(line) - MAX_COLUMNS:,} more characters]"
+
 
 _MAX_ENTRIES = 200_000
 
@@ -24,7 +118,7 @@ def main() -> int:
     """Serve one request; returns the exit status."""
     request: dict[str, Any] = json.loads(sys.stdin.buffer.read())
     deadline = time.monotonic() + float(request["seconds"])
-    job = {"list": _list, "search": _search}[request["job"]]
+    job = {"list": _list, "search": _search_request}[request["job"]]
     try:
         job(request, lambda: time.monotonic() > deadline)
     except PatternError as error:
@@ -57,7 +151,7 @@ def _shallow(found: list[tuple[str, bool, int]], limit: int) -> list[tuple[str, 
     return sorted(found, key=lambda entry: (entry[2], entry[0]))[:limit]
 
 
-def _search(request: dict[str, Any], stop: Callable[[], bool]) -> None:
+def _search_request(request: dict[str, Any], stop: Callable[[], bool]) -> None:
     sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")  # type: ignore[union-attr]
 
     def write(text: str) -> None:
@@ -71,6 +165,7 @@ def _search(request: dict[str, Any], stop: Callable[[], bool]) -> None:
         context=int(request["context"]),
         write=write,
         stop=stop,
+        leave_out=str(request.get("leave_out", "")),
     )
 
 

@@ -2,27 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Literal
 
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
+from textual.geometry import Size
+from textual.strip import Strip
 from textual.widgets import Input, Static
 
+from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
 from swecli.core.protocol.commands import ReplyPermission
-from swecli.core.protocol.events import PermissionChoice, PermissionRequested
-from swecli.core.protocol.hunks import EditedText
-from swecli.safe_text import safe_line
-from swecli.tui.dock import approval_text
-from swecli.tui.dock.approval_text import SPANS, Hint, height
+from swecli.core.protocol.events import EditedText, Hunk, PermissionChoice, PermissionRequested, hunk_texts
+from swecli.safe_text import SafeText, safe_line
+from swecli.tui.dock import panel
 from swecli.tui.dock.block_view import BlockView
-from swecli.tui.dock.command_editor import CommandEditor
-from swecli.tui.dock.hunk_list import HunkList
-from swecli.tui.dock.key_line import KeyLine
-from swecli.tui.dock.panel import NARROW, DockPanel, Weight
+from swecli.tui.dock.panel import NARROW, SPANS, CommandEditor, DockPanel, Hint, KeyLine, Weight, height
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput
+from swecli.tui.transcript.diff import TextDiff, change_lines, render_lines
+from swecli.tui.transcript.palette import palette_for
+from swecli.tui.transcript.rows import NO_STYLE, Row, Styled
+
+
+class HunkList(BlockView):
+    """All hunks are accepted at first."""
+
+    def __init__(self, blocks: Sequence[DisplayBlock], hunks: Sequence[Hunk]) -> None:
+        super().__init__(blocks)
+        self._hunks = tuple(hunks)
+        self._on = set(range(1, len(hunks) + 1))
+        self._cursor = 1
+        self._starts: list[int] = []
+        """The line at which each hunk begins."""
+
+    @property
+    def accepted(self) -> tuple[int, ...]:
+        """Numbers of the hunks that are ticked, from 1."""
+        return tuple(sorted(self._on))
+
+    @property
+    def count(self) -> int:
+        return len(self._hunks)
+
+    def move(self, by: int) -> None:
+        """Point at another hunk and bring it into sight."""
+        self._cursor = max(1, min(self.count, self._cursor + by))
+        self._changed()
+        self.scroll_to(y=self._starts[self._cursor - 1], animate=False)
+
+    def toggle(self) -> None:
+        """Tick the hunk that is pointed at, or not."""
+        self._on ^= {self._cursor}
+        self._changed()
+
+    def tick(self, every: bool) -> None:
+        """Tick all of them, or none."""
+        self._on = set(range(1, self.count + 1)) if every else set()
+        self._changed()
+
+    def text_at_cursor(self) -> tuple[int, str] | None:
+        """The block that is pointed at and its text with what is ticked; None where a file is deleted."""
+        block = self._hunks[self._cursor - 1].block
+        text = self._composed(block)
+        return None if text is None else (block, text)
+
+    def texts_with(self, edited: EditedText) -> tuple[EditedText, ...]:
+        """The edited text, and of other files the texts of which not all is ticked."""
+        partly = {hunk.block for number, hunk in enumerate(self._hunks, 1) if number not in self._on}
+        others = [(block, self._composed(block)) for block in sorted(partly - {edited.block})]
+        return (edited, *(EditedText(block, text) for block, text in others if text is not None))
+
+    def _composed(self, number: int) -> str | None:
+        block = self._blocks[number]
+        if not isinstance(block, DiffBlock) or block.new is None:
+            return None
+        if block.old is None:
+            return block.new
+        lines = block.new.split("\n")
+        for place, hunk in reversed(list(enumerate(self._hunks, 1))):
+            if hunk.block == number and place not in self._on:
+                at = hunk.new_start - block.first_line
+                lines[at : at + hunk.new_lines] = hunk_texts(block, hunk)[0]
+        return "\n".join(lines)
+
+    def _changed(self) -> None:
+        self._key = None
+        self.refresh()
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.virtual_size = Size(self.virtual_size.width, len(self.lines(self.scrollable_content_region.width)))
+
+    def lines(self, width: int) -> list[Strip]:
+        """The hunks at this width."""
+        palette = palette_for(self.app.current_theme)
+        if (width, palette) == self._key:
+            return self._lines
+        rows: list[Row] = []
+        self._starts = []
+        for number, hunk in enumerate(self._hunks, 1):
+            self._starts.append(len(rows))
+            block = self._blocks[hunk.block]
+            assert isinstance(block, DiffBlock)
+            removed, added = _without_returns(*hunk_texts(block, hunk))
+            mark = "\u203a" if number == self._cursor else " "
+            head = f"{mark} [{'x' if number in self._on else ' '}] {number} of {self.count}  "
+            head += f"{safe_line(block.path)}:{hunk.new_start}  +{len(added)} -{len(removed)}"
+            rows += Styled(SafeText(head), palette.strong).rows(width)
+            changed = change_lines(removed, added, hunk.old_start - 1, hunk.new_start - 1)
+            rows += render_lines(block, TextDiff(tuple(changed), len(added), len(removed)), width, palette)
+        self._lines = [Strip(row.segments()).adjust_cell_length(width, row.fill or NO_STYLE) for row in rows]
+        self._key = (width, palette)
+        return self._lines
+
+
+def _without_returns(removed: list[str], added: list[str]) -> tuple[list[str], list[str]]:
+    """Lines of a file whose lines end with CR and LF, without the CR."""
+    if not all(line.endswith("\r") for line in (*removed, *added)):
+        return removed, added
+    return [line[:-1] for line in removed], [line[:-1] for line in added]
+
 
 _Doing = Literal["asks", "word", "command", "hunks"]
 """What the panel is at: it asks, or takes a word to the model, a command, a choice of hunks."""
@@ -56,6 +157,7 @@ class ApprovalPanel(DockPanel):
         self._span = 0
         self._decided = False
         self._doing: _Doing = "asks"
+        self._told = ""
         self._body = BlockView(request.blocks)
         self._hunks = HunkList(request.blocks, request.hunks) if request.hunks else None
         command = (request.arguments or {}).get("command")
@@ -121,6 +223,9 @@ class ApprovalPanel(DockPanel):
             self.fit()
         elif key in self._scrolling:
             self._scrolling[key](self._hunks if self._doing == "hunks" and self._hunks is not None else self._body)
+
+    def no_choice(self, digit: str) -> None:
+        self.notify_line(f"{digit} chooses nothing here. The keys below do.")
 
     def weighed(self) -> None:
         self._keys.wait(self.grace)
@@ -213,12 +318,11 @@ class ApprovalPanel(DockPanel):
 
     def notify_line(self, text: str) -> None:
         """Say something in place of the facts until the panel changes."""
-        line = self.query_one("#facts", Static)
-        line.display = True
-        line.update(Content(safe_line(text)))
+        self._told = safe_line(text)
+        self.fit()
 
     def _be(self, doing: _Doing) -> None:
-        self._doing = doing
+        self._doing, self._told = doing, ""
         self._word.value = ""
         self._word.placeholder = "What should it do instead? Enter sends, Esc goes back"
         self._word.display = doing == "word"
@@ -251,26 +355,26 @@ class ApprovalPanel(DockPanel):
         width = max(1, columns - 2)
         hints = self._hints(columns < NARROW)
         asked = self._doing in ("asks", "word")
-        title = approval_text.title(self.request, self._place)
+        heading = panel.title(self.request, self._place)
         shown = len(self._body.lines(width)) if asked else ESSENCE
-        fixed = 2 + height(title, width) + (self._doing == "word")
+        fixed = 2 + height(heading, width) + (self._doing == "word")
         best, least = fixed + min(ESSENCE, shown), fixed + min(2, shown)
-        rows = self.measure(approval_text.least_width(hints), best, least)
+        rows = self.measure(panel.least_width(hints), best, least)
         spare = rows - min(rows - 1, best)
         texts = {
-            "#warnings": approval_text.warnings(self.request),
-            "#rule": approval_text.rule(self.request, self._span) if asked else "",
-            "#facts": approval_text.facts(self.request),
+            "#warnings": panel.warnings(self.request),
+            "#rule": panel.rule(self.request, self._span) if asked else "",
+            "#facts": self._told or panel.facts(self.request),
         }
         for name, text in texts.items():
             wanted = height(text, width)
             fits = bool(text) and wanted <= spare
             _put(self, name, text if fits else "")
             spare -= wanted if fits else 0
-        reason = approval_text.about(self.request, width, spare) if asked else ""
+        reason = panel.about(self.request, width, spare) if asked else ""
         _put(self, "#reason", reason)
         spare -= height(reason, width)
-        _put(self, "#title", title)
+        _put(self, "#title", heading)
         self._always = self.request.rule is not None and bool(self.query_one("#rule").display)
         # what "always" means may have had no room
         self._keys.tell(self._hints(columns < NARROW), width, narrow=columns < NARROW)

@@ -23,10 +23,12 @@ class FindPanel(DockPanel):
         super().__init__()
         self._transcript = transcript
         self._query = LineInput(words, placeholder="Find in the transcript", intercept=self._intercept)
+        # Held here and not looked up: the panel may be closed before it has its children.
+        self._note = Static("", classes="dock--note", id="found", markup=False)
 
     def compose(self) -> ComposeResult:
         yield self._query
-        yield Static("", classes="dock--note", id="found", markup=False)
+        yield self._note
 
     def on_mount(self) -> None:
         self._query.focus()
@@ -79,4 +81,4 @@ class FindPanel(DockPanel):
             text = "nothing found · esc leaves"
         else:
             text = f"{found.current} of {found.total} · enter older · ↓ newer · esc leaves"
-        self.query_one("#found", Static).update(Content(text))
+        self._note.update(Content(text))

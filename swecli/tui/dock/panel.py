@@ -4,21 +4,300 @@ what was there before."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from rich.cells import cell_len
 from textual import events
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
+from textual.timer import Timer
+from textual.widgets import Static, TextArea
 
-from swecli.tui.dock.grace import Clock, Grace
+from swecli.safe_text import safe_line, sanitise
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Command
-    from swecli.tui.dock.command_editor import CommandEditor
+    from swecli.core.protocol.events import GrantSpan, PermissionRequested
     from swecli.tui.line_input import LineInput
+
+
+Clock = Callable[[], float]
+"""Monotonic seconds."""
+
+GRACE = 0.3
+"""Seconds after the appearance of a panel, and after an ignored key, in which keys decide nothing."""
+
+TYPING = 1.0
+"""Seconds after a letter that was meant for the prompt: whoever writes a sentence does not look at the panel yet."""
+
+
+class Grace:
+    """Weighs the keys of one panel. A key that means something counts once ``GRACE`` has passed since the appearance
+    and since the last key that was ignored. A letter that means nothing was meant for the prompt, and so are those
+    before and after it that did not count: ``stray`` gets them all, in order.
+
+    ``typed`` is when the user last typed at a draft that was not sent.
+    """
+
+    def __init__(
+        self,
+        clock: Clock = time.monotonic,
+        typed: float | None = None,
+        stray: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._clock = clock
+        self._stray = stray
+        now = clock()
+        self._until = now + GRACE
+        self._sentence = typed is not None and now - typed < TYPING
+        self._pause = GRACE
+        self._held = ""
+        """Letters of which it is not known yet whether they begin a sentence."""
+        self._held_at = now
+
+    @property
+    def left(self) -> float:
+        """Seconds in which keys are still ignored; 0 when they count."""
+        return max(0.0, self._until - self._clock())
+
+    def ignores(self) -> bool:
+        """Whether a key that comes now is to be ignored."""
+        return self.left > 0
+
+    def typed(self, text: str) -> None:
+        """Letters came that mean nothing here."""
+        held, self._held = self._held, ""
+        recent = self._clock() - self._held_at < TYPING
+        self._sentence, self._pause = True, TYPING
+        self._prolong(TYPING)
+        self._stray(held + text if recent else text)
+
+    def counts(self, text: str = "", *, decides: bool = True) -> bool:
+        """Whether a key that means something here counts. ``text`` is its letter if it is one; keys that are none and
+        decide nothing count at once."""
+        if not self.ignores():
+            self._sentence, self._pause = False, GRACE
+            self._held, self._held_at = "" if decides else text.strip(), self._clock()
+            return True
+        if not text:
+            if decides:
+                self._prolong(GRACE)
+            return not decides
+        if self._sentence and self._pause == TYPING:
+            self.typed(text)
+            return False
+        self._prolong(GRACE)
+        if self._sentence:
+            self._stray(text)
+        else:
+            self._held, self._held_at = self._held + text, self._clock()
+        return False
+
+    def in_sentence(self, text: str) -> bool:
+        """Whether a letter goes on with the sentence that the user was typing when the panel appeared; it went there
+        then."""
+        if not self._sentence or not self.ignores():
+            return False
+        self.typed(text)
+        return True
+
+    def _prolong(self, seconds: float) -> None:
+        self._until = max(self._until, self._clock() + seconds)
+
+
+_VERBS = {
+    "run_command": "Run this command?",
+    "edit_file": "Make this change?",
+    "apply_patch": "Make these changes?",
+    "write_file": "Write this file?",
+    "read_file": "Read this file?",
+    "list_files": "List these files?",
+    "search": "Search here?",
+}
+
+SPANS: tuple[tuple[GrantSpan, str], ...] = (
+    ("session", "for this session"),
+    ("turn", "for this turn"),
+    ("week", "here for 7 days"),
+    ("project", "here until revoked"),
+)
+
+Hint = tuple[str, str, int]
+"""A key, what it does, and how soon it is left out where there is no room: 0 is never."""
+
+
+def title(request: PermissionRequested, place: tuple[int, int]) -> str:
+    """The question; with several that wait, which of them it is."""
+    question = _VERBS.get(request.tool, f"Allow {safe_line(request.tool)}?")
+    target = f" {safe_line(request.title)}" if request.title and request.tool != "run_command" else ""
+    return f"{question}{target}" + ("" if place[1] < 2 else f"  ({place[0]} of {place[1]})")
+
+
+def facts(request: PermissionRequested) -> str:
+    """Where it runs, what it makes, how large it is, on one line."""
+    return " \u00b7 ".join(safe_line(fact) for fact in request.facts)
+
+
+def warnings(request: PermissionRequested) -> str:
+    """What has to be seen before any answer."""
+    return "\n".join(safe_line(warning) for warning in request.warnings)
+
+
+def about(request: PermissionRequested, width: int, room: int) -> str:
+    """Why it asks and what that rests on, in at most ``room`` lines; a last line says how much was left out."""
+    from swecli.core.protocol.events import grounds  # not needed by the first frame
+
+    lines = [str(sanitise(line)) for line in grounds(request)]
+    out: list[str] = []
+    for number, line in enumerate(lines):
+        last = number == len(lines) - 1
+        if height("\n".join((*out, line)), width) > room - (not last):
+            left = f"\u2026 {len(lines) - number} more of the reason (v shows it)"
+            return "\n".join((*out, left) if height("\n".join((*out, left)), width) <= room else out)
+        out.append(line)
+    return "\n".join(out)
+
+
+def rule(request: PermissionRequested, span: int) -> str:
+    """What "always" would add, and how long it would hold; empty where it is not offered."""
+    text = request.rule
+    return "" if text is None else f"always = {safe_line(text)}, {SPANS[span][1]} (s: how long)"
+
+
+def keys(hints: Sequence[Hint], width: int, *, narrow: bool, early: bool = False) -> Content:
+    """The keys on one line, as many of them as have room; all of them pale while it is too early for them."""
+    gap = "  " if narrow else "   "
+    left = list(hints)
+    while sum(cell_len(f"{key} {word}{gap}") for key, word, _ in left) - len(gap) > width:
+        first = max(left, key=lambda hint: hint[2])
+        if not first[2]:
+            break
+        left.remove(first)
+    strong = "$foreground-muted" if early else "bold $accent"
+    return Content.assemble(
+        *(part for key, word, _ in left for part in ((key, strong), (f" {word}{gap}", "$foreground-muted")))
+    )
+
+
+def least_width(hints: Sequence[Hint]) -> int:
+    """Cells that the keys take which are never left out."""
+    return sum(cell_len(f"{key} {word}  ") for key, word, last in hints if not last) - 2
+
+
+def height(text: str, width: int) -> int:
+    """Lines that a text takes, a little generously."""
+    return sum(1 + max(0, cell_len(line) - 1) // width for line in text.split("\n")) if text else 0
+
+
+class KeyLine(Static):
+    """Shows as many keys as have room."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id=id, classes="dock--keys")
+        self._hints: Sequence[Hint] = ()
+        self._width = 1
+        self._narrow = False
+        self._grace: Grace | None = None
+        self._timer: Timer | None = None
+
+    def tell(self, hints: Sequence[Hint], width: int, *, narrow: bool) -> None:
+        """Show these keys in so many cells."""
+        self._hints, self._width, self._narrow = hints, width, narrow
+        self._draw()
+
+    def wait(self, grace: Grace | None) -> None:
+        """Be pale until the keys count; None: they count."""
+        self._grace = grace
+        self._draw()
+        if grace is not None and grace.left and self._timer is None:
+            self._timer = self.set_timer(grace.left, self._look_again)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        self.wait(self._grace)
+
+    def _draw(self) -> None:
+        early = self._grace is not None and self._grace.ignores()
+        self.update(keys(self._hints, self._width, narrow=self._narrow, early=early))
+
+
+_NEW_LINE = frozenset(("ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"))
+
+
+class CommandEditor(TextArea):
+    """Enter posts ``Submitted``; Ctrl+J makes a new line."""
+
+    DEFAULT_CSS = """
+    CommandEditor {
+        display: none; height: auto; max-height: 8; border: none; padding: 0; background: $panel;
+        &:focus { border: none; background-tint: transparent; }
+    }
+    """
+
+    @dataclass
+    class Submitted(Message):
+        """The user is done; ``text`` is the command."""
+
+        text: str
+
+    def __init__(self, command: str) -> None:
+        super().__init__(visible_part(command), soft_wrap=True, show_line_numbers=False, compact=True)
+        self.cursor_blink = False
+        self.move_cursor(self.document.end)
+        # At once: as a binding each would come after the letters that were typed behind it.
+        self._edits: dict[str, Callable[[], None]] = {
+            "backspace": self.action_delete_left,
+            "delete": self.action_delete_right,
+            "left": self.action_cursor_left,
+            "right": self.action_cursor_right,
+            "up": self.action_cursor_up,
+            "down": self.action_cursor_down,
+            "home": self.action_cursor_line_start,
+            "ctrl+a": self.action_cursor_line_start,
+            "end": self.action_cursor_line_end,
+            "ctrl+e": self.action_cursor_line_end,
+            "alt+b": self.action_cursor_word_left,
+            "alt+f": self.action_cursor_word_right,
+            "ctrl+u": self.action_delete_to_start_of_line,
+            "ctrl+k": self.action_delete_to_end_of_line,
+            "ctrl+w": self.action_delete_word_left,
+            "alt+d": self.action_delete_word_right,
+        }
+
+    async def _on_key(self, event: events.Key) -> None:
+        await self.take_key(event)
+
+    async def take_key(self, event: events.Key) -> None:
+        """Do what a key means here; one that means nothing is left alone."""
+        if event.key == "enter":
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Submitted(self.text))
+        elif event.key in _NEW_LINE:
+            event.stop()
+            event.prevent_default()
+            self.insert("\n")
+        elif (edit := self._edits.get(event.key)) is not None:
+            event.stop()
+            event.prevent_default()
+            edit()
+        else:
+            await super()._on_key(event)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        self.insert(visible_part(event.text))
+
+
+def visible_part(command: str) -> str:
+    """The command without characters that can't be seen as what they are: line ends other than LF, control and other
+    hidden characters."""
+    text = command.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(char for char in text if char in "\n\t" or sanitise(char) == char)
 
 
 TOO_SMALL = "Enlarge the window: what is asked has no room here."
@@ -137,6 +416,8 @@ class DockPanel(Vertical, can_focus=True):
         event.prevent_default()
         if self.grace is None:
             self.around.stray(letter)
+        elif weight == "letter" and letter.isdigit() and not self.grace.in_sentence(letter):
+            self.no_choice(letter)
         elif weight == "letter":
             self.grace.typed(letter)
         elif self.grace.counts(letter, decides=weight == "decides"):
@@ -146,6 +427,9 @@ class DockPanel(Vertical, can_focus=True):
     def weight(self, key: str) -> Weight:
         """What a key is to this panel while no line is typed in."""
         return "nothing"
+
+    def no_choice(self, digit: str) -> None:
+        """A digit came that chooses nothing here. It is meant for the panel, so the prompt does not get it."""
 
     def take(self, key: str) -> None:
         """Do what a key means that counts."""

@@ -10,12 +10,10 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from swecli.tui.dock.approval_text import height
-from swecli.tui.dock.panel import DockPanel, Weight
+from swecli.tui.dock.panel import DockPanel, Weight, height
 from swecli.tui.keymap import keymap_of
-from swecli.tui.line_input import LineInput
-from swecli.tui.prompt.fuzzy import score
-from swecli.tui.rows import Row, Rows
+from swecli.tui.line_input import LineInput, Row, Rows
+from swecli.tui.prompt.completion import score
 
 KEYS = "↑↓ choose · enter picks · esc leaves"
 
@@ -33,8 +31,8 @@ class Choice:
 class Picker(DockPanel):
     """Calls ``pick`` with the chosen value. ``free`` lets the user pick what they typed even when it is not in the
     list; else ``nothing`` is said when that leaves none. Without ``narrow`` nothing is typed: it is a question, and
-    letters are meant for the prompt. ``unasked`` tells that it appears by itself: a sentence that is typed there goes
-    to the prompt. ``look`` is called with each value that is pointed at, ``leave`` when nothing is picked, ``end`` by
+    letters are meant for the prompt. ``unasked`` tells that it appears by itself: what is no name goes to the prompt.
+    ``look`` is called with each value that is pointed at, ``leave`` when nothing is picked, ``end`` by
     the key that quits on an empty prompt, while nothing is typed."""
 
     def __init__(
@@ -154,16 +152,24 @@ class Picker(DockPanel):
         self._choose(event.value.strip())
 
     def _choose(self, typed: str) -> None:
-        if self._unasked and not self._shown and len(typed.split()) > 1:
+        if self._unasked and typed and not self._names(typed):
             self._filter.value = ""
             self._narrow()
             self.around.stray(typed)
-            self._note.update(Content("A name has no blanks: what you typed waits in the prompt."))
+            self._note.update(Content("That names no model: what you typed waits in the prompt."))
             return
         value = self._shown[self._rows.selected].value if self._shown else typed if self._free else ""
         if value:
             self.post_message(self.Finished())
             self._pick(value)
+
+    def _names(self, typed: str) -> bool:
+        """Whether what was typed is meant for this list, and not for the prompt that was there a moment ago: it is like
+        a name, or a part of the one that is pointed at."""
+        if self._shown:
+            label = self._shown[self._rows.selected].label.lower()
+            return all(word in label for word in typed.lower().split())
+        return self._free and len(typed.split()) == 1 and all(typed.partition("/"))
 
     def _show(self, selected: int) -> None:
         rows = [Row(choice.label, choice.detail, "● " if choice.current else "  ") for choice in self._shown]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual import events, on
 from textual.app import ComposeResult
 from textual.content import Content
@@ -10,10 +12,41 @@ from textual.widgets import Input, Static
 from swecli.core.protocol.commands import Answer
 from swecli.core.protocol.events import Question, QuestionAsked
 from swecli.safe_text import safe_line, sanitise
-from swecli.tui.dock.approval_text import height
-from swecli.tui.dock.panel import NARROW, DockPanel, Weight
-from swecli.tui.line_input import LineInput
-from swecli.tui.rows import Row, Rows
+from swecli.tui.dock.panel import NARROW, DockPanel, Weight, height
+from swecli.tui.line_input import LineInput, Row, Rows
+
+
+class SecretPanel(DockPanel):
+    """Calls ``done`` with what was typed or pasted; Esc leaves without."""
+
+    def __init__(self, title: str, note: str, done: Callable[[str], None]) -> None:
+        super().__init__()
+        self._title = title
+        self._note = note
+        self._done = done
+        self._line = LineInput(placeholder="paste it here; it is not shown", password=True)
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content(self._title), classes="dock--title")
+        yield self._line
+        yield Static(Content(self._note), classes="dock--note")
+
+    @property
+    def field(self) -> LineInput:
+        return self._line
+
+    def on_mount(self) -> None:
+        self._line.focus()
+
+    @on(Input.Submitted)
+    def _typed(self, event: Input.Submitted) -> None:
+        event.stop()
+        typed = event.value.strip()
+        self._line.value = ""
+        if typed:
+            self.post_message(self.Finished())
+            self._done(typed)
+
 
 OTHER = "Something else…"
 

@@ -8,12 +8,10 @@ from textual.strip import Strip
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.safe_text import SafeText, sanitise
-from swecli.tui.transcript.diff import compare, render_diff, render_lines
-from swecli.tui.transcript.diff_lines import TextDiff
-from swecli.tui.transcript.display import render_display
+from swecli.tui.transcript.diff import TextDiff, compare, render_diff, render_lines
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import NO_STYLE, Row, plain_rows, segment
-from swecli.tui.transcript.terminal import output_rows
+from swecli.tui.transcript.tool_rows import output_rows, render_display
 
 
 def render(blocks: Sequence[DisplayBlock], width: int, palette: Palette) -> list[Strip]:

@@ -47,7 +47,7 @@ class Attachments:
         import base64
 
         from swecli.core.protocol.messages import ImagePart
-        from swecli.core.tools.file_types import image_type
+        from swecli.core.tools.read_file import image_type
 
         media = image_type(data)
         if failure:

@@ -16,17 +16,48 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
-from swecli.tui.dock.grace import Clock
+from swecli.safe_text import safe_line
+from swecli.tui.dock.panel import Clock
 from swecli.tui.keymap import Keymap
-from swecli.tui.prompt.drafts import Drafts
+from swecli.tui.prompt.completion import Suggestions
 from swecli.tui.prompt.editor import PromptEditor
-from swecli.tui.prompt.history import History
-from swecli.tui.prompt.search import HistorySearch
-from swecli.tui.prompt.suggestions import Suggestions
-from swecli.tui.prompt.waiting import Waiting
+from swecli.tui.prompt.history import Drafts, History, HistorySearch
 
 if TYPE_CHECKING:
     from swecli.core.protocol.events import Queued
+
+
+SHOWN = 3
+
+
+class Waiting(Static):
+    """The newest few, one line each."""
+
+    DEFAULT_CSS = "Waiting { height: auto; color: $foreground-muted; text-style: $muted-style; display: none; }"
+
+    def __init__(self) -> None:
+        super().__init__("", id="queue", markup=False)
+        self.queue: tuple[Queued, ...] = ()
+
+    def show(self, queue: tuple[Queued, ...]) -> None:
+        """Replace what is shown."""
+        if queue != self.queue:
+            self.queue = queue
+            self.fit()
+
+    def fit(self) -> None:
+        """Cut the lines to the width that there is now."""
+        queue = self.queue
+        lines = [
+            Content(f"{'↳ next step' if entry.steer else '⧗ after this turn'}: {safe_line(entry.text)}")
+            for entry in queue[-SHOWN:]
+        ]
+        if len(queue) > SHOWN:
+            lines.insert(0, Content(f"… {len(queue) - SHOWN} more"))
+        width = max(1, self.app.size.width - 1)
+        self.display = bool(queue)
+        self.update(Content("\n").join([line.truncate(width, ellipsis=True) for line in lines]))
+
 
 PLACEHOLDER = "Ask for a change · / commands · @ files · ? help"
 STEERING = "Enter steers the running turn · Tab queues for after it"
@@ -126,12 +157,10 @@ class Prompt(Vertical):
         """Keep the draft on disk now."""
         self._drafts.save(self.editor.message)
 
-    def take(self) -> str:
-        """The message that is sent: it joins the history and leaves the editor."""
-        text = self.editor.take()
+    def remember(self, text: str) -> None:
+        """A message was sent: it joins the history, and is no draft any more."""
         self._history.add(text)
-        self._drafts.save("")
-        return text
+        self.save()
 
     def show_session(self, opened: bool, busy: bool, queue: tuple[Queued, ...]) -> None:
         """Bring what depends on the session up to date. While it is busy, Tab queues."""

@@ -1,16 +1,58 @@
-"""What the prompt offers to complete: slash commands at its start, files after ``@``."""
+"""Completion in the prompt: slash commands and files, ranked and shown above the editor."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from swecli.tui.prompt.fuzzy import best, score
+from swecli.tui.keymap import Keymap
+from swecli.tui.line_input import Row, Rows
+from swecli.tui.prompt.editor import PromptEditor
 
 if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
+
+
+def score(query: str, name: str) -> tuple[int, int, str] | None:
+    """Smaller is better; None when the letters of ``query`` don't occur in ``name`` in order.
+
+    A name whose last part starts with the query comes first, then one that contains it, then scattered
+    letters, the closest together first; shorter names win ties.
+    """
+    wanted, text = query.casefold(), name.casefold()
+    if not wanted:
+        return (0, len(name), name)
+    base = text.rstrip("/").rsplit("/", 1)[-1]
+    if base.startswith(wanted):
+        return (0, len(name), name)
+    if text.startswith(wanted):
+        return (1, len(name), name)
+    if wanted in base:
+        return (2, len(name), name)
+    if wanted in text:
+        return (3, len(name), name)
+    position = start = -1
+    for letter in wanted:
+        position = text.find(letter, position + 1)
+        if position < 0:
+            return None
+        if start < 0:
+            start = position
+    return (4 + position - start, len(name), name)
+
+
+def best(query: str, names: Iterable[str], limit: int) -> list[str]:
+    """The ``limit`` best names, best first."""
+    ranked = ((rank, name) for name in names if (rank := score(query, name)) is not None)
+    return [name for _, name in nsmallest(limit, ranked)]
+
 
 LIMIT = 8
 """Suggestions shown at once."""
@@ -84,3 +126,169 @@ def files(query: str, paths: Sequence[str]) -> list[Suggestion]:
 
 def _quoted(path: str) -> str:
     return f'"{path}"' if any(char.isspace() for char in path) else path
+
+
+FRESH = 15.0
+"""Seconds for which a list is used before it is read again."""
+
+FILE_LIMIT = 200_000
+"""Paths that are offered at most."""
+
+SKIPPED = frozenset((".git", ".hg", ".svn", ".venv", "node_modules", "__pycache__", ".tox", ".mypy_cache"))
+
+
+def walk(root: Path) -> list[str]:
+    """Files below ``root`` as relative paths, without the directories that nobody mentions."""
+    found: list[str] = []
+    for folder, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if name not in SKIPPED)
+        base = os.path.relpath(folder, root)
+        prefix = "" if base == "." else f"{base}/"
+        found.extend(prefix + name for name in sorted(files))
+        if len(found) >= FILE_LIMIT:
+            return found[:FILE_LIMIT]
+    return found
+
+
+def with_folders(paths: Sequence[str]) -> tuple[str, ...]:
+    """The paths and the directories they are in (with a trailing slash), each once: paths may name directories too."""
+    folders: dict[str, None] = {}
+    for path in paths:
+        place = path.rfind("/")
+        while place > 0:
+            folder = path[: place + 1]
+            if folder in folders:
+                break
+            folders[folder] = None
+            place = path.rfind("/", 0, place)
+    return tuple(dict.fromkeys((*paths, *folders)))
+
+
+class FileIndex:
+    """Paths of the workspace. ``read`` is called in a thread."""
+
+    def __init__(self, read: Callable[[], Sequence[str]], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._read = read
+        self._clock = clock
+        self._read_at = -FRESH
+        self._running: asyncio.Task[None] | None = None
+        self.paths: tuple[str, ...] = ()
+
+    def refresh(self, then: Callable[[], None]) -> None:
+        """Read again if the list is old; ``then`` is called in the event loop once it is new."""
+        if self._clock() - self._read_at < FRESH or (self._running is not None and not self._running.done()):
+            return
+        self._running = asyncio.create_task(self._load(then))
+
+    async def _load(self, then: Callable[[], None]) -> None:
+        try:
+            paths = await asyncio.to_thread(self._read)
+        except OSError:
+            paths = ()
+        self.paths = with_folders(paths)
+        self._read_at = self._clock()
+        then()
+
+
+class Suggestions(Rows):
+    """Follows what is typed in ``editor``; the editor keeps the focus."""
+
+    DEFAULT_CSS = "Suggestions { display: none; }"
+
+    def __init__(self, editor: PromptEditor, files: Callable[[], Sequence[str]], keymap: Keymap) -> None:
+        super().__init__(limit=LIMIT, id="suggestions")
+        self._editor = editor
+        self._keymap = keymap
+        self._files = FileIndex(files)
+        self._entries: list[Suggestion] = []
+        self._token: Token | None = None
+        self._dismissed: tuple[str, int] | None = None
+        self._chosen = False
+        self.commands: Sequence[SlashCommand] = ()
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._entries)
+
+    def follow(self) -> None:
+        """The text or the cursor changed."""
+        editor = self._editor
+        row, column = editor.cursor_location
+        line = editor.document.get_line(row)
+        token = self._token = token_before(line, row, column)
+        if token is None:
+            self._dismissed = None
+            self._offer([])
+        elif self._dismissed == (token.kind, token.start):
+            self._offer([])
+        elif token.kind == "command":
+            alone = editor.document.line_count == 1 and column == len(line)
+            self._offer(commands(token.query, self.commands) if alone else [])
+        else:
+            self._files.refresh(self.follow)
+            self._offer(files(token.query, self._files.paths))
+
+    def close(self) -> None:
+        """Nothing is offered until the text changes."""
+        self._offer([])
+
+    def dismiss(self) -> None:
+        """The user does not want to complete this token."""
+        if self._token is not None:
+            self._dismissed = (self._token.kind, self._token.start)
+        self.close()
+
+    def take_key(self, key: str) -> bool:
+        """Choose and accept; whether the key was for the popup."""
+        if self._behind():
+            self.follow()
+            if not self.is_open:
+                return False
+        match self._keymap.action("list", key) or self._keymap.action("prompt", key):
+            case "previous":
+                self._chosen = True
+                self.move(-1)
+            case "next":
+                self._chosen = True
+                self.move(1)
+            case "complete":
+                self._accept()
+            case "send":
+                self._run()
+            case _:
+                return False
+        return True
+
+    def _behind(self) -> bool:
+        """Whether text has come that is not followed yet: keys that arrive together."""
+        row, column = self._editor.cursor_location
+        return token_before(self._editor.document.get_line(row), row, column) != self._token
+
+    def _run(self) -> None:
+        """Enter: a command that was only guessed from scattered letters runs when it was chosen, else the text
+        is sent as it is."""
+        chosen, token = self._entries[self.selected], self._token
+        complete = token is not None and f"/{token.query}" == chosen.insert.rstrip()
+        if token is not None and token.kind == "command" and not (chosen.begins or self._chosen):
+            self.close()
+            self._editor.submit()
+        elif token is not None and token.kind == "command" and (chosen.runs or complete):
+            self.close()
+            self._editor.put(chosen.insert.rstrip())
+            self._editor.submit()
+        else:
+            self._accept()
+
+    def _accept(self) -> None:
+        chosen, token = self._entries[self.selected], self._token
+        self.close()
+        if token is not None:
+            row, column = self._editor.cursor_location
+            self._editor.replace(chosen.insert, (row, token.start), (row, column), maintain_selection_offset=False)
+
+    def _offer(self, entries: list[Suggestion]) -> None:
+        if entries or self._entries:
+            self._chosen = self._chosen and entries == self._entries
+            self._entries = entries
+            self.display = bool(entries)
+            self.show([Row(entry.label, entry.detail) for entry in entries])

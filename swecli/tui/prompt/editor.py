@@ -4,18 +4,219 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.message import Message
 from textual.widgets import TextArea
 
 from swecli.tui.keymap import Keymap
-from swecli.tui.prompt import line_edit
 from swecli.tui.prompt.attachments import Attachments, image_paths
-from swecli.tui.prompt.kill_ring import KEEPS_RING, KillRing
-from swecli.tui.prompt.paste import Pastes
+
+if TYPE_CHECKING:
+    from textual.document._document import Location
+
+    from swecli.core.protocol.messages import ImagePart
+
+
+def word_left(text: str, column: int) -> int:
+    """Column of the start of the word before ``column``: blanks are skipped, then letters and digits, or one
+    run of other characters."""
+    position = column
+    while position > 0 and text[position - 1].isspace():
+        position -= 1
+    if position == 0:
+        return 0
+    word = _is_word(text[position - 1])
+    while position > 0 and not text[position - 1].isspace() and _is_word(text[position - 1]) == word:
+        position -= 1
+    return position
+
+
+def word_right(text: str, column: int) -> int:
+    """Column of the end of the word after ``column``."""
+    position = column
+    while position < len(text) and text[position].isspace():
+        position += 1
+    if position == len(text):
+        return position
+    word = _is_word(text[position])
+    while position < len(text) and not text[position].isspace() and _is_word(text[position]) == word:
+        position += 1
+    return position
+
+
+def blank_left(text: str, column: int) -> int:
+    """Column of the start of what Ctrl+W removes: the blanks and the non-blanks before ``column``."""
+    position = column
+    while position > 0 and text[position - 1].isspace():
+        position -= 1
+    while position > 0 and not text[position - 1].isspace():
+        position -= 1
+    return position
+
+
+def continues(line: str, column: int) -> bool:
+    """Whether Enter behind this makes a new line: an odd number of backslashes ends the line at the cursor."""
+    before = line[:column]
+    slashes = len(before) - len(before.rstrip("\\"))
+    return column == len(line) and slashes % 2 == 1
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
+KILLS = frozenset(("kill_right", "kill_left", "kill_blank_left", "kill_word_right", "kill_word_left"))
+"""Actions after which the next cut is added to the one before."""
+
+YANKS = frozenset(("yank", "yank_older"))
+"""Actions after which what was put back can be exchanged for what was cut before it."""
+
+KEEPS_RING = KILLS | YANKS
+
+MOST = 30
+"""Cuts that are kept."""
+
+
+class KillRing:
+    """Cuts around the editor's cursor."""
+
+    def __init__(self, editor: PromptEditor) -> None:
+        self._editor = editor
+        self._cuts: list[str] = []
+        """Oldest first."""
+        self._running = False
+        self._put: tuple[Location, Location] | None = None
+        """Where the cut was put back just now."""
+        self._back = 0
+
+    def keep(self, text: str) -> None:
+        """Remember a text that was cut elsewhere."""
+        self._cuts = [*self._cuts[1 - MOST :], text]
+
+    def rest(self) -> None:
+        """Something else was done: the next cut begins anew."""
+        self._running = False
+        self._put = None
+
+    def yank(self) -> None:
+        """Put the cut text in at the cursor."""
+        self._running = False
+        self._back = 0
+        if self._cuts:
+            self._insert(*self._editor.selection)
+
+    def yank_older(self) -> None:
+        """Right after putting back: exchange it for what was cut before that, around to the newest again."""
+        if self._put is not None:
+            self._back = (self._back + 1) % len(self._cuts)
+            self._insert(*self._put)
+
+    def _insert(self, start: Location, end: Location) -> None:
+        text = self._cuts[-1 - self._back]
+        result = self._editor.replace(text, start, end, maintain_selection_offset=False)
+        self._put = (min(start, end), result.end_location)
+
+    def right(self) -> None:
+        """Cut to the end of the line, or the line's end itself."""
+        line, column = self._editor.here()
+        row = self._editor.cursor_location[0]
+        end = (row, len(line)) if column < len(line) else (row + 1, 0)
+        if end[0] < self._editor.document.line_count:
+            self._cut((row, column), end, forward=True)
+
+    def left(self) -> None:
+        """Cut to the start of the line."""
+        self._cut_back(lambda line, column: 0)
+
+    def blank_left(self) -> None:
+        """Cut back to the blank before the word."""
+        self._cut_back(blank_left)
+
+    def word_left(self) -> None:
+        """Cut back to the start of the word."""
+        self._cut_back(word_left)
+
+    def word_right(self) -> None:
+        """Cut to the end of the word."""
+        row, column = self._editor.cursor_location
+        self._cut((row, column), (row, word_right(*self._editor.here())), forward=True)
+
+    def _cut_back(self, start: Callable[[str, int], int]) -> None:
+        row, column = self._editor.cursor_location
+        self._cut((row, start(*self._editor.here())), (row, column), forward=False)
+
+    def _cut(self, start: tuple[int, int], end: tuple[int, int], *, forward: bool) -> None:
+        text = self._editor.get_text_range(start, end)
+        if not text:
+            return
+        if not self._running:
+            self.keep(text)
+        else:
+            self._cuts[-1] = self._cuts[-1] + text if forward else text + self._cuts[-1]
+        self._running = True
+        self._put = None
+        self._editor.delete(start, end, maintain_selection_offset=False)
+
+
+FOLD_LINES = 8
+FOLD_CHARACTERS = 1000
+"""A paste of more lines or characters than these is folded."""
+
+_PLACEHOLDER = re.compile(r"\[Pasted text #(\d+): [^\]\n]*\]")
+
+
+class Pastes:
+    """The folded pastes of the present draft."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, str] = {}
+        self._count = 0
+
+    def fold(self, text: str) -> str:
+        """What to put into the editor for pasted ``text``: itself, or a placeholder when it is large or has
+        characters that would disturb the screen."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        if len(text) <= FOLD_CHARACTERS and text.count("\n") < FOLD_LINES and not _hidden(text):
+            return text
+        self._count += 1
+        self._texts[self._count] = text
+        lines = text.count("\n") + (not text.endswith("\n"))
+        return f"[Pasted text #{self._count}: {lines} {'line' if lines == 1 else 'lines'}, {_size(len(text))}]"
+
+    def expand(self, text: str) -> str:
+        """The text with every placeholder of this draft replaced by what was pasted."""
+        if not self._texts:
+            return text
+        return _PLACEHOLDER.sub(lambda match: self._texts.get(int(match.group(1)), match.group()), text)
+
+    def placeholder_before(self, text: str) -> str | None:
+        """The placeholder that ``text`` ends with, so that one backspace removes it whole."""
+        for match in _PLACEHOLDER.finditer(text):
+            if match.end() == len(text) and int(match.group(1)) in self._texts:
+                return match.group()
+        return None
+
+    def clear(self) -> None:
+        """The draft was sent; numbering starts again."""
+        self._texts.clear()
+        self._count = 0
+
+
+def _hidden(text: str) -> bool:
+    return any(unicodedata.category(char) in ("Cc", "Cf", "Cs") and char not in "\n\t\u200d" for char in text)
+
+
+def _size(characters: int) -> str:
+    if characters < 1000:
+        return f"{characters} characters"
+    return f"{characters / 1000:.0f}K" if characters < 1_000_000 else f"{characters / 1_000_000:.1f}M"
+
 
 _OTHER_KEYS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "alt+\r": "alt+enter"}
 """What terminals that report modified keys in the older way are understood to have sent."""
@@ -39,8 +240,12 @@ class PromptEditor(TextArea):
 
     @dataclass
     class Submitted(Message):
-        """The user sent the text. ``queue`` asks to keep it for after the running turn."""
+        """The user sent ``text``, of which ``typed`` is the part that was not folded away, with ``images``. ``queue``
+        asks to keep it for after the running turn."""
 
+        text: str
+        typed: str
+        images: tuple[ImagePart, ...] = ()
         queue: bool = False
 
     def __init__(self, *, id: str | None = None, keymap: Keymap | None = None) -> None:
@@ -70,8 +275,8 @@ class PromptEditor(TextArea):
             "paste": self._paste_clipboard,
             "line_start": self.action_cursor_line_start,
             "line_end": self.action_cursor_line_end,
-            "word_left": lambda: self._move(line_edit.word_left),
-            "word_right": lambda: self._move(line_edit.word_right),
+            "word_left": lambda: self._move(word_left),
+            "word_right": lambda: self._move(word_right),
         }
 
     @property
@@ -99,8 +304,10 @@ class PromptEditor(TextArea):
         self.move_cursor(result.end_location)
 
     def submit(self, *, queue: bool = False) -> None:
-        """Send what is there; whoever handles the message takes it."""
-        self.post_message(self.Submitted(queue))
+        """Send what is there now: what is typed right behind it is the next text."""
+        if self.text.strip():
+            typed, text = self.text, self.take()
+            self.post_message(self.Submitted(text, typed, self.attachments.sent(text), queue))
 
     def kill_all(self) -> None:
         """Clear the prompt; Ctrl+Y brings the text back."""
@@ -145,7 +352,7 @@ class PromptEditor(TextArea):
 
     async def _from_clipboard(self) -> None:
         """Put in what is on the desktop's clipboard, or else what was copied in this program."""
-        from swecli.tui.clipboard_content import read_clipboard
+        from swecli.tui.clipboard import read_clipboard
 
         found = await asyncio.to_thread(read_clipboard, os.environ)
         text = found.text or self.app.clipboard
@@ -172,7 +379,7 @@ class PromptEditor(TextArea):
 
     def _enter(self) -> None:
         line, column = self.here()
-        if line_edit.continues(line, column):
+        if continues(line, column):
             row = self.cursor_location[0]
             self.replace("\n", (row, column - 1), (row, column), maintain_selection_offset=False)
         else:

@@ -1,11 +1,66 @@
-"""What was sent before: kept per workspace as JSON lines, walked with Up and Down, searched with Ctrl+R."""
+"""What was typed before: history per workspace, its search, and unsent drafts."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+
+from textual import events
+from textual.content import Content
+from textual.widgets import Static
+
+from swecli.core.atomic_text import make_private
+from swecli.safe_text import safe_line
+from swecli.tui.keymap import Keymap
+
+
+class Drafts:
+    """Drafts of one workspace in ``folder``; None keeps nothing."""
+
+    def __init__(self, folder: Path | None, pid: int | None = None) -> None:
+        self._folder = folder
+        self._pid = os.getpid() if pid is None else pid
+        self._saved = ""
+
+    def save(self, text: str) -> None:
+        """Replace this process's draft; empty text removes it. A disk that refuses is no reason to stop
+        typing, so errors are ignored here."""
+        if self._folder is None or text == self._saved:
+            return
+        path = self._folder / f"draft-{self._pid}.txt"
+        with contextlib.suppress(OSError):
+            if text.strip():
+                make_private(self._folder)
+                temporary = path.with_suffix(".new")
+                temporary.write_bytes(text.encode("utf-8", "replace"))
+                temporary.chmod(0o600)
+                temporary.replace(path)
+            else:
+                path.unlink(missing_ok=True)
+            self._saved = text
+
+    def adopt(self) -> str:
+        """The newest draft of a process that no longer runs, which is then removed; empty if there is none."""
+        if self._folder is None:
+            return ""
+        from swecli.core.workspace.process_tree import is_running
+
+        found: list[tuple[float, Path]] = []
+        with contextlib.suppress(OSError):
+            for path in self._folder.glob("draft-*.txt"):
+                pid = path.stem.removeprefix("draft-")
+                if pid.isdecimal() and int(pid) != self._pid and not is_running(int(pid)):
+                    found.append((path.stat().st_mtime, path))
+        text = ""
+        for _, path in sorted(found)[-1:]:
+            with contextlib.suppress(OSError):
+                text = path.read_bytes().decode("utf-8", "replace")
+                path.unlink()
+        return text
+
 
 KEEP = 1000
 """Entries that are read back."""
@@ -108,7 +163,7 @@ def _read(path: Path | None) -> list[str]:
 
 
 def _append(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     data = (json.dumps(_without_keys(text)) + "\n").encode()
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
@@ -120,6 +175,78 @@ def _append(path: Path, text: str) -> None:
 def _without_keys(text: str) -> str:
     """The text as it is kept: keys and secrets of the environment are stars, here as in stored sessions."""
     from swecli.core.llm.secrets import Masker, is_unmistakable
-    from swecli.core.workspace.environment import secret_values
+    from swecli.core.workspace.process import secret_values
 
     return Masker(filter(is_unmistakable, secret_values(os.environ))).cover(text)
+
+
+class HistorySearch(Static):
+    """A line that shows the query. ``found`` is called with each message that is found."""
+
+    DEFAULT_CSS = "HistorySearch { height: 1; color: $secondary; display: none; }"
+
+    def __init__(self, history: History, found: Callable[[str], None], keymap: Keymap) -> None:
+        super().__init__("", id="history-search", markup=False)
+        self._messages = history
+        self._found = found
+        self._keymap = keymap
+        self._query: str | None = None
+        self._skip = 0
+        self._before = ""
+
+    @property
+    def is_open(self) -> bool:
+        return self._query is not None
+
+    def start(self, before: str) -> None:
+        """Begin; ``before`` is the text that Esc brings back."""
+        self._before, self._query, self._skip = before, "", 0
+        self._show("")
+
+    def cancel(self) -> str:
+        """Leave; the text from before."""
+        self._query = None
+        self._show("")
+        return self._before
+
+    def take_key(self, event: events.Key) -> bool:
+        """Narrow, go on, or keep what is found; whether the key was for the search."""
+        query = self._query or ""
+        if self._keymap.action("prompt", event.key) == "search_history":
+            self._skip += 1
+            self._find()
+            return True
+        match self._keymap.action("list", event.key) or event.key:
+            case "previous":
+                self._skip += 1
+            case "next":
+                self._skip = max(0, self._skip - 1)
+            case "backspace" | "ctrl+h":
+                self._query, self._skip = query[:-1], 0
+            case "enter" | "tab" | "right" | "left":
+                self._query = None
+                self._show("")
+                return event.key != "left"
+            case _ if event.is_printable and event.character:
+                self._query, self._skip = query + event.character, 0
+            case _:
+                return False
+        self._find()
+        return True
+
+    def _find(self) -> None:
+        query = self._query or ""
+        found = self._messages.search(query, self._skip) if query else None
+        if found is None and self._skip:
+            self._skip -= 1
+            found = self._messages.search(query, self._skip) if query else None
+        if found is not None:
+            self._found(found)
+        self._show("" if found is not None or not query else "nothing found")
+
+    def _show(self, note: str) -> None:
+        self.display = self._query is not None
+        if self._query is not None:
+            hint = note or f"{self._keymap.shown('search_history')} older · enter takes it · esc leaves"
+            line = Content(f"search history: {safe_line(self._query)}▏  {hint}")
+            self.update(line.truncate(max(1, self.app.size.width), ellipsis=True))

@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from swecli.commands.base import SlashCommand
 from swecli.core.config.key_actions import ACTIONS, Place
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
-from swecli.tui.help import PLACES
-from swecli.tui.keymap import Keymap
-from swecli.tui.screens.entry import Entry, heading
-from swecli.tui.screens.sheet import Sheet
+from swecli.tui.keymap import PLACES, Keymap
+from swecli.tui.screens.list_screen import Entry, Sheet, heading
 
 BASICS = (
     ("/", "commands, with what they take; Tab completes, Enter runs"),

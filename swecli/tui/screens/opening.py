@@ -3,18 +3,189 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
-from swecli.core.protocol.commands import SetEffort, SetMode, SetModel
+from swecli.core.protocol.commands import CancelItem, Interrupt, SetEffort, SetMode, SetModel
 from swecli.core.protocol.events import Mode
+from swecli.core.workspace.jobs import JobInfo, JobsError
 from swecli.safe_text import safe_line
-from swecli.tui.link import CLOSE_TIME, OpenSession, SessionNotOpened
-from swecli.tui.screens.ports import ScreenPorts, Setting, StoredSession, Written
+from swecli.tui.screens.list_screen import ScreenView, Sheet
+from swecli.tui.screens.ports import ScreenPorts, Setting, ShownCommand, StoredSession, Written
+from swecli.tui.session_link import CLOSE_TIME, OpenSession, SessionNotOpened
+from swecli.tui.transcript.blocks import ToolBlock
 
 if TYPE_CHECKING:
+    from swecli.core.engine.view import SessionPort
     from swecli.tui.keys import KeyActions
     from swecli.tui.options import Options
+    from swecli.tui.session_screen import Stage
+    from swecli.tui.state import Running
+    from swecli.tui.transcript.view import Transcript
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """``value`` names what is done: a kind, a blank, and what it is done with."""
+
+    value: str
+    label: str
+    detail: str = ""
+
+
+def entries(app: KeyActions, models: Sequence[str]) -> list[Action]:
+    """What makes sense now: nothing that waits for the end of a turn while one runs, no mode, model or theme that is
+    there already."""
+    from swecli.commands.session import MODE_MEANINGS
+
+    view = app.stage.link.view
+    busy = app.stage.is_busy()
+    found = [
+        Action(f"command {command.name}", f"/{command.name} {command.arguments}".rstrip(), command.summary)
+        for command in app.talk.commands
+        if not busy or command.while_busy
+    ]
+    present = view.mode if view is not None else None
+    found += [
+        Action(f"mode {mode}", f"mode: {mode}", meaning) for mode, meaning in MODE_MEANINGS.items() if mode != present
+    ]
+    model = view.model.ref if view is not None and view.model is not None else None
+    found += [Action(f"model {ref}", f"model: {ref}") for ref in models if ref != model]
+    appearance = app.appearance
+    found += [
+        Action(f"theme {name}", f"theme: {name}")
+        for name in ("auto", *appearance.library.names)
+        if name != appearance.wanted
+    ]
+    return found
+
+
+def run(app: KeyActions, value: str) -> None:
+    """Do what was picked."""
+    kind, _, what = value.partition(" ")
+    match kind:
+        case "mode":
+            app.talk.set_mode(what)
+        case "model":
+            app.talk.set_model(what)
+        case "theme":
+            app.run_worker(app.talk.submit(f"/theme {what}"), group="talk")
+        case _:
+            command = next(command for command in app.talk.commands if command.name == what)
+            if command.arguments.startswith("<"):
+                app.prompt.editor.put(f"/{what} ")
+            else:
+                app.run_worker(app.talk.submit(f"/{what}"), group="talk")
+
+
+class ScreenHost:
+    """Holds the one screen that is open, if any."""
+
+    def __init__(self, app: KeyActions) -> None:
+        self._app = app
+        self.current: ScreenView | None = None
+
+    def open(self, sheet: Sheet, words: str = "") -> None:
+        """Show a screen, with something typed already, in place of the one that is open."""
+        view = ScreenView(sheet, words)
+        if self.current is not None:
+            self.current.remove()
+        self.current = view
+        self._app.transcript.display = False
+        self._app.query_one("#place").mount(view)
+        self._app.slot.cover(view.take_focus)
+
+    def close(self) -> None:
+        """Back to the transcript."""
+        view, self.current = self.current, None
+        if view is not None:
+            view.remove()
+            self._app.transcript.display = True
+            self._app.slot.uncover()
+
+    def escape(self) -> None:
+        """Esc, for the screen."""
+        if self.current is not None:
+            self.current.escape()
+
+
+class CommandsAtWork:
+    """Implements ``CommandsPort`` on the open session. What a command in the foreground wrote is known from the
+    transcript, its end at least."""
+
+    def __init__(self, stage: Stage, transcript: Transcript) -> None:
+        self._stage = stage
+        self._transcript = transcript
+
+    def read(self) -> Sequence[ShownCommand]:
+        port = self._stage.link.port
+        waited = [self._waited(item, run) for item, run in self._stage.state.running.items() if run.is_command]
+        return [*waited, *(_job(job) for job in (port.view.jobs if port is not None else ()))]
+
+    async def output(self, name: str) -> str:
+        block = self._block(name)
+        if block is not None:
+            return block.output
+        try:
+            return await self._port().job_output(name)
+        except JobsError as error:
+            raise ValueError(str(error)) from error
+
+    async def stop(self, name: str) -> str:
+        running = self._stage.state.running.get(name)
+        if running is not None:
+            # What the user started has no call that could be stopped alone.
+            self._stage.link.send(Interrupt() if running.kind == "user" else CancelItem(name))
+            return "It is being stopped; the transcript shows what it wrote"
+        try:
+            job = await self._port().stop_job(name)
+        except JobsError as error:
+            raise ValueError(str(error)) from error
+        return f"{job.id} was stopped" if job.status == "killed" else f"{job.id} had ended already"
+
+    def _port(self) -> SessionPort:
+        port = self._stage.link.port
+        if port is None:
+            raise ValueError("The session is not open")
+        return port
+
+    def _block(self, item: str) -> ToolBlock | None:
+        blocks = self._transcript.page.blocks
+        place = blocks.place(item) if item in self._stage.state.running else None
+        block = blocks[place] if place is not None else None
+        return block if isinstance(block, ToolBlock) else None
+
+    def _waited(self, item: str, running: Running) -> ShownCommand:
+        block = self._block(item)
+        size = len(block.output.encode("utf-8", "replace")) if block is not None else 0
+        beyond = block is not None and block.output_cut
+        about = "your own" if running.kind == "user" else "the turn waits for it"
+        return ShownCommand(
+            item,
+            running.title or running.name,
+            running.since,
+            size=size,
+            beyond=beyond,
+            about=about,
+            job=False,
+            item=item,
+        )
+
+
+def _job(job: JobInfo) -> ShownCommand:
+    about = f"pid {job.pid}" if job.status == "running" else job.note
+    return ShownCommand(
+        job.id,
+        job.command,
+        job.started,
+        None if job.status == "running" else job.ended or job.started,
+        job.exit_status,
+        stopped=job.status == "killed",
+        size=job.size,
+        about=about,
+        item=job.item,
+    )
 
 
 class Screens:
@@ -81,7 +252,6 @@ class Screens:
 
     def jobs(self, words: str = "") -> None:
         """What runs, and the jobs that have ended."""
-        from swecli.tui.commands_at_work import CommandsAtWork
         from swecli.tui.screens.jobs import JobsSheet
 
         app = self._app
@@ -104,12 +274,11 @@ class Screens:
 
     async def _palette(self) -> None:
         from swecli.tui.dock.picker import Choice, Picker
-        from swecli.tui.screens import palette
 
         models = await asyncio.to_thread(self._options.models)
-        found = palette.entries(self._app, models)
+        found = entries(self._app, models)
         choices = [Choice(entry.value, entry.label, entry.detail) for entry in found]
-        self._app.slot.show(Picker("Do what?", choices, lambda value: palette.run(self._app, value)))
+        self._app.slot.show(Picker("Do what?", choices, lambda value: run(self._app, value)))
 
     # --- what follows ---
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from swecli.core.protocol.blocks import DisplayBlock
-    from swecli.tui.link import OpenSession
+    from swecli.tui.session_link import OpenSession
 
 FileName = Literal["user", "local"]
 """The user's own settings file, or the one of the project that is not shared."""

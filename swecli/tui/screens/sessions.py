@@ -7,10 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
-from swecli.tui.screens.entry import Entry, heading
+from swecli.tui.screens.list_screen import Entry, Sheet, heading, read_or_say
 from swecli.tui.screens.ports import SessionsPort, StoredSession
-from swecli.tui.screens.reading import read_or_say
-from swecli.tui.screens.sheet import Sheet
 
 Continue = Callable[[StoredSession], None]
 

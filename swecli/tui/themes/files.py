@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from swecli.core.config.lines import key_lines, line_of
-from swecli.core.config.read_toml import ConfigError, ConfigProblem, read_toml
+from swecli.core.config.load import ConfigError, ConfigProblem, key_lines, line_of, read_toml
 from swecli.tui.themes.scheme import Scheme, SchemeError, scheme_of
 
 MOST = 200

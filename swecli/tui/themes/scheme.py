@@ -1,11 +1,133 @@
-"""A scheme: the few colours that a theme names. Everything on the screen is derived from them."""
+"""Colour schemes: the few colours a theme names, and every tone derived from them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import lru_cache, partial
+from typing import Literal
 
-from swecli.tui.themes.colours import is_dark, mix, normal
+AA = 4.5
+"""Contrast of text that WCAG 2.1 asks for at level AA."""
+
+BLACK, WHITE = "#000000", "#ffffff"
+
+_HEX = re.compile(r"#(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
+
+
+def normal(colour: str) -> str:
+    """The colour as ``#rrggbb`` in small letters.
+
+    Raises:
+        ValueError: it is not ``#rgb`` or ``#rrggbb``.
+    """
+    if not _HEX.fullmatch(colour):
+        raise ValueError(f"{colour[:40]!r} is no colour; write it as #rrggbb")
+    digits = colour[1:].lower()
+    return "#" + ("".join(digit * 2 for digit in digits) if len(digits) == 3 else digits)
+
+
+@lru_cache(maxsize=1024)
+def luminance(colour: str) -> float:
+    """Relative luminance, 0 (black) to 1 (white)."""
+
+    def linear(value: int) -> float:
+        share = value / 255
+        return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
+
+    red, green, blue = (linear(value) for value in _rgb(colour))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast of two colours, 1 to 21."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def is_dark(colour: str) -> bool:
+    """Whether white text is easier to read on it than black text."""
+    return contrast(colour, WHITE) >= contrast(colour, BLACK)
+
+
+def mix(colour: str, other: str, share: float) -> str:
+    """``share`` (0..1) of ``other`` in ``colour``."""
+    parts = (round(a + (b - a) * share) for a, b in zip(_rgb(colour), _rgb(other), strict=True))
+    return "#" + "".join(f"{part:02x}" for part in parts)
+
+
+Seen = Callable[[str], str]
+"""What a terminal makes of a colour."""
+
+
+def exact(colour: str) -> str:
+    """A terminal that shows every colour as it is."""
+    return colour
+
+
+@lru_cache(maxsize=4096)
+def of_256(colour: str) -> str:
+    """A terminal with 256 colours."""
+    from rich.color import Color, ColorSystem
+
+    return Color.parse(colour).downgrade(ColorSystem.EIGHT_BIT).get_truecolor().hex
+
+
+def legible(text: str, grounds: Sequence[str], seen: Seen = exact, ratio: float = AA) -> str:
+    """``text``, moved towards white or black by as little as it takes to be read on all ``grounds``. Where no
+    colour can be read on all of them, the pole that comes nearest."""
+    behind = [seen(ground) for ground in grounds]
+    pole = max((WHITE, BLACK), key=lambda end: min(contrast(end, ground) for ground in behind))
+    for step in range(33):
+        moved = mix(text, pole, step / 32)
+        if all(contrast(seen(moved), ground) >= ratio for ground in behind):
+            return moved
+    return pole
+
+
+def ground(wanted: str, base: str, seen: Seen = exact, ratio: float = AA) -> str:
+    """``wanted`` as a background beside ``base``: moved towards ``base`` until one of white and black can be
+    read on both, with room for colours."""
+    pole = WHITE if is_dark(seen(base)) else BLACK
+    reach = min(ratio * 1.25, contrast(pole, seen(base)))
+    for step in range(17):
+        moved = mix(wanted, base, step / 16)
+        if contrast(pole, seen(moved)) >= reach:
+            return moved
+    return base
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+Depth = Literal["none", "16", "256", "truecolor"]
+
+_FORCED: dict[str, Depth] = {"0": "none", "1": "16", "2": "256", "3": "truecolor"}
+_SYSTEMS: dict[Depth, str] = {"none": "standard", "16": "standard", "256": "256", "truecolor": "truecolor"}
+
+
+def depth(environ: Mapping[str, str]) -> Depth:
+    """The depth by ``NO_COLOR`` (when it is not empty), ``FORCE_COLOR`` (0 to 3), ``COLORTERM`` and ``TERM``."""
+    if environ.get("NO_COLOR"):
+        return "none"
+    forced = _FORCED.get(environ.get("FORCE_COLOR", "").strip())
+    if forced is not None:
+        return forced
+    if environ.get("COLORTERM", "").strip().lower() in ("truecolor", "24bit"):
+        return "truecolor"
+    term = environ.get("TERM", "").lower()
+    if term.endswith("-direct") or "kitty" in term or "ghostty" in term or "alacritty" in term:
+        return "truecolor"
+    if "256" in term:
+        return "256"
+    return "none" if term.startswith(("vt", "dumb")) else "16"
+
+
+def colour_system(found: Depth) -> str:
+    """What Textual calls it."""
+    return _SYSTEMS[found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +235,108 @@ LIGHT = Scheme(
     purple="#6f3fb0",
     selection="#bcd2ff",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Tones:
+    """Grounds: ``background``, ``panel``, ``selection``, ``added``, ``removed``, ``added_word``, ``removed_word``,
+    ``match``, ``match_current``. ``rule`` is for lines that carry no text. The rest is text."""
+
+    background: str
+    panel: str
+    selection: str
+    added: str
+    removed: str
+    added_word: str
+    removed_word: str
+    match: str
+    match_current: str
+    rule: str
+    text: str
+    muted: str
+    accent: str
+    success: str
+    warning: str
+    error: str
+    link: str
+    code: str
+    number: str
+    keyword: str
+    type: str
+    function: str
+    string: str
+    on_selection: str
+    on_added: str
+    on_removed: str
+    on_added_word: str
+    on_removed_word: str
+    on_match: str
+
+    def pairs(self) -> Iterator[tuple[str, str, str]]:
+        """Every text and ground that meet on the screen: their names, and the two colours."""
+        plain = ("text", "muted", "accent", "success", "warning", "error", "link", "code")
+        program = ("number", "keyword", "type", "function", "string")
+        for name in (*plain, *program, "error", "muted"):
+            yield f"{name} on background", getattr(self, name), self.background
+        for name in plain:
+            yield f"{name} on panel", getattr(self, name), self.panel
+        for name in (*program, "muted", "error"):
+            yield f"{name} on added", getattr(self, name), self.added
+            yield f"{name} on removed", getattr(self, name), self.removed
+        yield "selected text", self.on_selection, self.selection
+        yield "text added", self.on_added, self.added
+        yield "text removed", self.on_removed, self.removed
+        yield "word added", self.on_added_word, self.added_word
+        yield "word removed", self.on_removed_word, self.removed_word
+        yield "match", self.on_match, self.match
+        yield "current match", self.on_match, self.match_current
+
+
+@lru_cache(maxsize=64)
+def tones_of(scheme: Scheme) -> Tones:
+    """Colours of the scheme, lightened or darkened where they could not be read on what they stand on."""
+    seen = of_256 if scheme.coarse else exact
+    text_on, back_for = partial(legible, seen=seen), partial(ground, seen=seen)
+    back = scheme.background
+    panel, selection = back_for(scheme.panel, back), back_for(scheme.selection, back)
+    added, removed = (back_for(mix(back, colour, 0.16), back) for colour in (scheme.green, scheme.red))
+    added_word, removed_word = (back_for(mix(back, colour, 0.36), back) for colour in (scheme.green, scheme.red))
+    plain = (back, panel)
+    program = (*plain, added, removed)
+    match = mix(scheme.yellow, back, 0.15)
+    current = mix(scheme.orange, back, 0.0)
+    return Tones(
+        background=back,
+        panel=panel,
+        selection=selection,
+        added=added,
+        removed=removed,
+        added_word=added_word,
+        removed_word=removed_word,
+        match=match,
+        match_current=back_for(current, match),
+        rule=mix(back, scheme.muted, 0.45),
+        text=text_on(scheme.foreground, plain),
+        muted=text_on(scheme.muted, program),
+        accent=text_on(scheme.accent, plain),
+        success=text_on(scheme.green, plain),
+        warning=text_on(scheme.yellow, plain),
+        error=text_on(scheme.red, program),
+        link=text_on(scheme.cyan, plain),
+        code=text_on(scheme.purple, plain),
+        number=text_on(scheme.orange, program),
+        keyword=text_on(scheme.purple, program),
+        type=text_on(scheme.cyan, program),
+        function=text_on(scheme.blue, program),
+        string=text_on(scheme.green, program),
+        on_selection=text_on(scheme.foreground, (selection,)),
+        on_added=text_on(mix(scheme.foreground, scheme.green, 0.3), (added,)),
+        on_removed=text_on(mix(scheme.foreground, scheme.red, 0.3), (removed,)),
+        on_added_word=text_on(scheme.foreground, (added_word,)),
+        on_removed_word=text_on(scheme.foreground, (removed_word,)),
+        on_match=text_on(back, (match, back_for(current, match))),
+    )
+
+
+VARIABLES = {"muted-style": "none", "chosen-style": "bold", "selection-style": "none"}
+"""Variables of ours, and what they are unless a theme says otherwise."""

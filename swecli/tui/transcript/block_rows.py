@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+from textual.filter import LineFilter
+from textual.strip import Strip
+
+from swecli.core.protocol.messages import usage_words
 from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
@@ -19,13 +29,148 @@ from swecli.tui.transcript.blocks import (
     TurnEndBlock,
     UserBlock,
 )
-from swecli.tui.transcript.display import fold, render_displays
-from swecli.tui.transcript.images import render_image
 from swecli.tui.transcript.markdown import markdown_rows
 from swecli.tui.transcript.palette import Palette
-from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Gutter, Row, Styled, blank, indent, plain_rows, segment
-from swecli.tui.transcript.tool_rows import INDENT, subagent_rows, tool_rows
-from swecli.tui.transcript.wrap import cells, cut
+from swecli.tui.transcript.rows import (
+    ENTER_SHOWS_ALL,
+    Gutter,
+    Row,
+    Styled,
+    blank,
+    cells,
+    cut,
+    indent,
+    plain_rows,
+    segment,
+)
+from swecli.tui.transcript.tool_rows import INDENT, fold, render_displays, render_image, subagent_rows, tool_rows
+
+MARGIN: Final = 1
+"""Cells at the left for the block cursor, and as many at the right."""
+NARROW: Final = 10
+"""Width below which there are no margins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Characters ``start`` to ``end`` of a row (gutter and margin counted) that are shown in another style."""
+
+    start: int
+    end: int
+    style: Style
+
+
+@dataclass(frozen=True, slots=True)
+class Painter:
+    """How rows become strips ``width`` cells wide. Filters are those of the app, for example for NO_COLOR."""
+
+    width: int
+    base: Style
+    filters: tuple[LineFilter, ...]
+    background: Color
+
+    @property
+    def margin(self) -> int:
+        return MARGIN if self.width >= NARROW else 0
+
+    @property
+    def inner(self) -> int:
+        """Cells for rows."""
+        return max(1, self.width - 2 * self.margin)
+
+    def paint(self, row: Row) -> Strip:
+        """The strip of a row, made once."""
+        strip = row.painted
+        if strip is None:
+            strip = row.painted = self._filter(self._plain(row))
+        return strip
+
+    def paint_marked(self, row: Row, marks: Sequence[Mark], cursor: Style | None) -> Strip:
+        """A strip with some of its text in other styles, and a sign in the margin for the block cursor."""
+        strip = self._plain(row)
+        text = strip.text
+        for mark in marks:
+            start, end = cells(text[: mark.start]), cells(text[: mark.end])
+            if end > start:
+                parts = strip.divide([start, end, strip.cell_length])
+                marked = Strip(Segment.apply_style(parts[1], post_style=mark.style), end - start)
+                strip = Strip.join([parts[0], marked, parts[2]])
+        if cursor is not None and self.margin:
+            rest = strip.crop(self.margin, strip.cell_length)
+            strip = Strip.join([Strip([Segment("▌", self.base + cursor)], 1), rest])
+        return self._filter(strip)
+
+    def blank(self) -> Strip:
+        """An empty line."""
+        return self._filter(Strip([Segment(" " * self.width, self.base)], self.width))
+
+    def _plain(self, row: Row) -> Strip:
+        base = self.base
+        fill = base + row.fill if row.fill is not None else base
+        segments = [Segment(" " * self.margin, base)] if self.margin else []
+        used = self.margin
+        for text, style, _ in row.segments():
+            segments.append(Segment(text, base + style if style else base))
+            used += cells(text)
+        if used < self.width:
+            segments.append(Segment(" " * (self.width - used), fill))
+        return Strip(segments, max(used, self.width)).adjust_cell_length(self.width, base)
+
+    def _filter(self, strip: Strip) -> Strip:
+        for line_filter in self.filters:
+            strip = strip.apply_filter(line_filter, self.background)
+        return strip
+
+
+MAX_CACHED: Final = 200
+"""Blocks whose rows are kept. Few, because the collector of the interpreter walks over all of them."""
+MAX_CACHED_ROWS: Final = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Rows of one block, and how it was drawn: in its long form or not, with an empty row before it or not."""
+
+    expanded: bool
+    gap: bool
+    rows: list[Row]
+
+
+class RowCache:
+    """By the ids of blocks; what was not asked for the longest is let go first."""
+
+    def __init__(self) -> None:
+        self._drawn: OrderedDict[str, Drawn] = OrderedDict()
+        self._rows = 0
+
+    def get(self, block_id: str, *, expanded: bool, gap: bool) -> list[Row] | None:
+        """The rows of a block, if it was drawn in this way last."""
+        drawn = self._drawn.get(block_id)
+        if drawn is None or drawn.expanded != expanded or drawn.gap != gap:
+            return None
+        self._drawn.move_to_end(block_id)
+        return drawn.rows
+
+    def keep(self, block_id: str, drawn: Drawn) -> None:
+        """Keep what was drawn of a block, in place of what was kept of it before."""
+        self.drop(block_id)
+        self._drawn[block_id] = drawn
+        self._rows += len(drawn.rows)
+        while len(self._drawn) > 1 and (len(self._drawn) > MAX_CACHED or self._rows > MAX_CACHED_ROWS):
+            _, old = self._drawn.popitem(last=False)
+            self._rows -= len(old.rows)
+
+    def drop(self, block_id: str) -> None:
+        """Forget the rows of a block."""
+        old = self._drawn.pop(block_id, None)
+        if old is not None:
+            self._rows -= len(old.rows)
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._drawn.clear()
+        self._rows = 0
+
 
 LONG_PASTE: Final = (12, 4)
 """First and last rows of a user's message that are shown when it is folded."""
@@ -140,13 +285,12 @@ def _notice(block: NoticeBlock, width: int, palette: Palette) -> list[Row]:
 
 
 def _compaction(block: CompactionBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
-    tokens = f"{block.tokens_before:,} → {block.tokens_after:,} tokens"
-    messages = f"{block.messages_before} → {block.messages_after} messages"
+    name = "Clearing" if block.clearing else "Compaction"
     text, style = {
-        "running": (f"Compacting the context ({block.tokens_before:,} tokens) …", palette.accent),
-        "done": (f"Context compacted: {tokens}, {messages} · /compact undo takes it back", palette.text),
-        "redone": (f"Compaction applied again: {tokens}, {messages}", palette.text),
-        "undone": (f"Compaction taken back: {block.tokens_before:,} tokens as before", palette.warning),
+        "running": (f"Compacting the context: {block.words} …", palette.accent),
+        "done": (block.words, palette.dim if block.clearing else palette.text),
+        "redone": (f"{name} applied again. {block.words}", palette.text),
+        "undone": (f"{name} taken back: {block.tokens_before:,} tokens as before", palette.warning),
         "failed": (f"Compaction failed, nothing was changed: {block.reason}", palette.error),
     }[block.status]
     mark: Gutter = (segment(SafeText("⇣ "), palette.accent),)
@@ -160,6 +304,8 @@ def _turn_end(block: TurnEndBlock, width: int, palette: Palette) -> list[Row]:
     words = [_OUTCOMES[block.outcome]]
     if block.duration:
         words[0] += f" in {block.duration:.1f}s"
+    if tokens := usage_words(block.usage):
+        words[0] += f" · {tokens}"
     if block.reason and block.reason != block.outcome:
         words.append(block.reason)
     style = {"done": palette.dim, "error": palette.error}.get(block.outcome, palette.warning)
@@ -173,10 +319,14 @@ def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
     return Styled(cut(safe_line(" · ".join(part for part in parts if part)), width), palette.dim).rows(width)
 
 
+CHOSEN = "chosen by the user"
+
+
 def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
     count = len(block.blocks)
     hint = "" if expanded else f" · {ENTER_SHOWS_ALL}"
-    text = f"Rewound, {count} entr{'y' if count == 1 else 'ies'} taken back{hint}"
+    why = f": {block.reason}" if block.reason and block.reason != CHOSEN else ""
+    text = f"Rewound, {count} entr{'y' if count == 1 else 'ies'} taken back{why}{hint}"
     mark: Gutter = (segment(SafeText("⟲ "), palette.warning),)
     rows = plain_rows(safe_line(text), max(1, width - 2), palette.warning, mark, INDENT)
     if expanded:

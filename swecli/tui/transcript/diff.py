@@ -2,23 +2,272 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice, pairwise
-from typing import Final
+from typing import Final, Literal, Protocol
 
 from rich.segment import Segment
 from rich.style import Style
 
 from swecli.core.protocol.blocks import DiffBlock
+from swecli.core.workspace.line_diff import changed_spans
 from swecli.safe_text import SafeText, safe_line, sanitise
-from swecli.tui.transcript.code import CodeLines
-from swecli.tui.transcript.diff_lines import DiffLine, TextDiff, changed_words, one_sided, text_diff
-from swecli.tui.transcript.diff_split import Pair, columns, pair_rows, pairs
-from swecli.tui.transcript.languages import language_of
+from swecli.tui.transcript.code import CodeLines, language_of
 from swecli.tui.transcript.palette import Palette
-from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Gutter, Row, Runs, Styled, cut_runs, rows_of, segment
-from swecli.tui.transcript.wrap import cut
+from swecli.tui.transcript.rows import (
+    ENTER_SHOWS_ALL,
+    NO_STYLE,
+    Gutter,
+    Piece,
+    Row,
+    Runs,
+    Styled,
+    cells,
+    cut,
+    cut_runs,
+    rows_of,
+    segment,
+    wrap,
+)
+
+CONTEXT: Final = 3
+MAX_WORDS: Final = 600
+"""Characters of a line beyond which it is not compared word by word."""
+_WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
+
+Sign = Literal[" ", "+", "-", "~"]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One line of a diff. ``number`` counts from 1 in the new text, for removed lines in the old one. The sign
+    ``~`` marks lines left out between two hunks; ``pair`` is the other half of a changed line."""
+
+    sign: Sign
+    number: int
+    text: str
+    pair: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextDiff:
+    lines: tuple[DiffLine, ...]
+    added: int
+    removed: int
+    note: str = ""
+
+
+def text_diff(old: str, new: str) -> TextDiff:
+    """The lines that differ, with ``CONTEXT`` lines around each change."""
+    before, after = _lines(old), _lines(new)
+    note = ""
+    if old.endswith("\n") != new.endswith("\n") and old and new:
+        note = "newline added at the end" if new.endswith("\n") else "newline at the end removed"
+    if _all_crlf(before) and _all_crlf(after):
+        before, after = [line.removesuffix("\r") for line in before], [line.removesuffix("\r") for line in after]
+    lines: list[DiffLine] = []
+    added = removed = 0
+    shown_to = 0
+    """Lines of the new text that have been shown or left out so far."""
+    changes = changed_spans(before, after)
+    for place, (i1, i2, j1, j2) in enumerate(changes):
+        begin = max(shown_to, j1 - CONTEXT)
+        if begin > shown_to:
+            lines.append(DiffLine("~", begin - shown_to, ""))
+        lines += [DiffLine(" ", number + 1, after[number]) for number in range(begin, j1)]
+        lines += change_lines(before[i1:i2], after[j1:j2], i1, j1)
+        removed += i2 - i1
+        added += j2 - j1
+        limit = changes[place + 1][2] if place + 1 < len(changes) else len(after)
+        shown_to = min(limit, j2 + CONTEXT)
+        lines += [DiffLine(" ", number + 1, after[number]) for number in range(j2, shown_to)]
+    if shown_to < len(after) and lines:
+        lines.append(DiffLine("~", len(after) - shown_to, ""))
+    return TextDiff(tuple(lines), added, removed, note)
+
+
+def one_sided(text: str, sign: Literal["+", "-"]) -> TextDiff:
+    """A new file, or a deleted one."""
+    lines = tuple(DiffLine(sign, number, line.removesuffix("\r")) for number, line in enumerate(_lines(text), 1))
+    return TextDiff(lines, len(lines) if sign == "+" else 0, len(lines) if sign == "-" else 0)
+
+
+def changed_words(text: str, other: str) -> list[tuple[int, int]]:
+    """The parts of ``text`` (start and end) that are not in ``other``; none where the lines have little in common."""
+    if max(len(text), len(other)) > MAX_WORDS:
+        return []
+    words, others = _WORD.findall(text), _WORD.findall(other)
+    matcher = SequenceMatcher(None, others, words, autojunk=False)
+    if matcher.ratio() < 0.4:
+        return []
+    starts = [0]
+    for word in words:
+        starts.append(starts[-1] + len(word))
+    return [(starts[j1], starts[j2]) for tag, _, _, j1, j2 in matcher.get_opcodes() if tag != "equal" and j2 > j1]
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _all_crlf(lines: list[str]) -> bool:
+    return all(line.endswith("\r") for line in lines[:-1])
+
+
+def change_lines(old: list[str], new: list[str], i: int, j: int) -> list[DiffLine]:
+    """One change as lines. ``i`` and ``j`` are the lines before it in the old text and in the new one."""
+    paired = len(old) == len(new)
+    gone = [DiffLine("-", i + n + 1, line, new[n] if paired else None) for n, line in enumerate(old)]
+    come = [DiffLine("+", j + n + 1, line, old[n] if paired else None) for n, line in enumerate(new)]
+    return gone + come
+
+
+_RULE: Final = "│"
+
+
+class Lines(Protocol):
+    """The lines of a diff as they are painted; ``number`` counts them from 0."""
+
+    def text(self, number: int) -> SafeText: ...
+
+    def runs(self, number: int, line: DiffLine) -> Runs: ...
+
+    def style(self, line: DiffLine) -> Style: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Half of a row: the line with its place among the lines of the diff, and the number that it has in its text."""
+
+    place: int
+    line: DiffLine
+    shown: int
+
+
+Pair = tuple[Side | None, Side | None]
+
+
+def pairs(lines: Sequence[DiffLine]) -> Iterator[Pair | DiffLine]:
+    """What stands beside what; lines left out come as they are. Removed lines are beside the added ones in order."""
+    gone: list[Side] = []
+    come: list[Side] = []
+    shift = 0
+    """By how much the old number of a line is larger than its new one."""
+
+    def flush() -> Iterator[Pair]:
+        for number in range(max(len(gone), len(come))):
+            yield (
+                gone[number] if number < len(gone) else None,
+                come[number] if number < len(come) else None,
+            )
+        gone.clear()
+        come.clear()
+
+    for place, line in enumerate(lines):
+        if line.sign == "-":
+            if come:
+                yield from flush()
+            gone.append(Side(place, line, line.number))
+            shift += 1
+        elif line.sign == "+":
+            come.append(Side(place, line, line.number))
+            shift -= 1
+        else:
+            yield from flush()
+            if line.sign == "~":
+                yield line
+            else:
+                yield Side(place, line, line.number + shift), Side(place, line, line.number)
+    yield from flush()
+
+
+def columns(width: int, digits: int) -> int:
+    """Cells for the text of one side: half of the width, less numbers, sign and rule."""
+    return (width - 1) // 2 - digits - 4
+
+
+def pair_rows(pair: Pair, lines: Lines, room: int, digits: int, palette: Palette) -> list[Row]:
+    """The rows of two lines beside each other, each wrapped in its own column of ``room`` cells."""
+    left, right = pair
+    parts = [wrap(lines.text(side.place), room, words=False) if side else [] for side in pair]
+    # Blanks at the end are no text of the row: the colour of the right side goes on without them.
+    fill = lines.style(right.line) if right and right.line.sign != " " else None
+    out: list[Row] = []
+    for number in range(max(1, *map(len, parts))):
+        halves = tuple(
+            _Half(lines, side, pieces[number] if number < len(pieces) else None, number == 0, room, digits, palette)
+            for side, pieces in zip((left, right), parts, strict=True)
+        )
+        source = _Beside(halves, palette)
+        out.append(Row(source, 0, len(source.text), fill=fill))
+    return out
+
+
+class _Half:
+    """One side of one row."""
+
+    __slots__ = ("_first", "_lines", "_palette", "_piece", "_side", "head", "pad", "sign", "text")
+
+    def __init__(
+        self,
+        lines: Lines,
+        side: Side | None,
+        piece: Piece | None,
+        first: bool,
+        room: int,
+        digits: int,
+        palette: Palette,
+    ) -> None:
+        self._lines, self._side, self._piece, self._first, self._palette = lines, side, piece, first, palette
+        begins = first and side is not None
+        self.head = f"{side.shown:>{digits}} " if begins and side else " " * (digits + 1)
+        self.sign = f"{side.line.sign} " if begins and side else "  "
+        self.text = lines.text(side.place)[piece.start : piece.end] if side and piece else ""
+        self.pad = " " * max(0, room - cells(self.text) + 1)
+
+    @property
+    def whole(self) -> str:
+        return f"{self.head}{self.sign}{self.text}{self.pad}"
+
+    def segments(self) -> list[Segment]:
+        side, piece = self._side, self._piece
+        out = [Segment(self.head, self._palette.line_number)]
+        changed = side is not None and side.line.sign != " "
+        style = self._lines.style(side.line) if side and changed else NO_STYLE
+        out.append(Segment(self.sign, style))
+        if side and piece:
+            runs = self._lines.runs(side.place, side.line)
+            out += cut_runs(self._lines.text(side.place), runs, piece.start, piece.end)
+        # The last cell is the distance to the rule and has no colour.
+        out.append(Segment(self.pad[:-1], style))
+        out.append(Segment(self.pad[-1:]))
+        return [part for part in out if part.text]
+
+
+class _Beside:
+    """Two halves as the source of one row."""
+
+    __slots__ = ("_halves", "_palette", "text")
+
+    def __init__(self, halves: tuple[_Half, ...], palette: Palette) -> None:
+        self._halves = halves
+        self._palette = palette
+        self.text = SafeText(_RULE.join(half.whole for half in halves).rstrip())
+
+    def segments(self, start: int, end: int) -> list[Segment]:
+        left, right = self._halves
+        parts = [*left.segments(), Segment(_RULE, self._palette.rule), *right.segments()]
+        runs = Runs()
+        reached = 0
+        for part in parts:
+            reached += len(part.text)
+            runs.add(reached, part.style or NO_STYLE)
+        return cut_runs(self.text, runs, start, min(end, len(self.text)))
+
 
 MAX_LINE: Final = 4_000
 """Characters of one line that are drawn."""

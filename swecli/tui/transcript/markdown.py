@@ -7,23 +7,210 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from rich.style import Style
 
-from swecli.core.protocol.blocks import MarkdownBlock
-from swecli.safe_text import SafeText, sanitise
+from swecli.core.protocol.blocks import MarkdownBlock, TableBlock
+from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.code import CodeLines
-from swecli.tui.transcript.inline import inline_lines
 from swecli.tui.transcript.palette import Palette
-from swecli.tui.transcript.rows import Gutter, Row, Styled, blank, gutter_width, indent, plain_rows, segment
-from swecli.tui.transcript.table import Align, table_rows
+from swecli.tui.transcript.rows import (
+    Gutter,
+    Row,
+    Styled,
+    blank,
+    cells,
+    cut,
+    gutter_width,
+    indent,
+    plain_rows,
+    segment,
+    wrap,
+)
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
+
+
+MAX_INLINE: Final = 20_000
+"""Characters of one paragraph beyond which its text is shown as it was written."""
+
+
+def inline_lines(token: Token, palette: Palette, base: Style) -> list[Styled]:
+    """The lines of an inline token. Line breaks of the source are kept; links are followed by their address."""
+    if len(token.content) > MAX_INLINE:
+        return [Styled(SafeText(line), base) for line in sanitise(token.content).split("\n")]
+    return _Lines(palette, base).feed(token.children or [])
+
+
+def _plain(tokens: Sequence[Token]) -> str:
+    """The text of an image, of which only words count."""
+    parts = (_plain(token.children or []) if token.type == "image" else token.content for token in tokens)
+    return "".join(
+        " " if token.type in ("softbreak", "hardbreak") else part for token, part in zip(tokens, parts, strict=True)
+    )
+
+
+class _Lines:
+    def __init__(self, palette: Palette, base: Style) -> None:
+        self.lines = [Styled()]
+        self._palette = palette
+        self._styles = [base]
+        self._links: list[tuple[str, list[str]]] = []
+        self._opened = {
+            "strong_open": palette.bold,
+            "em_open": palette.emphasis,
+            "s_open": palette.strike,
+            "link_open": palette.link,
+        }
+
+    def feed(self, tokens: Sequence[Token]) -> list[Styled]:
+        for token in tokens:
+            self._token(token)
+        return self.lines
+
+    def _token(self, token: Token) -> None:
+        kind = token.type
+        if kind in self._opened:
+            self._styles.append(self._styles[-1] + self._opened[kind])
+            if kind == "link_open":
+                self._links.append((str(token.attrs.get("href", "")), []))
+        elif kind.endswith("_close"):
+            if len(self._styles) > 1:
+                self._styles.pop()
+            if kind == "link_close" and self._links:
+                self._address(*self._links.pop())
+        elif kind in ("softbreak", "hardbreak"):
+            self.lines.append(Styled())
+        elif kind == "code_inline":
+            self._add(token.content, self._styles[-1] + self._palette.inline_code)
+        elif kind == "image":
+            alt = _plain(token.children or []) or "image"
+            self._add(f"[{alt}]({token.attrs.get('src', '')})", self._styles[-1] + self._palette.link)
+        else:
+            self._add(token.content, self._styles[-1])
+
+    def _address(self, href: str, text: list[str]) -> None:
+        shown = "".join(text)
+        if href and href not in (shown, "mailto:" + shown):
+            self._add(f" ({href})", self._styles[-1] + self._palette.dim)
+
+    def _add(self, text: str, style: Style) -> None:
+        if self._links:
+            self._links[-1][1].append(text)
+        for number, line in enumerate(sanitise(text).split("\n")):
+            if number:
+                self.lines.append(Styled())
+            self.lines[-1].add(SafeText(line), style)
+
+
+Align = Literal["left", "center", "right"]
+NARROWEST: Final = 6
+"""Cells below which no column is squeezed."""
+TALLEST: Final = 6
+"""Rows of one cell; the rest is cut."""
+SEPARATOR: Final = SafeText(" │ ")
+
+
+def render_table(block: TableBlock, width: int, palette: Palette) -> list[Row]:
+    """The rows of a table block."""
+    rows = plain_rows(safe_line(block.title), width, palette.strong) if block.title else []
+    head = [Styled(safe_line(cell), palette.table_head) for cell in block.headers]
+    body = [[Styled(safe_line(cell)) for cell in row] for row in block.rows]
+    return rows + table_rows(head, body, (), width, palette)
+
+
+def table_rows(
+    head: Sequence[Styled], body: Sequence[Sequence[Styled]], aligns: Sequence[Align], width: int, palette: Palette
+) -> list[Row]:
+    """Rows of a table from its cells, each one line of styled text."""
+    columns = max([len(head), *(len(row) for row in body)], default=0)
+    if columns == 0:
+        return []
+    natural = [1] * columns
+    for row in (head, *body):
+        for number, cell in enumerate(row):
+            natural[number] = max(natural[number], cells(cell.text))
+    widths = column_widths(natural, width)
+    shown = len(widths)
+    out: list[Row] = []
+    if any(cell.text for cell in head):
+        out += _line(head, widths, aligns, width, palette)
+        rule = SafeText("─┼─".join("─" * size for size in widths))
+        out += Styled(cut(rule, width), palette.rule).rows(width)
+    for row in body:
+        out += _line(row, widths, aligns, width, palette)
+    if shown < columns:
+        more = SafeText(f"… {columns - shown} more columns do not fit")
+        out += Styled(more, palette.dim).rows(width)
+    return out
+
+
+def column_widths(natural: Sequence[int], width: int) -> list[int]:
+    """Widths of the columns that are shown: the widest are squeezed first, to ``NARROWEST`` at most; what does
+    not fit even then is left out from the right."""
+    gap = len(SEPARATOR)
+    count = 0
+    used = -gap
+    for size in natural:
+        used += min(size, NARROWEST) + gap
+        if used > width and count:
+            break
+        count += 1
+    widths = list(natural[:count])
+    over = sum(widths) + gap * (count - 1) - width
+    while over > 0:
+        widest = max(widths)
+        if widest <= min(NARROWEST, width) and count > 1:
+            break
+        places = [number for number, size in enumerate(widths) if size == widest]
+        second = max((size for size in widths if size < widest), default=0)
+        target = max(second, NARROWEST if count > 1 else 1, widest - -(-over // len(places)))
+        target = min(target, widest - 1)
+        for number in places:
+            step = min(widest - target, over)
+            widths[number] -= step
+            over -= step
+    return widths
+
+
+def _line(
+    cells_of_row: Sequence[Styled], widths: Sequence[int], aligns: Sequence[Align], width: int, palette: Palette
+) -> list[Row]:
+    pieces = [
+        wrap(cell.text, size)[:TALLEST] if cell.text else [] for cell, size in zip(cells_of_row, widths, strict=False)
+    ]
+    out: list[Row] = []
+    for number in range(max([1, *(len(parts) for parts in pieces)])):
+        line = Styled()
+        for column, size in enumerate(widths):
+            if column:
+                line.add(SEPARATOR, palette.rule)
+            parts = pieces[column] if column < len(pieces) else []
+            used = 0
+            align = aligns[column] if column < len(aligns) else "left"
+            if number < len(parts):
+                cell, piece = cells_of_row[column], parts[number]
+                text = SafeText(cell.text[piece.start : piece.end])
+                last = number == TALLEST - 1 and piece.end < len(cell.text)
+                used = min(size, cells(text) + last)
+                left = {"left": 0, "right": size - used, "center": (size - used) // 2}[align]
+                line.add(SafeText(" " * left))
+                used += left
+                if last or cells(text) > size:
+                    line.add(cut(SafeText(text + "…"), size), palette.dim)
+                else:
+                    for part in cell.segments(piece.start, piece.end):
+                        line.add(SafeText(part.text), part.style or palette.text)
+            if column < len(widths) - 1:
+                line.add(SafeText(" " * (size - used)))
+        out += line.rows(max(width, cells(line.text)), words=False)
+    return out
+
 
 MAX_NESTING: Final = 40
 """Levels of nesting that are drawn; a block that goes deeper is shown as it was written."""
@@ -248,3 +435,197 @@ def _joined(lines: Sequence[Styled]) -> Styled:
 
 def _code_lines(content: str) -> list[SafeText]:
     return [SafeText(line) for line in sanitise(content.removesuffix("\n")).split("\n")]
+
+
+LARGE: Final = 8_000
+"""Characters of unfinished text beyond which it is drawn anew only after it has grown by ``1 / SLOW``."""
+SLOW: Final = 50
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)\n")
+
+
+@dataclass(slots=True)
+class _Fence:
+    """A code block that is open at the top level."""
+
+    indent: int
+    marker: str
+    language: str
+    first_row: int
+    lines: list[SafeText] = field(default_factory=lambda: [])
+
+    def closes(self, line: str) -> bool:
+        bare = line.rstrip(" \t")
+        inner = bare.lstrip(" ")
+        return len(bare) - len(inner) <= 3 and len(inner) >= len(self.marker) and set(inner) == {self.marker[0]}
+
+    def content(self, line: str) -> SafeText:
+        column = place = 0
+        while column < self.indent and line[place : place + 1] in (" ", "\t"):
+            column += 1 if line[place] == " " else 4 - column % 4
+            place += 1
+        return sanitise(" " * (column - self.indent) + line[place:])
+
+
+class MarkdownStream:
+    """Rows of a markdown text that arrives in pieces. After ``finish`` they are those of the whole text."""
+
+    def __init__(self, width: int, palette: Palette, base: Style | None = None) -> None:
+        self.rows: list[Row] = []
+        self.length = 0
+        """Characters taken in so far."""
+        self._drawer = Drawer(width, palette, base or palette.text)
+        self._tail = ""
+        self._held = ""
+        self._frozen = 0
+        """Rows that no longer change."""
+        self._list: tuple[str, int] | None = None
+        """Kind of the list that the tail goes on with, and the number of its next item."""
+        self._fence: _Fence | None = None
+        self._drawn = 0
+        """Length of the tail when it was drawn last."""
+        self._changed = 0
+
+    def feed(self, text: str) -> int:
+        """Take in a piece. Returns the number of the first row that may have changed."""
+        self.length += len(text)
+        text = self._held + text
+        self._held = "\r" if text.endswith("\r") else ""
+        text = prepare(text[: len(text) - len(self._held)])
+        self._tail += text
+        frozen, self._changed = self._frozen, len(self.rows)
+        if "\n" in text:
+            self._freeze()
+        grown = len(self._tail) - self._drawn
+        if self._frozen == frozen and len(self._tail) > LARGE and 0 <= grown < len(self._tail) // SLOW:
+            return self._changed
+        self._draw_tail()
+        return self._changed
+
+    def finish(self) -> None:
+        """The text is complete."""
+        self._tail += prepare(self._held)
+        self._held = ""
+        self._freeze()
+        fence = self._fence
+        if fence is None:
+            self._draw_tail()
+            return
+        if self._tail.strip(" \t") and not fence.closes(self._tail):
+            fence.lines.append(fence.content(self._tail))
+        self._tail = ""
+        self._close_fence(fence)
+
+    def _freeze(self) -> None:
+        while True:
+            if self._fence is not None and not self._take_code(self._fence):
+                return
+            complete = self._tail[: self._tail.rfind("\n") + 1]
+            if not complete or complete.isspace() or not self._freeze_blocks(complete):
+                return
+
+    def _freeze_blocks(self, source: str) -> bool:
+        """Draw for good what is followed by another block. True where a code block has been opened."""
+        found = units(source)
+        if not found:
+            return False
+        for unit in found[:-1]:
+            self._freeze_unit(unit, source)
+        last = found[-1]
+        lines = source.split("\n")
+        opening = _FENCE.match(lines[last.start] + "\n") if last.kind == "fence" else None
+        if opening is not None:
+            self._tail = _from_line(self._tail, last.start + 1)
+            self._truncate(self._frozen)
+            if self._frozen:
+                self.rows.append(blank())
+            self._list = None
+            info = opening[2].split()
+            indent = len(opening[0]) - len(opening[0].lstrip(" "))
+            self._fence = _Fence(indent, opening[1], info[0] if info else "", len(self.rows))
+            self._frozen = len(self.rows)
+            return True
+        cut = last.start
+        if last.is_list:
+            cut = self._freeze_items(last, source, lines)
+        self._tail = _from_line(self._tail, cut)
+        return False
+
+    def _freeze_unit(self, unit: Unit, source: str) -> None:
+        self._truncate(self._frozen)
+        self.rows += self._gap_and_rows(unit, source)
+        self._frozen = len(self.rows)
+        self._list = None
+
+    def _freeze_items(self, unit: Unit, source: str, lines: list[str]) -> int:
+        """Draw for good all items of an unfinished list but the last. Returns the line where the rest begins."""
+        starts = [t.map[0] for t in unit.tokens if t.type == "list_item_open" and t.level == 1 and t.map]
+        rest = starts[-1]
+        if len(starts) < 2 or len(lines[rest]) - len(lines[rest].lstrip(" ")) > 3 or "\t" in lines[rest][:4]:
+            return unit.start
+        kept = "\n".join(lines[unit.start : rest]) + "\n"
+        items = units(kept)[0]
+        number = self._first_number(unit)
+        self._truncate(self._frozen)
+        self.rows += self._gap_and_rows(items, kept)
+        self._frozen = len(self.rows)
+        self._list = (unit.list_key, number + len(starts) - 1)
+        return rest
+
+    def _first_number(self, unit: Unit) -> int:
+        if self._list is not None and self._list[0] == unit.list_key:
+            return self._list[1]
+        return int(unit.tokens[0].attrs.get("start", 1))
+
+    def _gap_and_rows(self, unit: Unit, source: str) -> list[Row]:
+        goes_on = self._list is not None and unit.is_list and self._list[0] == unit.list_key
+        number = self._first_number(unit) if goes_on else None
+        rows = self._drawer.unit(unit, source, number)
+        return [blank(), *rows] if rows and self.rows and not goes_on else rows
+
+    def _take_code(self, fence: _Fence) -> bool:
+        """Take complete lines into the open code block. True where it was closed."""
+        *lines, self._tail = self._tail.split("\n")
+        for number, line in enumerate(lines):
+            if fence.closes(line):
+                self._tail = "\n".join([*lines[number + 1 :], self._tail])
+                self._close_fence(fence)
+                return True
+            self._truncate(self._frozen)
+            content = fence.content(line)
+            fence.lines.append(content)
+            self.rows += self._drawer.code([content], fence.language, alone=True)
+            self._frozen = len(self.rows)
+        return False
+
+    def _close_fence(self, fence: _Fence) -> None:
+        """Draw the code block anew, now that its colours can be told from its whole text."""
+        self._truncate(fence.first_row)
+        self.rows += self._drawer.code(fence.lines, fence.language)
+        self._frozen = len(self.rows)
+        self._fence = None
+        self._drawn = 0
+
+    def _draw_tail(self) -> None:
+        self._truncate(self._frozen)
+        self._drawn = len(self._tail)
+        if self._fence is not None:
+            if self._tail:
+                self.rows += self._drawer.code([self._fence.content(self._tail)], self._fence.language, alone=True)
+            return
+        going_on = self._list
+        for unit in units(self._tail):
+            self.rows += self._gap_and_rows(unit, self._tail)
+            self._list = None
+        self._list = going_on
+
+    def _truncate(self, count: int) -> None:
+        del self.rows[count:]
+        self._changed = min(self._changed, count)
+
+
+def _from_line(text: str, line: int) -> str:
+    """The text from the given line on."""
+    place = 0
+    for _ in range(line):
+        place = text.index("\n", place) + 1
+    return text[place:]

@@ -10,10 +10,9 @@ from typing import Final
 from rich.style import Style
 from textual.theme import Theme
 
-from swecli.tui.preferences import DiffForm
+from swecli.tui.options import DiffForm
 from swecli.tui.themes import scheme as schemes
-from swecli.tui.themes.scheme import Scheme
-from swecli.tui.themes.tones import tones_of
+from swecli.tui.themes.scheme import Scheme, tones_of
 
 
 def style(definition: str) -> Style:

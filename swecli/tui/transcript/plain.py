@@ -29,7 +29,7 @@ from swecli.tui.transcript.blocks import (
     UserBlock,
 )
 from swecli.tui.transcript.diff import compare
-from swecli.tui.transcript.verbs import call_title
+from swecli.tui.transcript.tool_rows import call_title
 
 
 def block_text(block: Block) -> str:

@@ -8,8 +8,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.compaction_words import CLEARING, completed_line, started_words
 from swecli.core.protocol.events import (
     Body,
+    CacheBreak,
     CompactionCompleted,
     CompactionFailed,
     CompactionRedone,
@@ -19,8 +21,13 @@ from swecli.core.protocol.events import (
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
+    ItemsOffloaded,
     ItemStarted,
+    JobChanged,
+    ModeChanged,
+    ModelChanged,
     ModelResponded,
+    Notice,
     PermissionRequested,
     PermissionResolved,
     QuestionAnswered,
@@ -46,11 +53,63 @@ from swecli.tui.transcript.blocks import (
     ToolBlock,
     TurnEndBlock,
     UserBlock,
+    image_of,
     is_live,
+    with_output,
+    with_part,
 )
-from swecli.tui.transcript.notices import NOTICES, RETRY, notice_of
-from swecli.tui.transcript.parts import image_of, with_output, with_part
-from swecli.tui.transcript.verbs import call_title
+from swecli.tui.transcript.tool_rows import call_title
+
+RETRY: Final = "retry"
+"""Id of the line that says that a request is tried again; it goes when something happens."""
+
+NOTICES: Final[tuple[type, ...]] = (
+    Notice,
+    RetryScheduled,
+    ModeChanged,
+    ModelChanged,
+    ItemsOffloaded,
+    CacheBreak,
+    JobChanged,
+)
+
+
+def notice_of(event: Event) -> NoticeBlock | None:
+    """The line for an event of one of the ``NOTICES``; None where it says nothing that is not shown elsewhere."""
+    key = f"notice-{event.seq}"
+    match event.body:
+        case Notice() as body:
+            return NoticeBlock(key, body.text, body.level, body.hint)
+        case RetryScheduled() as body:
+            number = f"{body.attempt} of {body.limit}" if body.limit else f"{body.attempt}"
+            text = f"{body.reason} · attempt {number} in {body.delay:.1f}s"
+            return NoticeBlock(RETRY, text, "warning", "Esc stops the wait")
+        case ModeChanged() as body:
+            return NoticeBlock(key, f"Mode is now {body.mode}: {body.reason}", "warning") if body.reason else None
+        case ModelChanged() as body:
+            effort = f", effort {body.effort}" if body.effort else ""
+            place = f" at {body.address}" if body.address else ""
+            return NoticeBlock(key, f"Model is now {body.model}{place}{effort}") if body.switched else None
+        case ItemsOffloaded() as body:
+            tokens = sum(item.tokens for item in body.items)
+            moved = _count(len(body.items), "item")
+            return NoticeBlock(key, f"{moved} moved out of the context, {tokens:,} tokens freed")
+        case CacheBreak() as body:
+            return NoticeBlock(key, f"Prompt cache missed ({body.tokens:,} tokens): {body.cause}")
+        case JobChanged() as body:
+            return _job(key, body)
+        case _:
+            return None
+
+
+def _job(key: str, body: JobChanged) -> NoticeBlock:
+    ended = "" if body.exit_status is None else f" with status {body.exit_status}"
+    state = "runs in the background" if body.status == "running" else f"{body.status}{ended}"
+    return NoticeBlock(key, f"Job {body.job} {state}: {body.command}", "warning" if body.exit_status else "info")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Reducer:
@@ -189,7 +248,7 @@ def _started(board: Reducer, event: Event, body: ItemStarted) -> None:
             board.put(AnswerBlock(body.item))
         case "reasoning":
             board.put(ReasoningBlock(body.item))
-        case "tool":
+        case "tool" | "attachment":
             board.put(ToolBlock(body.item, body.name, body.title))
         case "compaction":
             if body.item not in board.ids:
@@ -279,7 +338,7 @@ def _question_answered(board: Reducer, event: Event, body: QuestionAnswered) -> 
 def _turn_ended(board: Reducer, event: Event, body: TurnEnded) -> None:
     _close_open_items(board)
     board.requests.clear()
-    board.put(TurnEndBlock(f"turn-{event.seq}", body.outcome, body.reason, body.duration))
+    board.put(TurnEndBlock(f"turn-{event.seq}", body.outcome, body.reason, body.duration, body.usage))
 
 
 def _compaction(
@@ -292,16 +351,14 @@ def _compaction(
         block = CompactionBlock(body.item)
     match body:
         case CompactionStarted():
-            block = replace(block, status="running", tokens_before=body.tokens_before, strategies=(body.strategy,))
+            block = replace(block, status="running", tokens_before=body.tokens_before, words=started_words(body))
         case CompactionCompleted():
             block = CompactionBlock(
                 body.item,
                 "done",
                 body.tokens_before,
-                body.tokens_after,
-                body.messages_before,
-                body.messages_after,
-                body.strategies,
+                completed_line(body),
+                body.strategies == CLEARING,
                 body.summary,
             )
         case CompactionFailed():

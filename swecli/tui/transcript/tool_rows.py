@@ -1,30 +1,363 @@
-"""A tool call: one line that names verb, target, result and state, and below it what came out."""
+"""Rows of a tool call and of each type of display block: terminal output, files, diffs, todos, images."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
+from rich.color import Color
 from rich.style import Style
+from textual.content import Content
+from textual.style import Style as VisualStyle
 
 from swecli.core.protocol.blocks import (
     DiffBlock,
     DisplayBlock,
+    FileEntry,
     FileListBlock,
     ImageBlock,
+    MarkdownBlock,
     TableBlock,
     TerminalBlock,
     TextBlock,
     TodoBlock,
 )
-from swecli.safe_text import SafeText, safe_line, sanitise
+from swecli.core.workspace.command_output import COLOURS, last_states
+from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import SubagentBlock, ToolBlock
 from swecli.tui.transcript.diff import render_diff
-from swecli.tui.transcript.display import fold, render_display, render_displays
+from swecli.tui.transcript.markdown import render_markdown, render_table
 from swecli.tui.transcript.palette import Palette
-from swecli.tui.transcript.rows import Gutter, Row, Styled, indent, plain_rows, segment
-from swecli.tui.transcript.terminal import output_rows
-from swecli.tui.transcript.verbs import sign_and_verb, target_of
-from swecli.tui.transcript.wrap import cells, cut
+from swecli.tui.transcript.rows import (
+    ENTER_SHOWS_ALL,
+    NO_STYLE,
+    Gutter,
+    Row,
+    Styled,
+    blank,
+    cells,
+    cut,
+    indent,
+    plain_rows,
+    segment,
+)
+
+MAX_OUTPUT: Final = 1_000_000
+"""Characters that are drawn at all; tools bound their output far below."""
+MAX_LINE: Final = 8_000
+"""Characters of one line that are drawn."""
+
+_ATTRIBUTES: Final = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strike"}
+_ATTRIBUTES_OFF: Final = {
+    21: ("bold",),
+    22: ("bold", "dim"),
+    23: ("italic",),
+    24: ("underline",),
+    27: ("reverse",),
+    29: ("strike",),
+}
+
+
+def render_terminal(block: TerminalBlock, width: int, palette: Palette) -> list[Row]:
+    """Command, output and how it ended."""
+    out: list[Row] = []
+    if block.command:
+        mark: Gutter = (segment(SafeText("$ "), palette.dim),)
+        rest: Gutter = (segment(SafeText("  ")),)
+        out += plain_rows(sanitise(block.command), max(1, width - 2), palette.strong, mark, rest)
+    out += output_rows(block.output, width, palette)
+    ended = ending(block)
+    if ended:
+        failed = block.exit_status not in (0, None)
+        out += Styled(safe_line(ended), palette.error if failed else palette.dim).rows(width)
+    return out
+
+
+def ending(block: TerminalBlock) -> str:
+    """How the command ended, in words."""
+    parts: list[str] = []
+    if block.exit_status is not None:
+        parts.append(f"exit {block.exit_status}")
+    if block.duration is not None:
+        parts.append(f"{block.duration:.1f}s")
+    if block.truncated:
+        parts.append("output was shortened")
+    return " · ".join(parts)
+
+
+def output_rows(output: str, width: int, palette: Palette) -> list[Row]:
+    """The rows of a command's output."""
+    out: list[Row] = []
+    if len(output) > MAX_OUTPUT:
+        left_out = len(output) - MAX_OUTPUT
+        out += Styled(SafeText(f"… {left_out:,} characters before this are not shown"), palette.dim).rows(width)
+        output = output[-MAX_OUTPUT:]
+    for line in output_lines(output, palette):
+        out += line.rows(width, words=False)
+    return out
+
+
+def content_line(line: str, palette: Palette) -> Content:
+    """One line of output with its colours, for a widget."""
+    out = Content("")
+    for styled in output_lines(line.replace("\n", " "), palette)[:1]:
+        for text, style, _ in styled.segments():
+            out += Content(text) if style is None else Content(text).stylize(VisualStyle.from_rich_style(style))
+    return out
+
+
+def output_lines(output: str, palette: Palette) -> list[Styled]:
+    """The lines of a command's output, without a last empty one."""
+    text = output.replace("\r\n", "\n")
+    acts = "\x1b" in text or "\r" in text or "\b" in text
+    text = (last_states(text) if acts else text).removesuffix("\n")
+    if not text:
+        return []
+    if not acts:
+        return [_plain(line, palette) for line in text.split("\n")]
+    out: list[Styled] = []
+    style = NO_STYLE
+    for raw in text.split("\n"):
+        line, style = _coloured(raw, style, palette)
+        out.append(line)
+    return out
+
+
+def _plain(line: str, palette: Palette) -> Styled:
+    styled = Styled(sanitise(line[:MAX_LINE]), palette.text)
+    return _shortened_output(styled, len(line) - MAX_LINE, palette)
+
+
+def _coloured(line: str, style: Style, palette: Palette) -> tuple[Styled, Style]:
+    styled = Styled()
+    place = 0
+    left_out = len(line) - MAX_LINE
+    shown = line[:MAX_LINE].expandtabs(TAB_SIZE)
+    for match in COLOURS.finditer(shown):
+        styled.add(sanitise(shown[place : match.start()]), palette.text + style)
+        style = _apply(style, match[1])
+        place = match.end()
+    styled.add(sanitise(shown[place:]), palette.text + style)
+    for match in COLOURS.finditer(line, MAX_LINE):
+        style = _apply(style, match[1])
+    return _shortened_output(styled, left_out, palette), style
+
+
+def _shortened_output(styled: Styled, left_out: int, palette: Palette) -> Styled:
+    if left_out > 0:
+        styled.add(SafeText(f" … {left_out:,} more characters"), palette.dim)
+    return styled
+
+
+def _apply(style: Style, codes: str) -> Style:
+    """A style after a colour sequence. Blinking and hidden text are not honoured."""
+    numbers = [int(code) if code else 0 for code in codes.replace(":", ";").split(";")]
+    place = 0
+    while place < len(numbers):
+        code = numbers[place]
+        place += 1
+        if code == 0:
+            style = NO_STYLE
+        elif code in _ATTRIBUTES:
+            style += Style.parse(_ATTRIBUTES[code])
+        elif code in _ATTRIBUTES_OFF:
+            style += Style.parse(" ".join(f"not {name}" for name in _ATTRIBUTES_OFF[code]))
+        elif code in (38, 48):
+            colour, used = _extended(numbers[place:])
+            place += used
+            if colour is not None:
+                style += Style(color=colour) if code == 38 else Style(bgcolor=colour)
+        elif 30 <= code <= 37 or 90 <= code <= 97:
+            style += Style(color=Color.from_ansi(code - 30 if code < 40 else code - 82))
+        elif 40 <= code <= 47 or 100 <= code <= 107:
+            style += Style(bgcolor=Color.from_ansi(code - 40 if code < 50 else code - 92))
+        elif code == 39:
+            style += Style(color=Color.default())
+        elif code == 49:
+            style += Style(bgcolor=Color.default())
+    return style
+
+
+def _extended(numbers: list[int]) -> tuple[Color | None, int]:
+    """A colour of 256 or of 16 million, and how many numbers it took."""
+    if len(numbers) >= 2 and numbers[0] == 5:
+        return (Color.from_ansi(numbers[1]) if numbers[1] < 256 else None), 2
+    if len(numbers) >= 4 and numbers[0] == 2:
+        red, green, blue = numbers[1:4]
+        return (Color.from_rgb(red, green, blue) if max(red, green, blue) < 256 else None), 4
+    return None, len(numbers)
+
+
+def render_todos(block: TodoBlock, width: int, palette: Palette) -> list[Row]:
+    """One entry per todo; its state is told by the sign, not by colour alone."""
+    out: list[Row] = []
+    for todo in block.todos:
+        sign, sign_style, style = {
+            "pending": ("☐ ", palette.dim, palette.text),
+            "in_progress": ("▶ ", palette.accent, palette.strong),
+            "completed": ("☑ ", palette.success, palette.dim),
+        }[todo.status]
+        gutter: Gutter = (segment(SafeText(sign), sign_style),)
+        out += Styled(safe_line(todo.text), style).rows(max(1, width - 2), gutter, (segment(SafeText("  ")),))
+    return out or Styled(SafeText("no todos"), palette.dim).rows(width)
+
+
+def render_image(block: ImageBlock, width: int, palette: Palette) -> list[Row]:
+    """Name, type and size."""
+    line = Styled(SafeText("▣ "), palette.accent).add(safe_line(block.name or "image"), palette.text)
+    line.add(SafeText(f"  {safe_line(block.media_type)}, {size_text(block.byte_size)}"), palette.dim)
+    return line.rows(width)
+
+
+def size_text(count: int) -> str:
+    """A number of bytes for people."""
+    if count < 1024:
+        return f"{count} B"
+    amount = float(count)
+    for unit in ("KiB", "MiB"):
+        amount /= 1024
+        if amount < 1024:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / 1024:.1f} GiB"
+
+
+MAX_MATCH = 2_000
+"""Characters of a matching line that are looked at."""
+
+
+def render_files(block: FileListBlock, width: int, palette: Palette) -> list[Row]:
+    """One row per entry; matches are grouped under the name of their file."""
+    out: list[Row] = []
+    last = ""
+    digits = max((len(str(entry.line)) for entry in block.entries if entry.line is not None), default=1)
+    for entry in block.entries:
+        if entry.line is None:
+            out += _name(entry, width, palette)
+            continue
+        if entry.path != last:
+            out += _name(entry, width, palette)
+            last = entry.path
+        line = Styled(SafeText(f"  {entry.line:>{digits}}  "), palette.line_number)
+        text = safe_line(entry.text[:MAX_MATCH].strip())
+        line.add(cut(text, width - digits - 4), palette.text)
+        out += line.rows(max(width, cells(line.text)), words=False)
+    hidden = block.total - len(block.entries)
+    if hidden > 0:
+        out += Styled(SafeText(f"… {hidden:,} more are not listed"), palette.dim).rows(width)
+    return out or Styled(SafeText("no files"), palette.dim).rows(width)
+
+
+def _name(entry: FileEntry, width: int, palette: Palette) -> list[Row]:
+    name = safe_line(entry.path + ("/" if entry.is_dir and not entry.path.endswith("/") else ""))
+    style = palette.accent if entry.is_dir else palette.strong if entry.line is not None else palette.text
+    return Styled(name, style).rows(width, words=False)
+
+
+def render_text(block: TextBlock, width: int, palette: Palette) -> list[Row]:
+    """Text as it is, wrapped."""
+    style = {"plain": palette.text, "dim": palette.dim, "warning": palette.warning, "error": palette.error}
+    return plain_rows(sanitise(block.text.rstrip("\n")), width, style[block.style])
+
+
+def render_display(block: DisplayBlock, width: int, palette: Palette) -> list[Row]:
+    """All rows of a display block at a width in cells."""
+    match block:
+        case TextBlock():
+            return render_text(block, width, palette)
+        case MarkdownBlock():
+            return render_markdown(block, width, palette)
+        case DiffBlock():
+            return render_diff(block, width, palette)
+        case TerminalBlock():
+            return render_terminal(block, width, palette)
+        case FileListBlock():
+            return render_files(block, width, palette)
+        case TodoBlock():
+            return render_todos(block, width, palette)
+        case TableBlock():
+            return render_table(block, width, palette)
+        case ImageBlock():
+            return render_image(block, width, palette)
+
+
+def render_displays(
+    blocks: Sequence[DisplayBlock],
+    width: int,
+    palette: Palette,
+    render: Callable[[DisplayBlock, int, Palette], list[Row]] = render_display,
+) -> list[Row]:
+    """The rows of several blocks, with an empty row between two."""
+    out: list[Row] = []
+    for block in blocks:
+        rows = render(block, width, palette)
+        if out and rows:
+            out.append(blank())
+        out += rows
+    return out
+
+
+def fold(rows: list[Row], head: int, tail: int, width: int, palette: Palette, gutter: Gutter = ()) -> list[Row]:
+    """The first and last rows, with a line that says how many are hidden between them. Rows stay whole where
+    hiding would not save any."""
+    hidden = len(rows) - head - tail
+    if hidden <= 1:
+        return rows
+    text = SafeText(f"… {hidden:,} lines hidden, {ENTER_SHOWS_ALL}")
+    return [*rows[:head], *Styled(text, palette.dim).rows(width, gutter), *rows[len(rows) - tail :]]
+
+
+_VERBS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "read_file": ("◇", "Read"),
+        "write_file": ("✎", "Write"),
+        "edit_file": ("✎", "Edit"),
+        "apply_patch": ("✎", "Patch"),
+        "list_files": ("▤", "List"),
+        "search": ("⌕", "Search"),
+        "run_command": ("$", "Run"),
+        "update_todos": ("☑", "Todos"),
+        "ask_user": ("?", "Ask"),
+        "web_fetch": ("⇣", "Fetch"),
+        "job": ("&", "Job"),
+        "read_result": ("◇", "Read result"),
+        "recall": ("↺", "Recall"),
+        "compact_context": ("⊟", "Compact"),
+    }
+)
+_TARGETS: Final = ("command", "path", "pattern", "query", "url", "question", "ref_id", "id", "name")
+"""Arguments that tell best what a call is about, in this order."""
+_PARTIAL: Final = re.compile(r'"(' + "|".join(_TARGETS) + r')"\s*:\s*("(?:[^"\\]|\\.)*"?)')
+MAX_PARSED: Final = 100_000
+
+
+def sign_and_verb(name: str) -> tuple[str, str]:
+    """The sign and the verb of a tool; a tool without a verb is called by its name."""
+    return _VERBS.get(name, ("•", name or "Tool"))
+
+
+def call_title(name: str, title: str) -> str:
+    """Verb and target in one phrase."""
+    return f"{sign_and_verb(name)[1]} {title}".strip()
+
+
+def target_of(arguments: str) -> str:
+    """What a call is about, from its arguments' JSON text, which may be unfinished or invalid."""
+    head = arguments[:MAX_PARSED]
+    found: dict[str, str] = {}
+    for match in _PARTIAL.finditer(head):
+        value = match[2] if len(match[2]) > 1 and match[2].endswith('"') else match[2] + '"'
+        try:
+            found.setdefault(match[1], str(json.loads(value)))
+        except ValueError:
+            continue
+    for key in _TARGETS:
+        if found.get(key):
+            return found[key]
+    return ""
+
 
 LIVE_LINES: Final = 8
 """Rows of live output."""

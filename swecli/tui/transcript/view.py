@@ -2,28 +2,297 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, cast
 
 from textual import events
 from textual.binding import BindingType
+from textual.geometry import Size
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import Reactive, reactive
+from textual.widget import Widget
 
-from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
 from swecli.core.protocol.events import Event
-from swecli.tui import bindings
+from swecli.tui import compat, keymap
 from swecli.tui.keymap import Keymap
-from swecli.tui.preferences import Density
-from swecli.tui.transcript.blocks import AnswerBlock, Put, ShownBlock
-from swecli.tui.transcript.finder import Search, row_spans
-from swecli.tui.transcript.painter import Mark
+from swecli.tui.options import Density
+from swecli.tui.transcript.block_rows import Mark
+from swecli.tui.transcript.blocks import AnswerBlock, Block, Operation, Put, ShownBlock, SubagentBlock, ToolBlock
+from swecli.tui.transcript.page import Anchor, Page, PageView, last_line, measure_end, measure_from
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.plain import block_text, file_of, for_clipboard
 from swecli.tui.transcript.reducer import Reducer
 from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Row
-from swecli.tui.transcript.scroll import BlockScroll
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The first line in sight, by the id of its block."""
+
+    block_id: str
+    line: int
+    height: int
+
+
+class BlockScroll(PageView):
+    """A virtualised view of a ``Page``."""
+
+    following: reactive[bool] = reactive(True)
+    """Whether the end stays in sight as new lines come."""
+    unseen: reactive[int] = reactive(0)
+    """Lines that have come below what is in sight since the user scrolled up."""
+
+    def __init__(
+        self, palette: Palette = DARK, *, name: str | None = None, id: str | None = None, classes: str | None = None
+    ) -> None:
+        super().__init__(palette, name=name, id=id, classes=classes)
+        self._moving = False
+        """Whether a change of the scroll position is our own."""
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw everything in other styles."""
+        self._reconfigure(palette=palette)
+
+    def on_mount(self) -> None:
+        self._reconfigure()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._reconfigure()
+
+    def change_blocks(self, operations: Iterable[Operation]) -> None:
+        """Apply operations with one change of size and one refresh."""
+        if not self.is_attached:
+            for operation in operations:
+                self.page.apply(operation)
+            return
+        place = self._remember()
+        before = self.page.index.total
+        for operation in operations:
+            self.page.apply(operation)
+        self._settle(place)
+        if not self.following:
+            self.unseen += max(0, self.page.index.total - before)
+
+    def refresh_layout(self) -> None:
+        """Lay out again after heights have been changed from outside."""
+        self._settle(self._remember())
+
+    def _reconfigure(self, *, palette: Palette | None = None, density: Density | None = None) -> None:
+        if not self.is_attached:
+            self.page.configure(palette=palette, density=density)
+            return
+        place = self._remember()
+        self._unpaint()
+        if self.page.configure(width=self.painter.inner, palette=palette, density=density):
+            self.drop_selection()
+        self._settle(place)
+
+    def _remember(self) -> _Place | None:
+        if not self.page.blocks:
+            return None
+        anchor = self.page.index.at(self.scroll_line)
+        return _Place(self.page.blocks.id_at(anchor.block), anchor.line, self.page.index.height(anchor.block))
+
+    def _settle(self, place: _Place | None) -> None:
+        """Measure what is in sight, set the size, and scroll to the end or back to the remembered place."""
+        if self.following or place is None:
+            measure_end(self.page, self.view_height)
+            target = self._last_line()
+        else:
+            number = self.page.place(place.block_id)
+            if number is None:
+                target = self.scroll_line
+            else:
+                self.page.measure(number)
+                height = self.page.index.height(number)
+                line = place.line if height >= place.height else place.line * height // max(1, place.height)
+                target = self.page.index.line(Anchor(number, line))
+            target = self._measure_from(target)
+        self._set_size()
+        self._move_to(target)
+        self.refresh()
+
+    def _last_line(self) -> int:
+        return last_line(self.page, self.view_height)
+
+    def _measure_from(self, line: int) -> int:
+        found, moved = measure_from(self.page, line, self.view_height)
+        self._origin += moved
+        return found
+
+    def _set_size(self) -> None:
+        size = Size(self.painter.width, self.page.index.total)
+        if self.virtual_size != size:
+            self.set_reactive(cast("Reactive[Size]", Widget.virtual_size), size)
+            if self.show_vertical_scrollbar:
+                self.vertical_scrollbar.window_virtual_size = size.height
+
+    def _move_to(self, line: int) -> None:
+        self._moving = True
+        try:
+            self.scroll_target_y = line
+            self.scroll_y = line
+        finally:
+            self._moving = False
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if self._moving or round(old_value) == round(new_value):
+            return
+        # More room moves the position to the end as it is known, before what came into sight is measured.
+        at_end = self.scroll_line >= self._last_line()
+        found = self._measure_from(self.scroll_line)
+        self._set_size()
+        if at_end:
+            self._settle(None)
+        elif found != self.scroll_line:
+            self._move_to(found)
+        self.following = at_end or self.scroll_line >= self._last_line()
+        compat.extend_selection(self)
+
+    def watch_following(self, following: bool) -> None:
+        if following:
+            self.unseen = 0
+
+    def scroll_to_line(self, line: int) -> None:
+        """Bring a line to the top, or as near to it as there are lines."""
+        self.scroll_y = self.scroll_target_y = min(max(0, line), max(0, self.page.index.total - 1))
+
+    def action_page_up(self) -> None:
+        self._scroll_by(1 - self.view_height)
+
+    def action_page_down(self) -> None:
+        self._scroll_by(self.view_height - 1)
+
+    def action_scroll_up(self) -> None:
+        self._scroll_by(-1)
+
+    def action_scroll_down(self) -> None:
+        self._scroll_by(1)
+
+    def action_scroll_home(self) -> None:
+        self.scroll_to_line(0)
+
+    def action_scroll_end(self) -> None:
+        self.follow()
+
+    def _scroll_by(self, lines: int) -> None:
+        self.scroll_to_line(min(self.scroll_line + lines, self._last_line()))
+
+    def follow(self) -> None:
+        """Go to the end and stay there."""
+        self.following = True
+        if self.is_attached:
+            self._settle(None)
+
+
+def matching_blocks(blocks: Iterable[Block], query: str) -> list[int]:
+    """Numbers of the blocks whose text holds the query, in any case."""
+    wanted = query.lower()
+    return [number for number, block in enumerate(blocks) if _holds(block, wanted)] if wanted else []
+
+
+def _holds(block: Block, wanted: str) -> bool:
+    """Diffs are compared only where one of their texts holds the query at all."""
+    if isinstance(block, ToolBlock | ShownBlock | SubagentBlock):
+        kept = tuple(part for part in block.blocks if not isinstance(part, DiffBlock) or _may_hold(part, wanted))
+        if len(kept) < len(block.blocks):
+            block = replace(block, blocks=kept)
+    return wanted in block_text(block).lower()
+
+
+def _may_hold(diff: DiffBlock, wanted: str) -> bool:
+    return any(wanted in (text or "").lower() for text in (diff.path, diff.old, diff.new))
+
+
+def row_spans(row: Row, query: str) -> Iterator[tuple[int, int]]:
+    """Where the query stands in the body of a row (start and end in characters)."""
+    wanted, text = query.lower(), row.body.lower()
+    if not wanted or len(text) != len(row.body):
+        return
+    start = text.find(wanted)
+    while start >= 0:
+        yield start, start + len(wanted)
+        start = text.find(wanted, start + len(wanted))
+
+
+def matching_rows(rows: Sequence[Row], query: str) -> list[int]:
+    """Numbers of the rows where a match begins; a match may go on in wrapped rows."""
+    wanted = query.lower()
+    out: list[int] = []
+    first = 0
+    while first < len(rows):
+        last = first + 1
+        text = rows[first].body.lower()
+        starts = [0]
+        while last < len(rows) and rows[last].join is not None:
+            starts.append(len(text) + len(rows[last].join or ""))
+            text += (rows[last].join or "") + rows[last].body.lower()
+            last += 1
+        place = text.find(wanted) if wanted else -1
+        while place >= 0:
+            row = first + max(number for number, start in enumerate(starts) if start <= place)
+            if not out or out[-1] != row:
+                out.append(row)
+            place = text.find(wanted, place + len(wanted))
+        first = last
+    return out
+
+
+class Search:
+    """A search in progress: the blocks that match, and the row in hand."""
+
+    def __init__(self, page: Page, query: str) -> None:
+        self.query = query
+        self.blocks = [page.blocks.id_at(number) for number in matching_blocks(page.blocks, query)]
+        """Ids of the blocks that hold the query, from the first to the last."""
+        self._page = page
+        self._block = -1
+        """The match in hand, as a place in ``blocks``; -1 before the first."""
+        self._row = 0
+
+    @property
+    def current(self) -> int:
+        """The block in hand, counted from 1; 0 before the first."""
+        return self._block + 1
+
+    def is_at(self, number: int, row: Row) -> bool:
+        """Whether the match in hand begins in this row."""
+        if self._block < 0 or self._page.place(self.blocks[self._block]) != number:
+            return False
+        rows = self._page.rows(number)
+        return self._row < len(rows) and rows[self._row] is row
+
+    def go(self, step: Literal[-1, 1]) -> tuple[int, int] | None:
+        """Go to the next match or the one before, round the ends; from nowhere to the first or the last. A block
+        that hides its match is shown whole. Returns number of block and row; None where nothing matches."""
+        if self._block >= 0:
+            number = self._page.place(self.blocks[self._block])
+            rows = self._rows(number) if number is not None else []
+            further = [row for row in rows if (row > self._row if step > 0 else row < self._row)]
+            if number is not None and further:
+                self._row = further[0] if step > 0 else further[-1]
+                return number, self._row
+        for count in range(1, len(self.blocks) + 1):
+            start = self._block if self._block >= 0 or step > 0 else 0
+            place = (start + step * count) % len(self.blocks)
+            number = self._page.place(self.blocks[place])
+            if number is not None:
+                rows = self._rows(number) or [0]
+                self._block, self._row = place, rows[0] if step > 0 else rows[-1]
+                return number, self._row
+        return None
+
+    def _rows(self, number: int) -> list[int]:
+        rows = matching_rows(self._page.rows(number), self.query)
+        if not rows and not self._page.is_expanded(number) and self._page.toggle(number):
+            rows = matching_rows(self._page.rows(number), self.query)
+            if not rows:
+                self._page.toggle(number)
+        return rows
+
 
 _AFTER: Mapping[Density, Density] = {"usual": "full", "full": "short", "short": "usual"}
 
@@ -53,7 +322,7 @@ class Transcript(BlockScroll, can_focus=True):
         scrollbar-size-vertical: 1;
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings.transcript(Keymap())]
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.transcript(Keymap())]
 
     found: reactive[Found] = reactive(Found())
     """The search, for a status line."""

@@ -7,20 +7,19 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from swecli.core.checkpoints.history import FileHistory, Options
+from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.journal import Change, OperationKind, Origin
-from swecli.core.checkpoints.report import Restored
-from swecli.core.checkpoints.schema import SCHEMA
-from swecli.core.checkpoints.targets import Target
+from swecli.core.checkpoints.restore import Restored, Target
+from swecli.core.checkpoints.store import SCHEMA
 from swecli.core.sessions.database import Database, open_database
 
-OPTIONS = Options()
+OPTIONS = CheckpointOptions()
 
 
 class Bench:
     """A workspace in ``folder`` and a store beside it."""
 
-    def __init__(self, folder: Path, options: Options = OPTIONS, session: str = "s1") -> None:
+    def __init__(self, folder: Path, options: CheckpointOptions = OPTIONS, session: str = "s1") -> None:
         self.base = Path(os.path.realpath(folder))
         self.work = self.base / "work"
         self.work.mkdir(exist_ok=True)

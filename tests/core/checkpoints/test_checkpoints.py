@@ -11,7 +11,7 @@ import pytest
 
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import FileHistory
-from swecli.core.checkpoints.targets import Target
+from swecli.core.checkpoints.restore import Target
 from swecli.core.permissions.types import Effects
 from tests.core.checkpoints.support import Bench
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.checkpoints import difference as module
+from swecli.core.checkpoints import history as module
 from swecli.core.protocol.blocks import DiffBlock
 from tests.core.checkpoints.support import Bench
 

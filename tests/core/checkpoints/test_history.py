@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.checkpoints import way_back
+import swecli.core.checkpoints.restore as way_back
 from swecli.core.checkpoints.history import FileHistory
-from swecli.core.checkpoints.plan import Listed, Step
-from swecli.core.checkpoints.restore import Content, restore
-from swecli.core.checkpoints.targets import Target
+from swecli.core.checkpoints.restore import Content, Listed, Step, Target, restore
 from swecli.core.workspace.atomic_write import PREFIX
 from tests.core.checkpoints.support import OPTIONS, Bench
 from tests.support.trees import tree

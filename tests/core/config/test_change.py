@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.config.change import set_value, unset_value
-from swecli.core.config.read_toml import ConfigError
+from swecli.core.config.load import ConfigError
 
 
 def test_comments_order_and_mode_stay(tmp_path: Path) -> None:

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.context import context_limits
-from swecli.core.config.context_settings import RetentionSettings
-from swecli.core.config.load import Loaded, load, origins
+from swecli.assembly.services import context_limits
+from swecli.core.config.load import ConfigError, Loaded, load, origins
 from swecli.core.config.paths import user_paths
-from swecli.core.config.read_toml import ConfigError
-from swecli.core.context_management.component_limits import ComponentLimits
+from swecli.core.config.settings import RetentionSettings
+from swecli.core.context_management.budget import ComponentLimits
 from swecli.core.llm.types import ServerClearing
 
 
@@ -99,9 +98,9 @@ def test_rules_of_a_later_layer_take_the_place_of_earlier_ones(tmp_path: Path) -
 
 
 def test_limits_of_parts_are_shares_or_tokens(tmp_path: Path) -> None:
-    text = "[context.limits]\ntools = 0.1\ntool_result = 1\ntool_results = 1.0\nmemory = 4_000\n"
+    text = "[context.limits]\ntools = 0.1\ntool_result = 1\ntool_results = 1.0\ninstructions = 4_000\n"
     limits = context_limits(loaded(tmp_path, text).settings).components
-    assert limits == ComponentLimits(tools=0.1, tool_result=1, tool_results=1.0, memory=4_000)
+    assert limits == ComponentLimits(tools=0.1, tool_result=1, tool_results=1.0, instructions=4_000)
     assert (limits.of_result(5_000), limits.of_component("tool results")) == (1, 1.0)
     assert context_limits(loaded(tmp_path, "").settings).components == ComponentLimits()
 
@@ -109,4 +108,4 @@ def test_limits_of_parts_are_shares_or_tokens(tmp_path: Path) -> None:
 def test_the_providers_own_clearing_is_off_unless_it_is_wished_for(tmp_path: Path) -> None:
     assert context_limits(loaded(tmp_path, "").settings).server_clearing is None
     text = "[context.server_clearing]\nenabled = true\nkeep_tool_uses = 5\n"
-    assert context_limits(loaded(tmp_path, text).settings).server_clearing == ServerClearing(100_000, 5, ("memory",))
+    assert context_limits(loaded(tmp_path, text).settings).server_clearing == ServerClearing(100_000, 5, ())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.config.covered import MAX_NAMES, covered_by_trust
+from swecli.core.config.trust import MAX_NAMES, covered_by_trust
 
 
 def test_only_what_would_be_read_is_named(tmp_path: Path) -> None:

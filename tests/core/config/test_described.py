@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swecli.core.config.described import Described, describe, dotted, meaning
-from swecli.core.config.load import load
+from swecli.core.config.change import Described, describe, dotted, meaning
+from swecli.core.config.load import key_parts, load, toml_text, typed_value
 from swecli.core.config.paths import Paths
-from swecli.core.config.toml_value import key_parts, toml_text, typed_value
 
 
 def described(folder: Path, text: str = "") -> dict[str, Described]:

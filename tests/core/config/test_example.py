@@ -11,8 +11,7 @@ from typing import Any, get_args, get_type_hints
 import pydantic
 import pytest
 
-from swecli.core.config.model_settings import DialectSettings, ProviderSettings
-from swecli.core.config.settings import Settings
+from swecli.core.config.settings import DialectSettings, ProviderSettings, Settings
 from swecli.core.llm.dialects import Dialect
 
 FOLDER = Path(__file__).parents[3] / ".swecli.example"

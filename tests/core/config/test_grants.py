@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.config.grants import FILE_NAME, WEEK, GrantStore
+from swecli.core.config.trust import GRANTS_FILE, WEEK, GrantStore
 
 
 class Clock:
@@ -26,7 +26,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def store(tmp_path: Path, clock: Clock) -> GrantStore:
-    return GrantStore(tmp_path / "data" / FILE_NAME, clock)
+    return GrantStore(tmp_path / "data" / GRANTS_FILE, clock)
 
 
 def _rules(store: GrantStore) -> list[str]:
@@ -36,7 +36,7 @@ def _rules(store: GrantStore) -> list[str]:
 def test_a_grant_survives_a_restart_and_expires(store: GrantStore, clock: Clock, tmp_path: Path) -> None:
     store.add("Bash(npm test *)", "week")
     store.add("Bash(make *)", "project")
-    again = GrantStore(tmp_path / "data" / FILE_NAME, clock)
+    again = GrantStore(tmp_path / "data" / GRANTS_FILE, clock)
     assert _rules(again) == ["Bash(npm test *)", "Bash(make *)"]
     clock.now += WEEK - 1
     assert len(again.active()) == 2
@@ -48,12 +48,12 @@ def test_a_grant_survives_a_restart_and_expires(store: GrantStore, clock: Clock,
 
 def test_the_file_is_for_the_user_alone(store: GrantStore, tmp_path: Path) -> None:
     store.add("Bash(make *)", "project")
-    assert stat.S_IMODE((tmp_path / "data" / FILE_NAME).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "data" / GRANTS_FILE).stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
 
 
 def test_revoking_holds_in_other_processes_at_once(store: GrantStore, clock: Clock, tmp_path: Path) -> None:
-    other = GrantStore(tmp_path / "data" / FILE_NAME, clock)
+    other = GrantStore(tmp_path / "data" / GRANTS_FILE, clock)
     grant = store.add("Bash(make *)", "project")
     store.add("Bash(npm test *)", "week")
     assert len(other.active()) == 2
@@ -89,7 +89,7 @@ def test_a_clock_that_was_set_back_gives_nothing_away(store: GrantStore, clock: 
     ],
 )
 def test_a_damaged_file_grants_nothing_and_takes_new_ones(store: GrantStore, tmp_path: Path, content: str) -> None:
-    path = tmp_path / "data" / FILE_NAME
+    path = tmp_path / "data" / GRANTS_FILE
     path.parent.mkdir()
     path.write_text(content)
     assert store.active() == ()
@@ -100,7 +100,7 @@ def test_a_damaged_file_grants_nothing_and_takes_new_ones(store: GrantStore, tmp
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, clock: Clock) -> None:
     (tmp_path / "data").write_text("a file")
-    store = GrantStore(tmp_path / "data" / FILE_NAME, clock)
+    store = GrantStore(tmp_path / "data" / GRANTS_FILE, clock)
     assert store.active() == ()
     with pytest.raises(OSError, match="data"):
         store.add("Bash(make *)", "project")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.config.key_store import KeyStore, KeyStoreError
-from swecli.core.config.system_keyring import KeyringError, bounded
+from swecli.core.config.key_store import KeyringError, KeyStore, KeyStoreError, bounded
 
 OPENAI = "https://api.openai.com"
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from swecli.core.config.key_actions import ACTIONS, BY_NAME, normal, problem, resolve
-from swecli.core.config.load import Loaded, load
+from swecli.core.config.load import ConfigError, Loaded, load
 from swecli.core.config.paths import user_paths
-from swecli.core.config.read_toml import ConfigError
 
 
 def read(folder: Path, text: str) -> Loaded:

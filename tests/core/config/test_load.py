@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from swecli.core.config.load import Loaded, load, origins
+from swecli.core.config.load import ConfigError, Loaded, load, origins
 from swecli.core.config.paths import user_paths
-from swecli.core.config.read_toml import ConfigError
 from swecli.core.config.settings import Settings
 
 

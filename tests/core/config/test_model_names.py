@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from swecli.core.config.load import ConfigError, Loaded, load, origins
-from swecli.core.config.model_names import expand
 from swecli.core.config.paths import Paths
+from swecli.core.config.settings import expand
 
 TEXT = """
 [model]

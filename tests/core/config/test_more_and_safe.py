@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.config.load import SAFE, Loaded, load
+from swecli.core.config.load import SAFE, ConfigError, Loaded, load
 from swecli.core.config.paths import user_paths
-from swecli.core.config.read_toml import ConfigError
 from swecli.core.config.settings import Settings
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.config.trust import FILE_NAME, read_trust, trust_key, write_trust
+from swecli.core.config.trust import TRUST_FILE, read_trust, trust_key, write_trust
 
 
 @pytest.fixture
@@ -61,10 +61,10 @@ def test_a_repository_is_one_workspace_unless_its_git_folder_is_elsewhere(data: 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"workspaces": 3}', b"\xff\xfe", b"[" * 100_000])
 def test_a_damaged_store_is_kept_aside_and_counts_as_empty(data: Path, work: Path, damage: bytes) -> None:
     write_trust(data, work, "trusted")
-    (data / FILE_NAME).write_bytes(damage)
+    (data / TRUST_FILE).write_bytes(damage)
     reading = read_trust(data, work)
     assert reading.state == "unknown"
-    (aside,) = data.glob(f"{FILE_NAME}.corrupt-*")
+    (aside,) = data.glob(f"{TRUST_FILE}.corrupt-*")
     assert aside.read_bytes() == damage
     assert aside.name in reading.notice
     assert write_trust(data, work, "trusted") == ""
@@ -73,14 +73,14 @@ def test_a_damaged_store_is_kept_aside_and_counts_as_empty(data: Path, work: Pat
 
 def test_entries_that_make_no_sense_do_not_grant_trust(data: Path, work: Path) -> None:
     data.mkdir()
-    (data / FILE_NAME).write_text(f'{{"workspaces": {{"{work}": {{"state": ["trusted"]}}, "/": 1}}}}')
+    (data / TRUST_FILE).write_text(f'{{"workspaces": {{"{work}": {{"state": ["trusted"]}}, "/": 1}}}}')
     assert read_trust(data, work).state == "unknown"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_store_that_cannot_be_read_grants_nothing(data: Path, work: Path) -> None:
     write_trust(data, work, "trusted")
-    (data / FILE_NAME).chmod(0)
+    (data / TRUST_FILE).chmod(0)
     assert read_trust(data, work).state == "unknown"
 
 
@@ -99,4 +99,4 @@ def test_two_processes_lose_nothing(data: Path, work: Path) -> None:
     for worker in workers:
         worker.join()
     assert all(read_trust(data, work / str(number)).state == "trusted" for number in range(20))
-    assert not list(data.glob(f".{FILE_NAME}-*"))
+    assert not list(data.glob(f".{TRUST_FILE}-*"))

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from swecli.core.context_management.body import LONG, Body, stubbed
+from swecli.core.context_management.ledger import LONG, EntryBody, stubbed
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.recall.recall import Recall
+from swecli.core.context_management.recall import Recall
 from swecli.core.protocol.events import CompactionCompleted, CompactionRedone, CompactionUndone, ViewEntry
 from swecli.core.protocol.messages import (
     ImagePart,
@@ -20,7 +20,7 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from swecli.core.shelf import Shelf
+from swecli.core.spill import Shelf
 from tests.support.said import Said
 
 TEXT = "a line \udc80 with a lone surrogate, and 漢字\n" * 100
@@ -36,7 +36,7 @@ PARTS: tuple[Part, ...] = (
 @pytest.mark.parametrize("in_memory", [0, 10_000_000], ids=["file", "memory"])
 def test_a_body_is_the_same_away_and_back(in_memory: int) -> None:
     shelf = Shelf[tuple[Part, ...]](in_memory)
-    body = Body(PARTS)
+    body = EntryBody(PARTS)
     body.put_away(shelf)
     body.put_away(shelf)
     assert body.parts == PARTS
@@ -50,7 +50,7 @@ def test_a_body_is_the_same_away_and_back(in_memory: int) -> None:
 
 def test_threads_read_what_is_away() -> None:
     shelf = Shelf[tuple[Part, ...]](0)
-    bodies = [Body((TextPart(f"{number} " * 1_000),)) for number in range(50)]
+    bodies = [EntryBody((TextPart(f"{number} " * 1_000),)) for number in range(50)]
     for body in bodies:
         body.put_away(shelf)
     wrong: list[int] = []
@@ -69,7 +69,7 @@ def test_threads_read_what_is_away() -> None:
 
 def test_what_can_not_be_read_back_says_so_and_fits_its_call() -> None:
     shelf = Shelf[tuple[Part, ...]](0)
-    body = Body(PARTS)
+    body = EntryBody(PARTS)
     body.put_away(shelf)
     shelf.close()
     text, _, call, result = body.parts

@@ -18,7 +18,7 @@ from swecli.core.context_management.budget import (
     window_of,
 )
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
-from swecli.core.protocol.events import Budget, Component
+from swecli.core.protocol.budget import Budget, Component
 
 
 def model(window: int | None = 200_000, max_output: int | None = 64_000) -> ModelInfo:

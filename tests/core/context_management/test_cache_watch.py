@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from swecli.core.context_management.cache_watch import CacheMiss, CacheWatch, WatchedRequest
-from swecli.core.context_management.requests import message_breakpoints
+from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
+from swecli.core.context_management.prompt import message_breakpoints
 from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.events import ViewEntry
-from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
 from tests.support.prefix_cache import Charge, Framed, PrefixCache
 
 RULES = "Never commit."

@@ -6,21 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.context_management.budget import Limits, edge
-from swecli.core.context_management.component_limits import (
+from swecli.core.context_management.budget import (
     FIXED,
     LEAST_ROOM,
     ComponentLimits,
+    Limits,
+    edge,
     in_tokens,
     limited,
     no_room,
     over_limit,
 )
-from swecli.core.context_management.components import PROJECT_INSTRUCTIONS, RESULTS, SYSTEM, TOOLS, USER
-from swecli.core.protocol.budget import Budget, Component
+from swecli.core.protocol.budget import PROJECT_INSTRUCTIONS, RESULTS, SYSTEM, TOOLS, USER, Budget, Component, is_tools
 
 WINDOWS = [4_000, 8_000, 32_000, 200_000, 1_000_000]
-LIMITS = ComponentLimits(instructions=0.05, memory=0.03, tools=0.10, tool_results=0.40, tool_result=0.08)
+LIMITS = ComponentLimits(instructions=0.05, tools=0.10, tool_results=0.40, tool_result=0.08)
 
 
 def budget(effective: int, limits: ComponentLimits = LIMITS, **parts: int) -> Budget:
@@ -85,5 +85,6 @@ def test_no_room_says_exactly_when_a_small_message_does_not_fit(
 ) -> None:
     block = edge(Limits().block, effective)
     found = budget(effective, ComponentLimits(), system=system, tools=tools, user=user)
-    fixed = sum(part.tokens for part in found.components if part.name in FIXED) * found.upper / found.used
+    parts = [part.tokens for part in found.components if part.name in FIXED or is_tools(part.name)]
+    fixed = sum(parts) * found.upper / found.used
     assert bool(no_room(found, block)) is (fixed + LEAST_ROOM > block)

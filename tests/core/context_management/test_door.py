@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import swecli
-from swecli.core.context_management.compaction.summarizer import TOO_SMALL, Summarizer
-from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.door import Door
-from swecli.core.llm.script_format import parse_script
+from swecli.core.context_management.compaction.summary import TOO_SMALL, Summarizer
+from swecli.core.context_management.context_manager import ContextManager, Door
+from swecli.core.llm.protocols.anthropic import build_request
+from swecli.core.llm.providers import Overrides, resolve
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import Failed, Finished, ModelRequest, SystemBlock
 from swecli.core.protocol.messages import Message, TextPart
@@ -104,4 +106,19 @@ def test_nothing_else_sends_requests() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "stream_events"
     }
-    assert senders == {"core/context_management/door.py"}
+    assert senders == {"core/context_management/context_manager.py"}
+
+
+async def test_the_usual_limit_of_an_answer_fits_the_window_as_well() -> None:
+    """A protocol that needs a limit asks for a usual one where nothing is known of the model."""
+    config = resolve("anthropic/some-new-model", {"ANTHROPIC_API_KEY": "k"}, overrides=Overrides(window=12_000))
+    assert config.info.max_output is None
+    manager = ContextManager(())
+    messages = (Message("user", (TextPart("word " * 6_000),), "u0"),)
+    prepared = manager.prepare(messages, info=config.info)
+    most = build_request(prepared.request, config.target).body["max_tokens"]
+    assert isinstance(most, int)
+    assert prepared.budget.upper + most <= 12_000
+    roomy = replace(config.info, window=64_000)
+    short = manager.prepare((Message("user", (TextPart("hello"),), "u0"),), info=roomy)
+    assert build_request(short.request, config.target).body["max_tokens"] == config.info.usual_output

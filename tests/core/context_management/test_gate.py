@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.context_management.budget import Limits, level_of
-from swecli.core.context_management.gate import decide, percent
-from swecli.core.protocol.events import Budget, Component
+from swecli.core.context_management.budget import Limits, decide, level_of, percent
+from swecli.core.protocol.budget import Budget, Component
 
 PARTS = (
     Component("system prompt", 900),

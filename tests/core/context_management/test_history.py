@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from swecli.core.context_management.budget import Limits, level_of
 from swecli.core.context_management.compaction.options import CompactionOptions, TruncationStrategy
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.history_ledger import ledger_of
+from swecli.core.context_management.history import ledger_of
 from swecli.core.context_management.projection import project
-from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import bench, call
 
@@ -91,6 +90,13 @@ async def test_a_history_is_compacted_by_each_strategy() -> None:
         check_valid(done.messages)
         assert "never touch config.py" in "\n".join(message.text for message in done.messages)
         assert context.count_tokens(done.messages, INFO) == pytest.approx(done.result.after_tokens, abs=3)
+
+
+@pytest.mark.parametrize("name", ["preserve_system", "preserve_tool_chains"])
+def test_what_always_stays_can_not_be_given_up(name: str) -> None:
+    assert TruncationStrategy(preserve_system=True, preserve_tool_chains=True) == TruncationStrategy()
+    with pytest.raises(ValueError, match=f"{name} must be True"):
+        TruncationStrategy(**{name: False})  # pyright: ignore[reportArgumentType]
 
 
 async def test_a_compacted_history_can_be_compacted_again() -> None:

@@ -12,17 +12,20 @@ from typing import Any
 import pytest
 
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.hybrid_counter import INLINE_CHARS, HybridCounter
+from swecli.core.context_management.counter import (
+    INLINE_CHARS,
+    HybridCounter,
+    PieceEstimator,
+    TokenCounter,
+    TransformersCounter,
+    o200k,
+)
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.monitor import TokenMonitor
-from swecli.core.context_management.o200k import o200k
 from swecli.core.context_management.ranks import RanksError
-from swecli.core.context_management.token_counter import TokenCounter, TransformersCounter
-from swecli.core.context_management.tokens import PieceEstimator
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted
-from swecli.core.protocol.messages import Message, TextPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, TextPart, Usage
 from tests.core.engine.support import bench, call
 
 LINE = "The quick brown fox jumps over 13 lazy dogs; return {'status': 200}\n"

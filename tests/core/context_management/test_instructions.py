@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import LONG_TOKENS, MAX_BYTES, load_instructions
+from swecli.core.context_management.prompt import PromptTexts
+from swecli.core.llm.types import ModelInfo
 
 
 @pytest.fixture
@@ -106,3 +109,19 @@ def test_the_section_is_the_same_bytes_for_the_same_files(project: Path) -> None
     assert first.digest == second.digest
     (project / "AGENTS.md").write_text("use blanks")
     assert load_instructions(project).digest != first.digest
+
+
+def test_the_users_own_file_is_a_section_of_its_own(project: Path, tmp_path: Path) -> None:
+    home = tmp_path / "config"
+    home.mkdir()
+    (home / "OPENCLI.md").write_text("Answer in French.")
+    (project / "AGENTS.md").write_text("Use tabs.")
+    both = load_instructions(project, user_directory=home)
+    assert "French" in both.render_own()
+    assert "Use tabs." not in both.render_own()
+    assert both.render() == f"{both.render_own()}\n\n{both.render_project()}"
+    assert both.render().count("# Project instructions") == 1
+    assert load_instructions(project).render_project().count("# Project instructions") == 1
+    texts = PromptTexts(instructions=both.render_project(), user_instructions=both.render_own())
+    budget = ContextManager((), texts).measure((), ModelInfo("p", "m", 100_000))
+    assert {"user instructions", "project instructions"} <= {part.name for part in budget.components}

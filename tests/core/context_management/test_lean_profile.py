@@ -1,4 +1,6 @@
-"""Small windows: a short prompt and six tools, so that at least half of the window is left for the conversation."""
+"""Small windows: a short prompt and seven tools, so that at least half of the window is left for the conversation."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -6,10 +8,8 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.types import ModelInfo
 from swecli.core.ports import BlobRef
 from swecli.core.protocol.messages import Message, TextPart
-from swecli.core.sessions.reference import reference_text, usual_excerpt
-from swecli.core.tools.builtin import builtin_tools
-from swecli.core.tools.lean import LEAN_TOOLS, LEFT_OUT, lean_schemas
-from swecli.core.tools.registry import ToolRegistry
+from swecli.core.sessions.results import reference_text, usual_excerpt
+from swecli.core.tools.registry import LEAN_TOOLS, LEFT_OUT, ToolRegistry, builtin_tools, lean_schemas
 
 REGISTRY = ToolRegistry(builtin_tools())
 HELLO = (Message("user", (TextPart("Fix the bug."),), "u1"),)
@@ -44,7 +44,7 @@ def test_a_small_window_keeps_half_for_the_conversation(window: int) -> None:
 def test_a_larger_window_gets_everything_and_a_switch_changes_it() -> None:
     context = manager()
     assert context.prepare(HELLO, info=info(16_385)).request.tools == REGISTRY.schemas()
-    assert len(context.prepare(HELLO, info=info(8_192)).request.tools) == 6
+    assert len(context.prepare(HELLO, info=info(8_192)).request.tools) == 7
     assert context.prepare(HELLO, info=info(200_000)).request.tools == REGISTRY.schemas()
 
 
@@ -60,3 +60,20 @@ def test_what_the_words_for_a_small_window_name_is_offered() -> None:
     assert not [name for name in left_out if name in told]
     reference = reference_text(BlobRef("r1", "run_command", 9), "some text", usual_excerpt(9, failed=False))
     assert not [name for name in left_out if name in reference]
+
+
+def test_a_window_that_fills_up_names_the_tool_that_makes_room() -> None:
+    long = (Message("user", (TextPart("many words " * 1_850),), "u1"),)
+    prepared = manager().prepare(long, info=info(8_192))
+    assert prepared.budget.level == "warn"
+    assert "compact_context" in prepared.request.tail
+    assert "compact_context" in {tool.name for tool in prepared.request.tools}
+    assert "/compact" in prepared.warning
+
+
+def test_each_source_of_tools_is_a_component() -> None:
+    acme = [replace(schema, name=f"acme_{schema.name}", source="acme") for schema in REGISTRY.schemas()[:2]]
+    found = ContextManager((*REGISTRY.schemas(), *acme)).prepare(HELLO, info=info(100_000)).budget
+    parts = {part.name: part.tokens for part in found.components}
+    assert parts["tool descriptions of acme"] > 0
+    assert found.tool_descriptions == parts["tool descriptions of acme"] + parts["tool descriptions"]

@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from swecli.core.context_management.budget import Limits
-from swecli.core.context_management.calibration import Learned
-from swecli.core.context_management.learned_ratios import LearnedRatios
+from swecli.core.context_management.calibration import Learned, LearnedRatios
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.messages import Message
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, Usage
 from tests.core.context_management.test_monitor import Tokenizer, answer, request, result, user
 
 INFO = ModelInfo("local", "qwen3", 200_000, 16_000)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from swecli.core.context_management.budget import Limits, tokens_of
 from swecli.core.context_management.calibration import family_ratio
-from swecli.core.context_management.components import CALLS, REASONING, RESULTS, SYSTEM, TAIL, TOOLS, USER
 from swecli.core.context_management.monitor import GUARD_TOKENS, TokenMonitor
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
+from swecli.core.protocol.budget import CALLS, REASONING, RESULTS, SYSTEM, TAIL, TOOLS, USER
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
@@ -22,8 +22,8 @@ from swecli.core.protocol.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    Usage,
 )
-from swecli.core.protocol.usage import Usage
 
 GPT = ModelInfo("openai", "gpt-x", 200_000, 16_000)
 CLAUDE = ModelInfo("anthropic", "claude-x", 200_000, 16_000)

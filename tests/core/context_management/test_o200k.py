@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.context_management import o200k as module
+from swecli.core.context_management import counter as module
 from swecli.core.context_management import ranks as ranks_module
-from swecli.core.context_management.o200k import O200kTokenizer, encoding_arguments, o200k
+from swecli.core.context_management.counter import O200kTokenizer, encoding_arguments, o200k
 from swecli.core.context_management.ranks import RanksError, read_ranks, unpack
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -168,8 +168,6 @@ def test_another_definition_of_the_encoding_is_noticed(monkeypatch: pytest.Monke
 
 
 def test_nothing_of_it_is_loaded_by_importing() -> None:
-    code = (
-        "import swecli.core.context_management.hybrid_counter, sys; print([m for m in sys.modules if 'tiktoken' in m])"
-    )
+    code = "import swecli.core.context_management.counter, sys; print([m for m in sys.modules if 'tiktoken' in m])"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     assert run.stdout.strip() == "[]"

@@ -10,15 +10,16 @@ from swecli.core.context_management.budget import Limits, edge
 from swecli.core.context_management.offload import (
     OffloadRules,
     ResultFacts,
+    believed,
     correction,
     does_not_fit,
     excerpt_bytes,
     room_left,
     too_large,
 )
-from swecli.core.protocol.events import Budget
-from swecli.core.protocol.results import ResultKind
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import ResultKind
+from swecli.core.protocol.messages import Usage
 
 RULES = OffloadRules()
 
@@ -78,14 +79,15 @@ def test_what_fits_never_reaches_the_block_line(
     tokens = max(0, int(room / 1.1))
     if does_not_fit(ResultFacts("page", 1, tokens=tokens), room):
         return
-    request = max(measured.upper, (reported or 0) + band)
+    request = max(measured.upper, believed(measured, usage) + band)
     assert room < 0 or request + answer + results + tokens < edge(limits.block, measured.effective)
 
 
 def test_a_tokenizer_that_counts_more_is_believed() -> None:
     assert correction(budget(1_000, 1_100, 9_000), Usage(input_total=1_350)) == pytest.approx(1.35)
     assert correction(budget(1_000, 1_100, 9_000), Usage(input_total=100)) == 1.0
-    assert correction(budget(1_000, 1_100, 9_000), Usage(input_total=9_000)) == 2.0
+    assert correction(budget(1_000, 1_100, 9_000), Usage(input_total=2_000)) == 2.0
+    assert correction(budget(1_000, 1_100, 9_000), Usage(input_total=8_000)) == 1.0  # no prompt can be that much larger
     assert correction(budget(0, 0, 9_000), Usage(input_total=9_000)) == 1.0
     assert correction(budget(1_000, 1_100, 9_000), None) == 1.0
 

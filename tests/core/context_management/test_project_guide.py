@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.context_management.project_facts.collect import ProjectReader
 from swecli.core.context_management.project_guide.document import merge, split
 from swecli.core.context_management.project_guide.guide import MAX_TOKENS, build_guide, fill, template
 from swecli.core.context_management.project_guide.mentions import Mentions
 from swecli.core.context_management.project_guide.prose import Prose, parse_prose
 from swecli.core.context_management.project_guide.question import LEAN_CHARS, question
-from swecli.core.context_management.tokens import PieceEstimator
 from tests.core.context_management.test_project_facts import PYTHON, write
 
 ROOT = Path(__file__).resolve().parents[3]

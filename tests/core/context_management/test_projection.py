@@ -3,8 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.context_management.ledger import Ledger
-from swecli.core.context_management.notes import CUT_NOTE, INTERRUPTED, INTERRUPTION_NOTE, MISSING_RESULT
+from swecli.core.context_management.ledger import CUT_NOTE, INTERRUPTED, INTERRUPTION_NOTE, MISSING_RESULT, Ledger
 from swecli.core.context_management.projection import project, repair
 from swecli.core.protocol.events import (
     Body,

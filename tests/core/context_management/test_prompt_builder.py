@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swecli.core.context_management.components import MEMORY, PROJECT_INSTRUCTIONS, SKILLS, SYSTEM, USER_INSTRUCTIONS
-from swecli.core.context_management.prompt_builder import BASE, TOOL_NOTES, PromptBuilder, PromptSection
+from swecli.core.context_management.prompt import BASE, TOOL_NOTES, PromptBuilder, PromptSection
+from swecli.core.protocol.budget import MEMORY, PROJECT_INSTRUCTIONS, SKILLS, SYSTEM, USER_INSTRUCTIONS
 
 ALL = [
     PromptSection(BASE, "base text"),

@@ -7,11 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.context_management.budget import Limits
-from swecli.core.context_management.components import MEMORY, PROJECT_INSTRUCTIONS
 from swecli.core.context_management.monitor import TokenMonitor
-from swecli.core.context_management.prompt_builder import BASE, PromptBuilder, PromptSection
-from swecli.core.context_management.requests import build_request, fit_output, message_breakpoints
+from swecli.core.context_management.prompt import (
+    BASE,
+    PromptBuilder,
+    PromptSection,
+    build_request,
+    fit_output,
+    message_breakpoints,
+)
 from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
+from swecli.core.protocol.budget import MEMORY, PROJECT_INSTRUCTIONS
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 
 INFO = ModelInfo("fake", "m", 10_000, 4_000)
@@ -40,8 +46,10 @@ def step(number: int, calls: int) -> tuple[Message, ...]:
     return (text, Message("tool", results, f"a{number}.results"))
 
 
-def build(messages: tuple[Message, ...], tail: str = "", watermark: int | None = None) -> ModelRequest:
-    return build_request(PROMPT, TOOLS, messages, info=INFO, limits=LIMITS, session="s", tail=tail, watermark=watermark)
+def build(messages: tuple[Message, ...], tail: str = "", watermarks: tuple[int, ...] = ()) -> ModelRequest:
+    return build_request(
+        PROMPT, TOOLS, messages, info=INFO, limits=LIMITS, session="s", tail=tail, watermarks=watermarks
+    )
 
 
 def prefix(request: ModelRequest) -> list[str]:
@@ -93,9 +101,9 @@ def test_breakpoints_of_messages() -> None:
     assert message_breakpoints(first_turn[:5]) == (2, 4)
     second = (*first_turn, user(2), *step(4, 1))
     assert message_breakpoints(second) == (5, 6, 8)
-    assert message_breakpoints(second, watermark=2) == (2, 5, 8)
-    assert message_breakpoints(second, watermark=8) == (5, 6, 8)
-    assert message_breakpoints(second, watermark=99) == (5, 6, 8)
+    assert message_breakpoints(second, 2) == (2, 5, 8)
+    assert message_breakpoints(second, 8) == (5, 6, 8)
+    assert message_breakpoints(second, 99) == (5, 6, 8)
 
 
 def test_the_system_prompt_gives_up_breakpoints_for_the_conversation() -> None:

@@ -5,11 +5,10 @@ from typing import Literal
 
 import pytest
 
-from swecli.core.context_management.environment import environment_note
+from swecli.core.context_management.prompt import environment_note, tail_text, usage_note
 from swecli.core.context_management.prompts import mode_note
-from swecli.core.context_management.tail import tail_text, usage_note
 from swecli.core.protocol.blocks import Todo
-from swecli.core.protocol.events import Budget
+from swecli.core.protocol.budget import Budget
 
 
 def budget(upper: int, level: Literal["ok", "warn", "compact", "block"]) -> Budget:
@@ -61,3 +60,8 @@ def test_the_environment_is_a_few_plain_lines() -> None:
     without = environment_note(today=date(2025, 1, 2), cwd="/w", platform="Darwin", shell="", git=False)
     assert "Shell" not in without
     assert "Git work tree: no" in without
+
+
+def test_the_model_is_told_of_its_tool_only_where_it_has_it() -> None:
+    assert "compact_context" in usage_note(budget(800, "warn"), can_compact=True)
+    assert "compact_context" not in usage_note(budget(800, "warn"))

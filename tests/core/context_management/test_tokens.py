@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.context_management.tokens import PIECE_CHARS, CharCounter, PieceEstimator, pieces
+from swecli.core.context_management.counter import PIECE_CHARS, CharCounter, PieceEstimator, o200k, pieces
 
 ESTIMATOR = PieceEstimator()
 
@@ -39,6 +44,29 @@ def test_estimates_are_near_what_the_encoding_gives(text: str, real: int) -> Non
     assert ESTIMATOR.count(text) == pytest.approx(real, rel=0.15)
 
 
+NOISE = b"".join(hashlib.sha256(bytes([number])).digest() for number in range(60))
+PROSE: dict[str, str] = json.loads((Path(__file__).parents[2] / "data" / "prose.json").read_text(encoding="utf-8"))
+"""The same two paragraphs in many languages; the weights were fitted on other texts."""
+OTHER = {
+    "ruled lines": "\n".join(
+        f"{mark * 78}\nTitle of a section\n{mark * 78}\nwith a line of text" for mark in "-=*#_~─━═"
+    ),
+    "base64": base64.encodebytes(NOISE).decode(),
+    "base64 in one line": base64.b64encode(NOISE).decode(),
+    "hexadecimal": NOISE.hex(),
+    "checksums": "\n".join(f"{hashlib.sha256(bytes([n])).hexdigest()}  file_{n}.txt" for n in range(40)),
+}
+
+
+@pytest.mark.parametrize("text", [*PROSE.values(), *OTHER.values()], ids=[*PROSE, *OTHER])
+def test_other_scripts_are_within_fifteen_percent(text: str) -> None:
+    assert ESTIMATOR.count(text) == pytest.approx(o200k().count(text), rel=0.15)
+
+
+def test_a_few_foreign_words_do_not_change_what_code_takes() -> None:
+    assert ESTIMATOR.count(PYTHON * 20 + "# café\n") == pytest.approx(20 * ESTIMATOR.count(PYTHON), rel=0.02)
+
+
 def test_the_parts_cost_what_was_fitted() -> None:
     assert ESTIMATOR.count("") == 0
     assert ESTIMATOR.count("a") == 1
@@ -49,7 +77,8 @@ def test_the_parts_cost_what_was_fitted() -> None:
     assert ESTIMATOR.count("1234," * 1000) == 2 * 1911 + 521
     assert ESTIMATOR.count("上" * 1000) == 771
     assert ESTIMATOR.count("\t\n" * 1000) == 636
-    assert ESTIMATOR.count("é" * 1000) == 740
+    assert ESTIMATOR.count(" и" * 1000) == 790
+    assert ESTIMATOR.count("😀😁" * 500) == 740
 
 
 @settings(deadline=None, max_examples=150)

@@ -8,10 +8,9 @@ from typing import get_args
 
 import pytest
 
+from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.context_management.prompts import LEAN_WINDOW, PromptName, mode_note, note, read_prompt, system_prompt
-from swecli.core.context_management.tokens import PieceEstimator
-from swecli.core.tools.builtin import builtin_tools
-from swecli.core.tools.registry import ToolRegistry
+from swecli.core.tools.registry import ToolRegistry, builtin_tools
 
 TOOLS = {
     "read_file",

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.services import Services, Workspace
 from swecli.core.engine.session import Session
-from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Effects, Policy

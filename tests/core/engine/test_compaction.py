@@ -22,7 +22,7 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
 )
-from swecli.core.tools.compact_context import CompactContextTool
+from swecli.core.tools.session_tools import CompactContextTool
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Bench, bench, call, until
 

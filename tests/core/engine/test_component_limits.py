@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swecli.core.context_management.budget import Limits
-from swecli.core.context_management.component_limits import ComponentLimits
+from swecli.core.context_management.budget import ComponentLimits, Limits
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.opening import PromptTexts
+from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.protocol.events import ContextMeasured, ItemsOffloaded, Notice
 from tests.core.engine.support import Bench, bench, call, until
 from tests.core.engine.test_results import blobs

@@ -13,11 +13,16 @@ import pytest
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import ReplyPermission
-from swecli.core.protocol.events import ItemCheckpointed, ItemCompleted, Notice, PermissionRequested, PermissionResolved
-from swecli.core.protocol.hunks import EditedText
-from swecli.core.tools.edit_file import EditFile
+from swecli.core.protocol.events import (
+    EditedText,
+    ItemCheckpointed,
+    ItemCompleted,
+    Notice,
+    PermissionRequested,
+    PermissionResolved,
+)
+from swecli.core.tools.edit_file import EditFile, WriteFile
 from swecli.core.tools.run_command import RunCommand
-from swecli.core.tools.write_file import WriteFile
 from tests.core.engine.support import Bench, bench, until
 
 TOOLS = (RunCommand(), EditFile(), WriteFile())
@@ -244,3 +249,38 @@ async def test_a_reply_that_does_not_fit_changes_nothing(tmp_path: Path, reply: 
         assert file.read_text() == "one\ntwo\nthree\n"
         b.allow(second, "reject")
         await ended(b)
+
+
+async def test_a_script_that_is_swapped_while_the_panel_is_open_is_asked_about_again(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("echo harmless > out\n")
+    async with bench(script("run_command", command="sh run.sh"), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        first = await started(b)
+        (tmp_path / "run.sh").write_text("echo swapped > out\n")
+        b.send(ReplyPermission(first.request, "once"))
+        second = await b.asked(2)
+        assert second.binding != first.binding
+        assert any("changed after it was shown" in notice.text for notice in b.bodies(Notice))
+        assert not (tmp_path / "out").exists()
+        b.send(ReplyPermission(second.request, "once"))
+        await ended(b)
+        assert (tmp_path / "out").read_text() == "swapped\n"
+
+
+async def test_accept_edits_asks_before_it_overwrites_what_was_never_read(tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("of the user\n")
+    (tmp_path / "empty.txt").write_text("")
+    calls = ", ".join(
+        f"{{ tool = 'write_file', arguments = '{json.dumps({'path': name, 'content': text})}' }}"
+        for name, text in (("new.txt", "a"), ("empty.txt", "b"), ("old.txt", "c"))
+    )
+    again = f"{{ tool = 'write_file', arguments = '{json.dumps({'path': 'new.txt', 'content': 'd'})}' }}"
+    steps = f'[[step]]\ncall = [{calls}]\n[[step]]\ncall = [{again}]\n[[step]]\ntext = "Done."\n'
+    async with bench(steps, tmp_path, tools=TOOLS, policy=replace(POLICY, mode="accept-edits")) as b:
+        asked = await started(b)
+        assert asked.title == "old.txt"
+        assert "the model has not read it" in asked.reason
+        b.send(ReplyPermission(asked.request, "once"))
+        await ended(b)
+        assert len(b.bodies(PermissionRequested)) == 1
+    texts = {name: (tmp_path / name).read_text() for name in ("new.txt", "empty.txt", "old.txt")}
+    assert texts == {"new.txt": "d", "empty.txt": "b", "old.txt": "c"}

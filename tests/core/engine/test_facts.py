@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from swecli.core.engine.facts import KEPT, PAGE, Facts
-from swecli.core.engine.recorder import Recorder, Subscription
+from swecli.core.engine.recorder import KEPT, PAGE, Facts, Recorder, Subscription
 from swecli.core.protocol.events import Event, ItemDelta, Notice
 
 

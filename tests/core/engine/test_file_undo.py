@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from swecli.core.checkpoints.checkpoints import Checkpoints
-from swecli.core.checkpoints.history import FileHistory, Options
-from swecli.core.checkpoints.schema import SCHEMA
-from swecli.core.checkpoints.targets import Target
-from swecli.core.engine.file_undo import OFF
+from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
+from swecli.core.checkpoints.restore import Target
+from swecli.core.checkpoints.store import SCHEMA
+from swecli.core.engine.files import OFF
 from swecli.core.permissions.types import Decision, Policy
 from swecli.core.protocol.commands import RedoFiles, Submit, UndoFiles
 from swecli.core.protocol.events import (
@@ -26,7 +26,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.sessions.database import open_database
-from swecli.core.tools.builtin import builtin_tools
+from swecli.core.tools.registry import builtin_tools
 from tests.core.engine.support import bench, until
 from tests.support.trees import tree
 
@@ -60,7 +60,7 @@ def checkpoints(work: Path, session: str = "s") -> Checkpoints:
 
     def open_history() -> FileHistory:
         rows = open_database(work.parent / "state" / "checkpoints.db", migrations=SCHEMA)
-        return FileHistory(rows, session, roots, Options())
+        return FileHistory(rows, session, roots, CheckpointOptions())
 
     return Checkpoints(open_history, str(work), roots, str(work.parent / "home"), patience=30)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.context_management.notes import GO_ON_NOTE
-from swecli.core.engine.retry import duration, retry_delay
+from swecli.core.context_management.ledger import GO_ON_NOTE
+from swecli.core.engine.model_call import LONGEST_PAUSE, duration, rate_limit_delay, retry_delay
 from swecli.core.engine.services import TurnLimits
 from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError
 from swecli.core.permissions.types import Policy
@@ -23,7 +23,7 @@ from swecli.core.protocol.events import (
     StepEnded,
     StepStarted,
 )
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Usage
 from tests.core.engine.support import Bench, bench, call
 from tests.core.engine.test_model_choice import Family, family_bench, notices
 
@@ -222,3 +222,39 @@ def test_durations_are_readable() -> None:
     assert [duration(seconds) for seconds in (0.2, 61, 120, 121, 7199, 7200, 86_400)] == [
         "1 s", "61 s", "2 min", "3 min", "120 min", "2 h", "24 h"
     ]  # fmt: skip
+
+
+LIMITED = '[[step]]\nfault = { kind = "rate_limit" }\n'
+
+
+async def test_a_rate_limit_is_outlived_by_time_not_by_a_number_of_attempts(tmp_path: Path) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async with bench(LIMITED * 30, tmp_path, sleep=sleep, jitter=lambda: 0.0) as b:
+        end = await b.say("hi")
+        assert (end.outcome, end.error_kind) == ("error", "rate_limit")
+        assert 90 <= sum(waits) < 90 + LONGEST_PAUSE
+        assert {body.limit for body in b.bodies(RetryScheduled)} == {0}
+    waits.clear()
+    async with bench(LIMITED * 8 + DONE, tmp_path / "second", sleep=sleep, jitter=lambda: 0.0) as b:
+        assert (await b.say("hi")).outcome == "done"
+        assert len(waits) == 8
+
+
+async def test_a_rate_limit_with_a_stand_in_is_not_waited_for_that_long(tmp_path: Path) -> None:
+    family = Family(main=LIMITED * 2 + DONE, other='[[step]]\ntext = "from the stand-in"')
+    async with family_bench(family, tmp_path, fallback=("p/other",), limits=TurnLimits(max_retries=1)) as b:
+        assert (await b.say("hi")).outcome == "done"
+        assert said(b) == "from the stand-in"
+        assert len(b.bodies(RetryScheduled)) == 1
+
+
+def test_what_a_server_asks_for_after_a_rate_limit_counts_but_not_nothing_for_ever() -> None:
+    error = ProviderError("rate_limit", "x", retry_after=0.1)
+    assert [rate_limit_delay(error, attempt, 0.0, 0.0) for attempt in (1, 3, 4, 6, 9)] == [0.1, 0.1, 4, 10, 10]
+    assert rate_limit_delay(ProviderError("rate_limit", "x", retry_after=60.0), 9, 89.0, 0.5) == 60.0
+    assert rate_limit_delay(ProviderError("rate_limit", "x", retry_after=60.1), 1, 0.0, 0.5) is None
+    assert rate_limit_delay(ProviderError("rate_limit", "x", should_retry=False), 1, 0.0, 0.5) is None

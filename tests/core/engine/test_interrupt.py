@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.context_management.ledger import Ledger
-from swecli.core.context_management.notes import MISSING_RESULT
+from swecli.core.context_management.ledger import MISSING_RESULT, Ledger
 from swecli.core.context_management.projection import repair
-from swecli.core.engine.recovery import recover
+from swecli.core.engine.snapshots import recover
 from swecli.core.engine.state import SessionState
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import TerminalBlock
@@ -24,7 +23,7 @@ from swecli.core.protocol.events import (
     is_fact,
 )
 from swecli.core.protocol.messages import ToolResultPart
-from swecli.core.tools.builtin import builtin_tools
+from swecli.core.tools.registry import builtin_tools
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import DEADLINE, Bench, bench, call, until
 

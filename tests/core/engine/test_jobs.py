@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from swecli.core.context_management.ledger import Ledger
-from swecli.core.engine.recovery import recover
+from swecli.core.engine.snapshots import recover
 from swecli.core.engine.state import SessionState
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Background, Interrupt, RunShell, StopJob
 from swecli.core.protocol.events import Event, ItemCompleted, ItemDelta, JobChanged, Notice, TurnEnded
-from swecli.core.tools.job import JobTool
-from swecli.core.tools.run_command import RunCommand
+from swecli.core.tools.run_command import JobTool, RunCommand
 from tests.core.engine.support import bench, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

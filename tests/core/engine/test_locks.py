@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.engine.locks import EffectLocks, conflict, overlap
+from swecli.core.engine.tool_calls import EffectLocks, conflict, overlap
 from swecli.core.permissions.types import Effects
 
 READ_A, READ_DIR = Effects(reads=("/w/a",)), Effects(reads=("/w",))

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.context_management.budget import Limits
+from swecli.core.context_management.budget import MANUAL_ADVICE, Limits
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.gate import MANUAL_ADVICE
-from swecli.core.engine.context_keeper import FREE, LEAVE, SUMMARISE
+from swecli.core.engine.compaction import FREE, LEAVE, SUMMARISE
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.commands import Answer, Compact, Submit
 from swecli.core.protocol.events import (
@@ -20,7 +19,7 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
 )
-from swecli.core.tools.compact_context import CompactContextTool
+from swecli.core.tools.session_tools import CompactContextTool
 from tests.core.engine.support import Bench, bench, call, until
 
 LINES = "\n".join(f"line {number} of a file with some words in it" for number in range(120))

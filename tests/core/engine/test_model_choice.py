@@ -10,14 +10,22 @@ from typing import Any
 
 import pytest
 
-from swecli.core.engine import model_choice
+from swecli.core.engine import models
 from swecli.core.engine.services import ModelUnavailable
-from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import ModelClient, ProviderError
-from swecli.core.protocol.commands import Compact, SetEffort, SetModel
-from swecli.core.protocol.events import CacheBreak, CompactionCompleted, ContextMeasured, ModelChanged, Notice
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.commands import Compact, Interrupt, SetEffort, SetModel, Submit
+from swecli.core.protocol.events import (
+    CacheBreak,
+    CompactionCompleted,
+    ContextMeasured,
+    ModelChanged,
+    Notice,
+    StepStarted,
+    TurnEnded,
+)
+from swecli.core.protocol.messages import Usage
 from tests.core.engine.support import Bench, bench, until
 
 ONE = '[[step]]\ntext = "one"\n[[step]]\ntext = "two"'
@@ -135,6 +143,10 @@ class SlowWindows:
         client._info = replace(client.info, window=50_000, window_source="endpoint")
         return True
 
+    def recall(self, client: ModelClient, window: int) -> None:
+        assert isinstance(client, ScriptedModel)
+        client._info = replace(client.info, window=window, window_source="endpoint")
+
     async def learn(self, client: ModelClient, error: ProviderError) -> str:
         return ""
 
@@ -142,7 +154,7 @@ class SlowWindows:
 async def test_the_first_request_waits_for_the_window_but_not_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_choice, "READY_SECONDS", 0.02)
+    monkeypatch.setattr(models, "READY_SECONDS", 0.02)
     windows = SlowWindows()
     async with bench(ONE, tmp_path, windows=windows) as b:
         assert (await b.say("hi")).outcome == "done"
@@ -158,3 +170,63 @@ async def test_a_session_can_be_closed_while_the_server_is_asked(tmp_path: Path)
     windows = SlowWindows()
     async with bench(ONE, tmp_path, windows=windows):
         await until(lambda: windows.asked == 1)
+
+
+async def test_a_window_that_would_be_assumed_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request that leaves is of the size that the server told, however late it did."""
+    monkeypatch.setattr(models, "READY_SECONDS", 0.0)
+    windows = SlowWindows()
+    async with bench(ONE, tmp_path, windows=windows) as b:
+        b.model._info = replace(b.model.info, window=None, window_source="assumed")
+        b.send(Submit("hi"))
+        await until(lambda: any("Waiting for the server" in text for text in notices(b)), "notice")
+        assert b.model.requests == []
+        windows.answer.set()
+        await until(lambda: bool(b.bodies(TurnEnded)), "end of turn")
+        assert b.bodies(StepStarted)[0].budget.window == 50_000
+        assert not any("has not said" in text for text in notices(b))
+
+
+async def test_the_wait_for_a_window_can_be_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "READY_SECONDS", 0.0)
+    async with bench(ONE, tmp_path, windows=SlowWindows()) as b:
+        b.model._info = replace(b.model.info, window=None, window_source="assumed")
+        b.send(Submit("hi"))
+        await until(lambda: any("Waiting for the server" in text for text in notices(b)), "notice")
+        b.send(Interrupt(skip=True))
+        await until(lambda: bool(b.bodies(TurnEnded)), "end of turn")
+        assert b.bodies(TurnEnded)[0].outcome == "done"
+        assert b.bodies(StepStarted)[0].budget.window == 32_000
+        assert any("has not said" in text for text in notices(b))
+        assert (await b.say("again")).outcome == "done"
+        assert sum("Waiting for the server" in text for text in notices(b)) == 1
+
+
+async def test_a_turn_can_be_interrupted_while_it_waits_for_a_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "READY_SECONDS", 0.0)
+    async with bench(ONE, tmp_path, windows=SlowWindows()) as b:
+        b.model._info = replace(b.model.info, window=None, window_source="assumed")
+        b.send(Submit("hi"))
+        await until(lambda: bool(notices(b)), "notice")
+        b.send(Interrupt())
+        await until(lambda: bool(b.bodies(TurnEnded)), "end of turn")
+        assert b.bodies(TurnEnded)[0].outcome == "interrupted"
+        b.send(Interrupt(skip=True))
+        assert not b.session.view.busy
+
+
+async def test_a_session_goes_on_with_the_window_that_the_server_told(tmp_path: Path) -> None:
+    windows = SlowWindows()
+    windows.answer.set()
+    async with bench(ONE, tmp_path, windows=windows) as b:
+        assert (await b.say("hi")).outcome == "done"
+        before, facts = b.session.view.budget, list(b.facts)
+        assert before is not None
+        assert before.window == 50_000
+    async with bench(ONE, tmp_path, history=facts, windows=SlowWindows()) as b:
+        await until(lambda: bool(b.bodies(ContextMeasured)))
+        after = b.session.view.budget
+        assert after is not None
+        assert (after.used, after.window, after.effective) == (before.used, before.window, before.effective)

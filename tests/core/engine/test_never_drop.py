@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from swecli.core.config.context_settings import RetentionSettings
+from swecli.core.config.settings import RetentionSettings
 from swecli.core.context_management.compaction.options import CompactionOptions, StrategyName
 from swecli.core.protocol.commands import Compact
 from swecli.core.protocol.events import CompactionCompleted, CompactionFailed

@@ -13,7 +13,7 @@ from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.commands import Compact
 from swecli.core.protocol.events import CompactionCompleted, CompactionFailed
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolOutcome
-from swecli.core.tools.update_todos import UpdateTodos
+from swecli.core.tools.session_tools import UpdateTodos
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Bench, bench, until
 

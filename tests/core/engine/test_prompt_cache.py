@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from swecli.commands.cache import cache_text
+from swecli.commands.context import cache_text
 from swecli.core.context_management.message_size import SizeCache
-from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import SystemBlock, ToolSchema
 from swecli.core.protocol.commands import Compact, SetMode, UndoCompaction

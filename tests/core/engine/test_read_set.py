@@ -18,7 +18,7 @@ from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Compact, Rewind
 from swecli.core.protocol.events import CompactionCompleted, FileRead, ItemCompleted
 from swecli.core.protocol.messages import ToolResultPart
-from swecli.core.tools.builtin import builtin_tools
+from swecli.core.tools.registry import builtin_tools
 from tests.core.engine.support import Bench, bench, until
 
 LINES = "".join(f"value_{number} = {number}\n" for number in range(120))

@@ -9,7 +9,7 @@ from swecli.commands.registry import Invocation, parse
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Compact
 from swecli.core.protocol.events import CompactionCompleted, PermissionRequested
-from swecli.core.tools.recall import Recall
+from swecli.core.tools.read_result import Recall
 from tests.core.engine.support import Bench, bench, call, until
 
 SUMMARY = "## Goal\\nKeep the services running.\\n" + "Much was read and nothing of it matters now. " * 8

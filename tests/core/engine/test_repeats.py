@@ -13,7 +13,7 @@ from swecli.core.engine.repeats import ASKED, RepeatDetector, Repetition, SeenCa
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Answer, Interrupt, Steer
 from swecli.core.protocol.events import Notice, QuestionAnswered, QuestionAsked, TurnEnded
-from swecli.core.tools.builtin import builtin_tools
+from swecli.core.tools.registry import builtin_tools
 from tests.core.engine.support import Bench, bench, call, until
 
 DONE = '[[step]]\ntext = "done"'
@@ -287,3 +287,14 @@ async def test_an_interrupt_while_the_user_is_asked(tmp_path: Path) -> None:
         await until(lambda: bool(b.bodies(TurnEnded)) and not b.session.view.busy)
         assert b.bodies(TurnEnded)[0].outcome == "interrupted"
         assert b.session.view.question is None
+
+
+@pytest.mark.parametrize("depth", [150, 250, 900, 5_000])
+@pytest.mark.parametrize("opening", ['{"a":', "["])
+async def test_nested_arguments_end_no_run(tmp_path: Path, depth: int, opening: str) -> None:
+    closing = {"[": "]"}.get(opening, "}")
+    nested = '{"target": ' + opening * depth + "1" + closing * depth + "}"
+    assert normalised(nested)
+    script = f'[[step]]\ncall = [{{ tool = "read_file", arguments = {json.dumps(nested)} }}]\n{DONE}'
+    async with bench(script, tmp_path) as b:
+        assert (await b.say("go")).outcome == "done"

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Rewind, UndoCompaction
-from swecli.core.protocol.events import Budget, CompactionCompleted, Event, StepStarted
+from swecli.core.protocol.events import CompactionCompleted, Event, StepStarted
 from tests.core.engine.support import Bench, bench, until
 from tests.core.engine.test_compaction import BIG, fill, fill_and_compact
 

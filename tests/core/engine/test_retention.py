@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from swecli.core.config.context_settings import RetentionSettings
+from swecli.core.config.settings import RetentionSettings
 from swecli.core.context_management.compaction.options import CompactionOptions
-from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.protocol.commands import SetModel, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted
@@ -33,7 +33,7 @@ def stubs(b: Bench) -> list[str]:
 
 async def test_a_small_gain_waits_until_the_cache_is_cold(tmp_path: Path) -> None:
     now = [0.0]
-    async with bench(script(3), tmp_path, compaction=RULES, monotonic=lambda: now[0]) as b:
+    async with bench(script(3), tmp_path, compaction=RULES, clock=lambda: now[0]) as b:
         await read(b, 3)
         now[0] += 60
         await b.say("And now?")
@@ -49,8 +49,11 @@ async def test_a_small_gain_waits_until_the_cache_is_cold(tmp_path: Path) -> Non
         assert "line 399" in "".join(b.tool_texts().values())
 
 
-async def test_a_switch_of_the_model_is_a_chance(tmp_path: Path) -> None:
-    other = ScriptedModel(parse_script('window = 200000\nmax_output = 2000\nname = "other"\n[[step]]\ntext = "Hm."'))
+async def test_a_switch_of_the_model_waits_like_everything_else(tmp_path: Path) -> None:
+    now = [0.0]
+    other = ScriptedModel(
+        parse_script('window = 200000\nmax_output = 2000\nname = "other"\n' + '[[step]]\ntext = "Hm."\n' * 2)
+    )
     first = ScriptedModel(parse_script(script(3)))
     models = {"scripted/first": first, "scripted/other": other}
 
@@ -59,16 +62,20 @@ async def test_a_switch_of_the_model_is_a_chance(tmp_path: Path) -> None:
 
     assert other.info.ref != first.info.ref
     async with bench(
-        script(3), tmp_path, name="scripted/first", compaction=RULES, monotonic=lambda: 0.0, make_client=make
+        script(3), tmp_path, name="scripted/first", compaction=RULES, clock=lambda: now[0], make_client=make
     ) as b:
         await read(b, 3)
         b.send(SetModel("scripted/other"))
+        now[0] += 60
+        await b.say("And now?")
+        assert not b.bodies(CompactionCompleted)
+        now[0] += 301
         await b.say("And now?")
         assert len(stubs(b)) == 3
 
 
 async def test_a_large_gain_is_taken_at_once_and_with_automatic_compaction_off_too(tmp_path: Path) -> None:
-    async with bench(script(12), tmp_path, compaction=OFF, monotonic=lambda: 0.0) as b:
+    async with bench(script(12), tmp_path, compaction=OFF, clock=lambda: 0.0) as b:
         await read(b, 12)
         await b.say("And now?")
         assert stubs(b) == ["read_file: keep_turns 1"] * 12
@@ -78,7 +85,7 @@ async def test_a_large_gain_is_taken_at_once_and_with_automatic_compaction_off_t
 async def test_without_rules_and_with_automatic_compaction_off_nothing_goes(tmp_path: Path) -> None:
     now = [0.0]
     off = CompactionOptions(auto=False)
-    async with bench(script(12), tmp_path, compaction=off, monotonic=lambda: now[0]) as b:
+    async with bench(script(12), tmp_path, compaction=off, clock=lambda: now[0]) as b:
         await read(b, 12)
         now[0] += 10_000
         await b.say("And now?")

@@ -14,7 +14,7 @@ from swecli.core.permissions.types import Policy, Rule, Sandbox
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import ItemCompleted, PermissionRequested, SandboxChanged
 from swecli.core.sandbox.launch import Launch, SandboxError
-from swecli.core.sandbox.values import Options, Plan, SandboxState
+from swecli.core.sandbox.plan import Plan, SandboxOptions, SandboxState
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench
 
@@ -29,12 +29,13 @@ SCRIPTS = {
 class FakeSandbox:
     """Marks what runs in it by a variable. ``broken`` is what it fails to start with."""
 
-    def __init__(self, level: Sandbox = "full", options: Options | None = None) -> None:
-        self.options = options or Options()
+    def __init__(self, level: Sandbox = "full", options: SandboxOptions | None = None) -> None:
+        self.options = options or SandboxOptions()
         self.known = SandboxState(level, "bwrap" if level != "off" else "none", "why", checked=True)
         self.state = SandboxState()
         self.broken = ""
         self.checks = self.closed = 0
+        self.accepted: list[Sequence[str] | None] = []
 
     def check(self) -> SandboxState:
         self.checks += 1
@@ -49,6 +50,9 @@ class FakeSandbox:
         if self.broken:
             prefix = ["sh", "-c", f'echo "swecli sandbox: {self.broken}"; exit 126', "--"]
         return Launch("landlock", plan, prefix, (), {"SWECLI_SANDBOX": "1"})
+
+    def accept(self, paths: Sequence[str] | None) -> None:
+        self.accepted.append(paths)
 
     def failed(self, reason: str) -> None:
         self.state = self.known = SandboxState(reason=reason, checked=True)
@@ -108,10 +112,11 @@ async def test_what_a_rule_or_the_user_allows_runs_outside(tmp_path: Path) -> No
         assert len(made.bodies(PermissionRequested)) == 1
         assert "inside" not in results(made)[0]
     assert sandbox.checks == 0, "it is looked for when it is needed"
+    assert sandbox.accepted == [None], "what it wrote is not the doing of contained commands"
 
 
 async def test_on_runs_every_command_inside(tmp_path: Path) -> None:
-    sandbox = FakeSandbox("partial", Options(mode="on"))
+    sandbox = FakeSandbox("partial", SandboxOptions(mode="on"))
     async with running(tmp_path, sandbox, step(UNPROVEN), mode="default") as made:
         made.allow_all = True
         await made.say("go")
@@ -153,7 +158,7 @@ async def test_a_no_keeps_the_result_and_the_model_reads_why(tmp_path: Path) -> 
 
 
 async def test_nobody_is_asked_where_that_is_switched_off(tmp_path: Path) -> None:
-    async with running(tmp_path, FakeSandbox(options=Options(ask_outside=False)), step(BLOCKED)) as made:
+    async with running(tmp_path, FakeSandbox(options=SandboxOptions(ask_outside=False)), step(BLOCKED)) as made:
         await made.say("go")
         assert not made.bodies(PermissionRequested)
         assert "outside: true" in results(made)[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.llm.script_format import parse_script
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import Finished, ModelRequest, ServerClearing, StreamEvent
 from swecli.core.protocol.events import ModelResponded, Notice

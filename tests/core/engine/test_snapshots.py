@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.context_management.monitor import TokenMonitor
-from swecli.core.context_management.tokens import PieceEstimator
+from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
 from swecli.core.protocol.commands import UndoCompaction
 from swecli.core.protocol.events import (
@@ -258,3 +259,32 @@ async def test_a_store_that_fails_is_told_once_and_the_session_goes_on(tmp_path:
         await b.say("And now?")
         assert b.bodies(CompactionCompleted)
     assert [text for text in notices(b) if "can't be stored" in text] == [kept.trouble]
+
+
+async def test_looking_at_a_session_does_not_make_it_larger(tmp_path: Path) -> None:
+    """Each process tells the model that nobody watches; the meter shows what stays."""
+    kept, facts, shown = Kept(), list[Event](), list[int]()
+    for look in range(7):
+        headless = ContextManager((), PromptTexts(headless=True))
+        async with bench(BIG if not look else AGAIN, tmp_path, history=facts, snapshots=kept, context=headless) as b:
+            if not look:
+                fill(b, 12)
+                await b.say(LONG)
+                assert "Nobody can answer" in b.model.requests[0].tail
+            shown.append(await measured(b))
+            await until(lambda: bool(b.bodies(ContextMeasured)))
+            assert b.bodies(ContextMeasured)[-1].budget == b.session.view.budget
+            facts = list(b.facts)
+    assert set(shown) == {shown[0]}
+
+
+async def test_the_meter_is_the_same_before_and_after_a_turn_that_did_not_end_well(tmp_path: Path) -> None:
+    blocked = 'window = 4000\n[[step]]\ntext = "Never sent."'
+    headless = ContextManager((), PromptTexts(base="Short.", headless=True))
+    async with bench(blocked, tmp_path, context=headless) as b:
+        assert (await b.say("word " * 6_000)).outcome == "blocked"
+        before, facts = b.session.view.budget, list(b.facts)
+    async with bench(blocked, tmp_path, history=facts, context=ContextManager((), PromptTexts(base="Short."))) as b:
+        await told(b)
+        assert before is not None
+        assert await measured(b) == before.used

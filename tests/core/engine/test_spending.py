@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from swecli.core.engine.services import TurnLimits
-from swecli.core.engine.spending import Spending
+from swecli.core.engine.view import Spending
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Interrupt, SetModel, Submit
 from swecli.core.protocol.events import SideAnswered, StepEnded, StepStarted, TurnEnded
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Usage
 from tests.core.engine.support import bench, call, until
 from tests.core.engine.test_model_choice import Family, family_bench
 

@@ -14,7 +14,7 @@ from swecli.core.protocol.commands import Compact, SetMode, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, CompactionUndone
 from swecli.core.protocol.messages import Message
 from swecli.core.tools.run_command import RunCommand
-from swecli.core.tools.update_todos import UpdateTodos
+from swecli.core.tools.session_tools import UpdateTodos
 from tests.core.engine.support import Bench, bench, call, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")

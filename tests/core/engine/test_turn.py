@@ -288,6 +288,15 @@ fault = {{ kind = "cut", after = 25 }}
         assert b.session.view.messages[-2].text.endswith("continue")
 
 
+@pytest.mark.parametrize("stop", ["refusal", "content_filter", "context_full", "length"])
+async def test_a_model_that_says_why_it_says_nothing_is_not_asked_again(tmp_path: Path, stop: str) -> None:
+    async with bench(f'[[step]]\ntext = ""\nstop = "{stop}"\n', tmp_path) as b:
+        end = await b.say("hi")
+        assert end.outcome == "done"
+        assert end.reason
+        assert len(b.bodies(StepStarted)) == 1
+
+
 async def test_an_empty_answer_is_asked_for_once_more(tmp_path: Path) -> None:
     empty = '[[step]]\nfault = { kind = "empty" }\n'
     async with bench(empty + '[[step]]\ntext = "here"', tmp_path) as b:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.context_management.compaction.sizes import Allowances
+from swecli.core.context_management.compaction.options import Allowances
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Compact, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, FileRead
-from swecli.core.tools.builtin import builtin_tools
+from swecli.core.tools.registry import builtin_tools
 from tests.core.engine.support import Bench, bench, until
 from tests.core.engine.test_read_set import LINES, edit, get, gone, open_bench, put, read, real, step, tail, texts
 

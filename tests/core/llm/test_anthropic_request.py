@@ -8,8 +8,7 @@ from swecli.core.llm.framing import WireEvent
 from swecli.core.llm.protocols.anthropic import AnthropicDecoder
 from swecli.core.llm.protocols.registry import request_builder
 from swecli.core.llm.types import ServerClearing, SystemBlock
-from swecli.core.protocol.messages import Message, ReasoningPart, Response, Stop, ToolResultPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, ReasoningPart, Response, Stop, ToolResultPart, Usage
 from tests.core.llm.histories import IMAGE, TOOL, assistant, build, call, decoded, request, result, target, user
 
 MESSAGES = "anthropic-messages"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from swecli.core.llm.blind import NOTICE, without_images
+from swecli.core.llm.client import NOTICE, without_images
 from swecli.core.llm.types import ModelInfo, ModelRequest, StreamNotice
 from tests.core.llm.histories import IMAGE, assistant, call, request, result, user
 from tests.core.llm.raw_server import serve

@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.llm.catalog import Catalog, CatalogModel, load_catalog
-from swecli.core.llm.model_names import provider_name, spelling, tails, undated, without_variant
-from swecli.core.llm.prices import read_prices
+from swecli.core.llm.catalog import (
+    Catalog,
+    CatalogModel,
+    load_catalog,
+    provider_name,
+    read_prices,
+    spelling,
+    tails,
+    undated,
+    without_variant,
+)
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,8 +21,9 @@ from swecli.core.llm.types import (
     StreamEvent,
     StreamNotice,
     TextDelta,
+    UsageUpdate,
 )
-from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 from tests.core.llm.raw_server import Answer, RawServer, head, say, serve
 from tests.core.llm.wire_cases import find_case
 
@@ -417,3 +419,138 @@ async def test_anthropic() -> None:
     assert received.path == "/v1/messages"
     assert received.headers["anthropic-version"] == "2023-06-01"
     assert "authorization" not in received.headers
+
+
+async def _for_ever(writer: asyncio.StreamWriter) -> None:
+    await asyncio.Event().wait()
+
+
+def open_after(*pieces: bytes) -> Answer:
+    """Say something, then leave the stream open."""
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        await say(*pieces)(writer)
+        await _for_ever(writer)
+
+    return answer
+
+
+FINISHED = {
+    "openai/m": b'data: {"choices":[{"delta":{"content":"Hello"},"finish_reason":"stop"}]}\n\n',
+    "anthropic/m": b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hello"}}\n\n'
+    b'data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\n',
+}
+
+
+@pytest.mark.parametrize("model", FINISHED)
+async def test_a_stream_that_stays_open_after_its_finish_reason_is_complete(model: str) -> None:
+    quick = Timeouts(connect=5, first=20, idle=20, grace=0.05)
+    async with serve(open_after(head(), FINISHED[model])) as server, client_of(server.url, model, quick) as client:
+        events = [event async for event in client.stream(REQUEST)]
+        assert text_of(events) == "Hello"
+        await server.disconnected.wait()
+
+
+async def test_usage_and_text_after_the_finish_reason_are_waited_for() -> None:
+    usage = b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}\n\n'
+    more = b'data: {"choices":[{"delta":{"content":" there"}}]}\n\n'
+    quick = Timeouts(connect=5, first=20, idle=20, grace=0.5)
+    events, _ = await ask(open_after(head(), FINISHED["openai/m"], more, usage), timeouts=quick)
+    assert text_of(events) == "Hello there"
+    assert [event.usage.input_total for event in events if isinstance(event, UsageUpdate)] == [7]
+
+
+async def test_a_stream_that_stops_before_its_finish_reason_is_stalled_as_before() -> None:
+    quick = Timeouts(connect=5, first=0.1, idle=0.1, grace=0.05)
+    half = b'data: {"choices":[{"delta":{"content":"Hel"}}]}\n\n'
+    error, message = await failure(open_after(head(), half), timeouts=quick)
+    assert error.kind == "stalled"
+    assert message is not None
+    assert message.text == "Hel"
+
+
+@pytest.mark.parametrize("encoding", ["compress", "br2", "gzip, lzma"])
+async def test_an_encoding_that_nobody_asked_for_is_named(encoding: str) -> None:
+    error, _ = await failure(say(head(content_encoding=encoding), b"\x1f\x9d\x90"))
+    assert error.kind == "protocol"
+    assert encoding.rpartition(" ")[2] in error.message
+    assert "compression" in error.hint
+    error, _ = await failure(say(head(429, content_encoding=encoding), b"\x1f\x9d\x90"))
+    assert (error.kind, error.status) == ("rate_limit", 429)
+    assert encoding.rpartition(" ")[2] in error.message
+
+
+async def test_a_body_that_is_not_what_its_encoding_says_is_named() -> None:
+    error, _ = await failure(say(head(content_encoding="gzip"), HELLO))
+    assert error.kind == "protocol"
+    assert "encoding" in error.message
+
+
+async def test_an_answer_that_comes_compressed_is_read() -> None:
+    events, server = await ask(say(head(content_encoding="gzip"), gzip.compress(HELLO)))
+    assert text_of(events) == "Hello"
+    assert server.requests[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize("status", [400, 500])
+async def test_a_server_that_can_t_read_arguments_gets_the_conversation_without_them(status: int) -> None:
+    said = b'{"error":{"message":"Failed to parse tool call arguments as JSON: unexpected end of input"}}'
+    history = (
+        Message("user", (TextPart("hi"),)),
+        Message("assistant", (ToolCallPart("c", "read", '{"path": "\\ud83d"}'),)),
+        Message("tool", (ToolResultPart("c", "read", "text"),)),
+    )
+    async with serve(say(head(status, "application/json"), said), say(head(), HELLO)) as server:
+        async with client_of(server.url) as client:
+            events = [event async for event in client.stream(ModelRequest((), (), history))]
+        assert text_of(events) == "Hello"
+        assert server.requests[1].body["messages"][1]["tool_calls"][0]["function"]["arguments"] == "{}"
+        assert any(isinstance(event, StreamNotice) for event in events)
+
+
+def never_ending(piece: bytes) -> Answer:
+    """Say the same for ever, as fast as the other side reads."""
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(head())
+        while True:
+            writer.write(piece * 50)
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    return answer
+
+
+def delta(**fields: object) -> bytes:
+    return f"data: {json.dumps({'choices': [{'index': 0, 'delta': fields}]})}\n\n".encode()
+
+
+EMPTY_CALL = {"function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        delta(content="and on " * 100),
+        delta(reasoning_content="hm " * 200),
+        delta(tool_calls=[{"index": 0, "id": "c", "function": {"name": "f", "arguments": "[" * 500}}]),
+        delta(tool_calls=[EMPTY_CALL] * 20),
+    ],
+    ids=["text", "reasoning", "arguments", "calls"],
+)
+async def test_an_answer_that_never_ends_is_cut_as_at_the_output_limit(piece: bytes) -> None:
+    async with serve(never_ending(piece)) as server, client_of(server.url) as client:
+        events = [event async for event in client.stream(REQUEST)]
+        last = events[-1]
+        assert isinstance(last, Finished)
+        assert last.message.response is not None
+        assert last.message.response.stop.kind == "length"
+        assert last.message.response.complete == (not last.message.tool_calls)
+        assert any("did not end" in event.text for event in events if isinstance(event, StreamNotice))
+
+
+async def test_an_event_that_never_ends_is_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swecli.core.llm.client.LARGEST_EVENT", 100_000)
+    error, _ = await failure(never_ending(b"x" * 1000))
+    assert error.kind == "protocol"
+    assert "larger than" in error.message

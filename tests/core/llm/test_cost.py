@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.llm.catalog import load_catalog
-from swecli.core.llm.cost import Pricer, cost_of
-from swecli.core.llm.prices import PriceList, read_prices
-from swecli.core.protocol.usage import Usage
+from swecli.core.llm.catalog import PriceList, Pricer, cost_of, load_catalog, read_prices
+from swecli.core.protocol.messages import Usage
 
 SATURDAY = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 MONDAY = datetime(2026, 11, 23, 2, 0, tzinfo=UTC)

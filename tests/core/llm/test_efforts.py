@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.llm.efforts import offered
+from swecli.core.llm.dialects import offered
 from swecli.core.llm.providers import ProviderConfig, resolve
 
 

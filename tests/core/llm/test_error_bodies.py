@@ -103,6 +103,23 @@ def test_a_refusal_of_what_was_said_is_no_matter_of_keys() -> None:
     assert "refused what the request says" in error.hint
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["insufficient_quota", "The engine is overloaded", "Add 10 credits: no credits left", "invalid_api_key", "x" * 9],
+)
+def test_a_router_s_429_is_a_rate_limit_whatever_it_quotes(words: str) -> None:
+    router = ErrorContext("openrouter", "m", "https://openrouter.ai/api/v1")
+    assert classify(429, {}, json.dumps(err(words, code=429)).encode(), router).kind == "rate_limit"
+    metadata = {"raw": json.dumps(err(words)), "provider_name": "Some host"}
+    passed_on = err("Provider returned error", code=429, metadata=metadata)
+    assert classify(429, {}, json.dumps(passed_on).encode()).kind == "rate_limit"
+    decoder = decoder_for("openai-chat", Origin("openai-chat", "openrouter.ai", "m"))
+    last = decoder.feed(WireEvent(json.dumps({**passed_on, "choices": []})))[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == "rate_limit"
+    assert classify(402, {}, json.dumps(passed_on).encode(), router).kind == "quota"
+
+
 def test_a_host_that_answers_a_long_prompt_with_nothing() -> None:
     cerebras = ErrorContext("cerebras", "m", "https://api.cerebras.ai/v1")
     assert classify(400, {}, b"", cerebras).kind == "context_overflow"
@@ -154,3 +171,9 @@ def test_json_of_another_kind_is_told_with_what_it_says(body: Any, sentence: str
     assert isinstance(last, Failed)
     assert last.error.kind == "protocol"
     assert last.error.message == f"the answer is JSON, but not of this protocol: {sentence}"
+
+
+def test_a_request_that_is_refused_for_what_it_says_is_marked() -> None:
+    azure = err("The response was filtered by the content management policy", code="content_filter")
+    assert classify(400, {}, json.dumps(azure).encode()).moderated
+    assert not classify(400, {}, json.dumps(err("bad field")).encode()).moderated

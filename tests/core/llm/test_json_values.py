@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swecli.core.llm.json_values import MAX_DEPTH, as_int, parse_json, parse_object
+from swecli.core.llm.json_values import MAX_DEPTH, as_int, is_too_deep, parse_json, parse_object
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,9 @@ def test_numbers() -> None:
     assert [as_int(value) for value in (3, 3.0, 3.5, True, "3", None)] == [3, 3, None, None, None, None]
     assert parse_object('{"a": 1.5}') == {"a": 1.5}
     assert parse_object("[1]") is None
+
+
+def test_looking_for_depth_is_linear_in_a_string_that_is_never_closed() -> None:
+    assert not is_too_deep("[" * 150 + '"\\' * 200_000 + "[" * 100)
+    assert is_too_deep("[" * 201)
+    assert not is_too_deep('["' + "[" * 500 + '"]')

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from swecli.core.llm.debug_decode import decode
+from swecli.core.llm.framing import WireEvent
 from swecli.core.llm.protocols.registry import decoder_for
+from swecli.core.llm.types import Failed
 from swecli.core.protocol.messages import Origin
 
 
@@ -58,3 +60,128 @@ def test_items_that_all_come_at_the_first_place() -> None:
     events.append({"type": "response.completed", "response": {"status": "completed", "output": items}})
     got = outcome("openai-responses", "".join(f"data: {json.dumps(event)}\n\n" for event in events))
     assert [call["name"] for call in got["tool_calls"]] == ["f", "g"]
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", "1e999"])
+@pytest.mark.parametrize(
+    ("protocol", "body"),
+    [
+        (
+            "openai-chat",
+            'data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],'
+            '"usage":{"prompt_tokens":3,"completion_tokens":?,"cost":?}}\n\ndata: [DONE]\n\n',
+        ),
+        (
+            "gemini-generate",
+            'data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}],'
+            '"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":?}}\n\n',
+        ),
+        (
+            "ollama-chat",
+            '{"message":{"content":"a"},"done":true,"done_reason":"stop","prompt_eval_count":3,"eval_count":?}\n',
+        ),
+    ],
+)
+def test_a_number_that_is_none_is_no_news(protocol: str, body: str, word: str) -> None:
+    got = outcome(protocol, body.replace("?", word))
+    assert (got["outcome"], got["text"]) == ("completed", "a")
+    assert (got["usage"]["input_total"], got["usage"]["output_total"]) == (3, None)
+
+
+def test_a_broken_event_after_good_ones_is_a_cut_answer() -> None:
+    good, broken = chunk({"content": "a"}) + "\n", 'data: {"choices":[{"delta":{"content":"b}\n\n'
+    cut = outcome("openai-chat", good + broken + chunk({"content": "c"}, "stop") + "\n")
+    assert (cut["outcome"], cut["text"]) == ("truncated", "a")
+    assert outcome("openai-chat", broken)["error"]["kind"] == "protocol"
+
+
+def test_what_broke_off_at_a_broken_event_may_be_asked_for_again() -> None:
+    decoder = decoder_for("openai-chat", Origin("openai-chat", "host", "model"))
+    decoder.feed(WireEvent('{"choices":[{"delta":{"content":"a"}}]}'))
+    failed = decoder.feed(WireEvent('{"choices":'))[-1]
+    assert isinstance(failed, Failed)
+    assert (failed.error.kind, failed.error.retryable) == ("truncated", True)
+    assert failed.message is not None
+    assert failed.message.text == "a"
+
+
+MESSAGE = {"role": "assistant", "content": "whole", "tool_calls": [CALL]}
+
+
+@pytest.mark.parametrize("delta", [{}, None, {"role": "assistant", "content": ""}, {"content": None, "tool_calls": []}])
+@pytest.mark.parametrize("reason", ["tool_calls", None])
+def test_a_json_body_has_its_message_beside_an_empty_delta(delta: Any, reason: str | None) -> None:
+    choice = {"index": 0, "delta": delta, "message": MESSAGE, "finish_reason": reason}
+    got = outcome("openai-chat", json.dumps({"object": "chat.completion", "choices": [choice]}))
+    assert (got["outcome"], got["text"]) == ("completed", "whole")
+    assert [call["name"] for call in got["tool_calls"]] == ["f"]
+
+
+def test_a_json_body_of_gemini_without_a_finish_reason_is_whole() -> None:
+    piece = {"candidates": [{"content": {"parts": [{"text": "a"}]}}]}
+    assert outcome("gemini-generate", json.dumps(piece))["outcome"] == "completed"
+    assert outcome("gemini-generate", json.dumps([piece]))["outcome"] == "truncated"
+    assert outcome("gemini-generate", f"data: {json.dumps(piece)}\n\n")["outcome"] == "truncated"
+
+
+def test_a_delta_counts_more_than_the_message_that_repeats_it() -> None:
+    pieces = [("a", "a"), ("", "a"), ("b", "ab")]
+    body = "".join(
+        f"data: {json.dumps({'choices': [{'delta': {'content': new}, 'message': {'content': old}}]})}\n\n"
+        for new, old in pieces
+    )
+    assert outcome("openai-chat", body + "data: [DONE]\n\n")["text"] == "ab"
+
+
+def responses(*events: dict[str, Any]) -> dict[str, Any]:
+    end = {"type": "response.completed", "response": {"status": "completed"}}
+    return outcome("openai-responses", "".join(f"data: {json.dumps(event)}\n\n" for event in (*events, end)))
+
+
+def told(text: str, place: int = 0) -> dict[str, Any]:
+    return {"type": "response.output_text.delta", "output_index": 0, "content_index": place, "delta": text}
+
+
+ADDED = {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}}
+
+
+@pytest.mark.parametrize("streamed", ["Helo", "Hello, world!", "Hell", ""])
+def test_the_finished_text_of_a_response_counts(streamed: str) -> None:
+    done = {"type": "response.output_text.done", "output_index": 0, "content_index": 0, "text": "Hello"}
+    item = {"type": "message", "content": [{"type": "output_text", "text": "Hello"}]}
+    item_done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    assert responses(ADDED, told(streamed), done)["text"] == "Hello"
+    assert responses(ADDED, told(streamed), item_done)["text"] == "Hello"
+    assert responses(ADDED, told(streamed), done, item_done)["text"] == "Hello"
+
+
+def test_the_finished_text_of_one_part_leaves_the_others() -> None:
+    done = {"type": "response.output_text.done", "output_index": 0, "content_index": 0, "text": "One. "}
+    assert responses(ADDED, told("Oen. "), done, told("Tow.", 1))["text"] == "One. Tow."
+    assert responses(ADDED, told("Oen. "), told("Two.", 1), done)["text"] == "One. Two."
+    empty = {"type": "response.output_item.done", "output_index": 0, "item": {"type": "message", "content": []}}
+    assert responses(ADDED, told("kept"), empty)["text"] == "kept"
+
+
+def test_the_finished_reasoning_of_a_response_counts() -> None:
+    added = {"type": "response.output_item.added", "output_index": 0, "item": {"type": "reasoning"}}
+    delta = {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 0, "delta": "Tihnk"}
+    item = {"type": "reasoning", "summary": [{"text": "Think"}, {"text": "more"}]}
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    assert responses(added, delta, done)["reasoning"] == "Think\n\nmore"
+
+
+def test_usage_in_odd_places() -> None:
+    usage = {
+        "prompt_tokens": 10,
+        "completion_tokens": 5,
+        "reasoning_tokens": 3,
+        "prompt_tokens_details": {"cached_tokens": 4, "cache_creation_input_tokens": 6},
+    }
+    body = (
+        f"data: {json.dumps({'choices': [{'delta': {'content': 'a'}, 'finish_reason': 'stop'}], 'usage': usage})}\n\n"
+    )
+    got = outcome("openai-chat", body)["usage"]
+    assert (got["reasoning"], got["cache_write"], got["cache_read"], got["output_total"]) == (3, 6, 4, 5)
+    body = body.replace('"prompt_tokens": 10', '"total_tokens": 18, "prompt_tokens": 10')
+    assert outcome("openai-chat", body)["usage"]["output_total"] == 8

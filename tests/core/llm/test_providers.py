@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from swecli.core.llm.base_url import is_local, normalise
+from swecli.core.llm.addresses import is_local, normalise
 from swecli.core.llm.catalog import load_catalog
 from swecli.core.llm.client import ClientConfig
-from swecli.core.llm.model_table import look_up_model
 from swecli.core.llm.protocols.registry import PROTOCOLS, decoder_for, request_builder
 from swecli.core.llm.providers import (
     BadModelReference,
@@ -23,6 +22,7 @@ from swecli.core.llm.providers import (
     secret_variables,
 )
 from swecli.core.llm.types import ModelInfo
+from swecli.core.llm.windows import look_up_model
 from swecli.core.protocol.messages import Origin
 
 

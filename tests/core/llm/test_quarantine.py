@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.client import ClientConfig, HttpModelClient
+from swecli.core.llm.client import ClientConfig, HttpModelClient, Quarantine
 from swecli.core.llm.errors import read_body
 from swecli.core.llm.protocols.registry import request_builder
-from swecli.core.llm.quarantine import Quarantine
 from swecli.core.llm.types import Failed, Finished, ModelInfo, ModelRequest, StreamNotice, SystemBlock
 from swecli.core.protocol.messages import (
     ImagePart,
@@ -124,6 +123,38 @@ def test_reasoning_that_is_refused_goes_without_its_signatures(protocol: str, me
     assert "reasoning" in told
     assert "SECRET" not in repr(messages)
     assert messages[1].parts == (ReasoningPart("plan"), TextPart("A"), ToolCallPart("c", "r", "{}"))
+
+
+UNREADABLE = {
+    "llama.cpp": (
+        500,
+        "Failed to parse tool call arguments as JSON: [json.exception.parse_error.101] parse error at line 1, column 2",
+    ),
+    "vllm": (400, "Expecting ',' delimiter: line 1 column 54 (char 53)"),
+    "vllm, an open string": (400, "Unterminated string starting at: line 1 column 14 (char 13)"),
+    "vllm, a wrong escape": (400, "Invalid \\escape: line 1 column 2271 (char 2270)"),
+    "a chat template": (500, "Can only get item pairs from a mapping."),
+}
+
+
+@pytest.mark.parametrize("server", UNREADABLE)
+def test_arguments_that_a_server_can_t_read_are_left_out_newest_first(server: str) -> None:
+    status, message = UNREADABLE[server]
+    build, to = request_builder("openai-chat"), target("openai-chat")
+    error = read_body(status, {}, json.dumps({"error": {"message": message}}).encode())
+    history = (
+        user("x"),
+        assistant(call("a", '{"n": 1}'), call("b", '{"text": "\\ud83d"}')),
+        assistant(call("c", '{"m": 1}')),
+        user("y"),
+    )
+    quarantine, asked = Quarantine(), request(*history)
+    for left in (['{"n": 1}', "{}", "{}"], ["{}"] * 3):
+        told = quarantine.take(error, quarantine.apply(asked), lambda r: build(r, to).body)
+        assert "can't read the arguments" in told
+        calls = [one for message in quarantine.apply(asked).messages for one in message.tool_calls]
+        assert [one.arguments for one in calls] == left
+    assert quarantine.take(error, quarantine.apply(asked), lambda r: build(r, to).body) == ""
 
 
 HELLO = b'data: {"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'

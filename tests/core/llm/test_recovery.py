@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from swecli.core.llm.client import Adjustment, adjust, find_adjustment
 from swecli.core.llm.errors import read_body
 from swecli.core.llm.json_values import as_list, as_object
 from swecli.core.llm.protocols.base import WireRequest
-from swecli.core.llm.recovery import Adjustment, adjust, find_adjustment
 
 REQUEST = WireRequest(
     "/x",

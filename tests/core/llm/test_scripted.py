@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.llm.script_format import parse_script
-from swecli.core.llm.scripted import ScriptedModel
-from swecli.core.llm.scripted_player import ScriptMismatch, split
+from swecli.core.llm.script import parse_script
+from swecli.core.llm.scripted import ScriptedModel, ScriptMismatch, split
 from swecli.core.llm.types import (
     Failed,
     Finished,
@@ -26,8 +25,7 @@ from swecli.core.llm.types import (
     ToolSchema,
     UsageUpdate,
 )
-from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
 
 SYSTEM = SystemBlock("You are a coding agent. " * 40)
 TOOLS = (ToolSchema("read_file", "Read a file", {"type": "object"}),)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.llm.script_format import ScriptError, load_script, parse_script
-from swecli.core.llm.scripted_steps import Condition, Fault
+from swecli.core.llm.script import Condition, Fault, ScriptError, load_script, parse_script
 
 
 def test_a_script_with_everything() -> None:

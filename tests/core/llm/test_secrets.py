@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.llm import exchange_dump
-from swecli.core.llm.exchange_dump import ExchangeDump
+from swecli.core.llm import transport
 from swecli.core.llm.secrets import MASK, Masker, StreamMasker, key_values, masked_headers
+from swecli.core.llm.transport import ExchangeDump
 
 KEY = "canary-0123456789"
 
@@ -30,6 +30,69 @@ def test_known_secrets_and_what_looks_like_a_key_are_masked() -> None:
         assert MASK in masker.mask(text), text
     for text in ("ab", "task-list", "sk-short", "a bearer of news", "an ordinary sentence"):
         assert masker.mask(text) == text
+
+
+BLOCK = "\n".join(
+    [
+        "-----BEGIN OPENSSH PRIVATE KEY-----",
+        *("b3BlbnNzaC1rZXktdjEAAAAABG5vbmU" * 2,) * 4,
+        "-----END OPENSSH PRIVATE KEY-----",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"before\n{BLOCK}\nafter",
+        json.dumps({"output": f"before {BLOCK} after"}),
+        "before\n" + "".join(f"{number}\t{line}\n" for number, line in enumerate(BLOCK.split("\n"), 1)) + "after",
+        f"before\n{BLOCK.partition('-----END')[0]}after that it was cut",
+        f"before\n{BLOCK.replace('OPENSSH ', '')}\nafter\n{BLOCK.replace('OPENSSH', 'RSA')}",
+    ],
+)
+def test_private_keys_are_masked_whole(text: str) -> None:
+    for found in (Masker().mask(text), Masker().cover(text), streamed(Masker(), text)):
+        assert "b3Blbn" not in found
+        assert "before" in found
+        assert "after" in found
+    assert len(Masker().cover(text)) == len(text)
+
+
+def streamed(masker: Masker, text: str) -> str:
+    stream = StreamMasker(masker)
+    return "".join([*map(stream.feed, text), stream.end()])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password=canary7",
+        "DB_PASSWORD=canary7\nNEXT=1",
+        "https://h/?password=canary7&x=1",
+        "prog --password=canary7 -v",
+        'connect(password="canary7")',
+        json.dumps('connect(password="canary7")'),
+        '{"password": "canary7", "x": 1}',
+        json.dumps('{"password": "canary7"}'),
+        "passphrase='canary7'",
+    ],
+)
+def test_values_of_passwords_are_masked(text: str) -> None:
+    assert Masker().mask(text) == text.replace("canary7", MASK)
+    assert Masker().cover(text) == text.replace("canary7", "*" * 7)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("password=None", "f(password=password, x=1)", "password=settings.DB_PASSWORD\n", "password=get(x)"),
+        *("password=$SECRET", "if password == given:", "PWD=/home/me", "-----BEGIN CERTIFICATE-----\nabc\n"),
+        *("password: str = field()", '"password": null', "the password is asked for"),
+    ],
+)
+def test_program_text_about_passwords_stays(text: str) -> None:
+    assert Masker().mask(text) == text
 
 
 def test_headers_are_masked_unless_they_are_known_to_be_harmless() -> None:
@@ -91,7 +154,7 @@ def test_an_exchange_is_written_without_keys_and_for_the_user_alone(tmp_path: Pa
 
 
 def test_only_the_newest_runs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange_dump, "FOLDERS", 3)
+    monkeypatch.setattr(transport, "FOLDERS", 3)
     for number in range(5):
         (tmp_path / f"2020010{number}-000000-1").mkdir()
     exchange(ExchangeDump(tmp_path, []))

@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.llm.text_call_stream import TextCallStream, with_calls
-from swecli.core.llm.text_calls import split_calls
-from swecli.core.llm.text_tools import as_text
+from swecli.core.llm.text_tools import TextCallStream, as_text, split_calls, with_calls
 from swecli.core.llm.types import (
     Failed,
     Finished,
@@ -229,9 +227,9 @@ def test_tools_calls_and_results_become_text() -> None:
     assert text.breakpoints == (0, 2)
 
 
-def test_arguments_that_are_no_json_are_shown_as_they_were() -> None:
+def test_arguments_that_are_no_json_object_are_shown_as_in_calls() -> None:
     call = Message("assistant", (ToolCallPart("c", "x", "{bad"),), "m")
-    assert '"arguments":"{bad"' in as_text(ModelRequest((), (), (call,))).messages[0].text
+    assert '"arguments":{"invalid_json":"{bad"}' in as_text(ModelRequest((), (), (call,))).messages[0].text
 
 
 def test_what_was_written_is_read_back() -> None:

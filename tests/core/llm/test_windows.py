@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
+from dataclasses import replace
 from datetime import date
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +15,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.llm.catalog import CatalogModel, load_catalog
-from swecli.core.llm.endpoint_replies import EndpointModel
-from swecli.core.llm.errors import classify
-from swecli.core.llm.learned_windows import LearnedWindow, LearnedWindows, host_key
-from swecli.core.llm.model_table import look_up_model
+from swecli.core.llm.catalog import Found, common_name, load_catalog
+from swecli.core.llm.errors import EndpointModel, classify
 from swecli.core.llm.types import ASSUMED_WINDOW
-from swecli.core.llm.windows import choose_window, model_info
+from swecli.core.llm.windows import (
+    KnownWindow,
+    LearnedWindow,
+    LearnedWindows,
+    choose_window,
+    host_key,
+    listed_window,
+    load_windows,
+    look_up_model,
+    model_info,
+)
 
+SELECTION = Path(__file__).resolve().parents[3] / "scripts" / "catalog_selection.toml"
 DAY = date(2026, 11, 21)
 ASKED = EndpointModel("m", 5000, 9000, 700, images=True, where="/props")
 ONLY_MAXIMUM = EndpointModel("m", None, 9000, where="/api/show")
 LEARNED = LearnedWindow(7000, "2026-11-20")
 
 
-def listed(name: str = "anthropic/claude-haiku-4-5") -> CatalogModel:
+def listed(name: str = "anthropic/claude-haiku-4-5") -> KnownWindow:
     provider, _, model = name.partition("/")
-    found = load_catalog().lookup(provider, model)
-    assert found is not None
-    return found.model
+    known = listed_window(provider, model, load_catalog().lookup(provider, model))
+    assert known is not None
+    return known
 
 
 # --- precedence ----------------------------------------------------------------------------------------------------
@@ -59,9 +70,73 @@ def test_what_the_model_can_do_at_most_caps_what_the_server_did_not_say() -> Non
     assert choose_window(50_000, ONLY_MAXIMUM).tokens == 50_000
 
 
-def test_a_catalogue_entry_without_a_window_is_no_source() -> None:
-    entry = next(model for model in load_catalog().models if model.window is None)
-    assert choose_window(listed=entry).source == "assumed"
+def test_a_catalogue_entry_without_a_window_has_the_one_of_its_name() -> None:
+    assert listed("groq/llama-3.3-70b-versatile").tokens == 131_072
+    entry = replace(load_catalog().models[0], window=None)
+    assert listed_window("p", "nobody-knows-this", Found(entry, "exact")) is None
+
+
+PEOPLE_HAVE = """
+openai gpt-4 8192 | gpt-4-0613 8192 | gpt-4-0314 8192 | gpt-4-32k 32768 | gpt-4-turbo 128000
+openai gpt-4-turbo-2024-04-09 128000 | gpt-4-turbo-preview 128000 | gpt-4-1106-preview 128000 | gpt-4o 128000
+openai gpt-4o-2024-08-06 128000 | gpt-4.5-preview 128000 | gpt-3.5-turbo-0125 16385 | chatgpt-4o-latest 128000
+openai o1 200000 | o1-2024-12-17 200000 | o1-mini 128000 | o1-preview 128000 | o1-pro 200000 | o3 200000
+openai gpt-5-2025-08-07 400000 | gpt-4.1-2025-04-14 1047576
+azure gpt-4 8192 | gpt-4-turbo 128000 | o1 200000
+anthropic claude-3-opus 200000 | claude-3-sonnet 200000 | claude-3-haiku 200000 | claude-3-opus-20240229 200000
+anthropic claude-3-haiku-20240307 200000 | claude-3-opus-latest 200000 | claude-3-5-sonnet-20240620 200000
+anthropic claude-3.5-sonnet 200000 | claude-3-5-haiku-20241022 200000 | claude-3-7-sonnet-20250219 200000
+anthropic claude-sonnet-4 200000 | claude-sonnet-4-20250514 200000 | claude-opus-4 200000 | claude-opus-4-0 200000
+anthropic claude-opus-4-20250514 200000 | claude-opus-4-1-20250805 200000 | claude-haiku-4-5-20251001 200000
+gemini gemini-1.5-pro 2000000 | gemini-1.5-pro-002 2000000 | gemini-1.5-flash 1000000 | gemini-1.5-flash-8b 1000000
+gemini gemini-2.0-flash-001 1048576 | gemini-2.5-pro 1048576 | gemini-2.5-pro-preview-05-06 1048576
+gemini gemini-3-pro-preview 1048576 | gemini-3-flash-preview 1048576
+deepseek deepseek-chat 131072 | deepseek-reasoner 131072 | deepseek-coder 131072
+groq llama-3.3-70b-versatile 131072 | llama-3.1-8b-instant 131072
+together meta-llama/Llama-3.3-70B-Instruct-Turbo 131072 | meta-llama/Meta-Llama-3.1-8B-Instruct-Turbo 131072
+fireworks accounts/fireworks/models/llama-v3p1-70b-instruct 131072 | accounts/fireworks/models/glm-4p5 131072
+openrouter meta-llama/llama-3.1-70b-instruct 131072 | anthropic/claude-3-opus 200000 | qwen/qwen3-coder 262144
+openrouter anthropic/claude-sonnet-4 200000 | moonshotai/kimi-k2 131072 | google/gemini-flash-1.5 1000000
+alibaba qwen2.5-coder-32b-instruct 32768 | qwen3-coder-480b-a35b-instruct 262144
+huggingface Qwen/Qwen2.5-Coder-32B-Instruct 32768
+mistral mistral-large-2411 131072 | mistral-large-2407 131072 | codestral-2501 256000 | open-mistral-nemo 131072
+zai glm-4.5 128000 | glm-4-plus 128000
+moonshot kimi-k2-0711-preview 131072 | kimi-latest 131072 | moonshot-v1-8k 8192 | moonshot-v1-128k 131072
+bedrock us.anthropic.claude-3-sonnet-20240229-v1:0 200000
+vertex claude-3-5-sonnet-v2@20241022 200000
+office gpt-4 8192 | claude-3-opus-20240229 200000
+"""
+
+
+def people_have() -> list[tuple[str, str, int]]:
+    lines = [line.partition(" ") for line in PEOPLE_HAVE.split("\n") if line]
+    models = [(provider, *model.split()) for provider, _, rest in lines for model in rest.split(" | ")]
+    return [(provider, name, int(size)) for provider, name, size in models]
+
+
+@pytest.mark.parametrize(("provider", "model", "window"), people_have())
+def test_the_models_that_people_have_are_known(provider: str, model: str, window: int) -> None:
+    info = look_up_model(provider, model)
+    assert (info.window, info.window_source) == (window, "catalogue")
+
+
+@pytest.mark.parametrize("model", ["my-gpt-4", "gpt", "o", "llama", "our-model", "gpt4all", ""])
+def test_a_name_that_only_resembles_one_is_unknown(model: str) -> None:
+    assert look_up_model("office", model).window_source == "assumed"
+
+
+def test_the_table_of_windows_is_small_and_has_sizes_only() -> None:
+    text = files("swecli.core.llm").joinpath("model_windows.json").read_text("utf-8")
+    table = load_windows()
+    assert len(text) < 100_000
+    everywhere = [table.names, table.families, *table.hosts.values()]
+    assert all(4_000 <= size <= 20_000_000 for names in everywhere for size in names.values())
+    assert sum(map(len, everywhere)) > 1_500
+
+
+def test_families_of_the_table_are_those_of_the_selection() -> None:
+    stated = tomllib.loads(SELECTION.read_text("utf-8"))["families"]
+    assert load_windows().families == {common_name(name): size for name, size in stated.items()}
 
 
 def test_all_that_is_known_of_a_model() -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.protocols.arguments import parse_arguments
-from swecli.core.llm.protocols.base import Decoder
-from swecli.core.llm.protocols.drafts import CallDraft, OpaqueDraft, ReasoningDraft, TextDraft
+from swecli.core.llm.protocols.base import CallDraft, Decoder, OpaqueDraft, ReasoningDraft, TextDraft
 from swecli.core.llm.types import Failed, Finished, ReasoningDelta, StreamEvent, TextDelta, ToolArgsDelta, ToolCallDone
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart
 from tests.core.llm.wire_cases import WireCase, all_cases, stream_cases

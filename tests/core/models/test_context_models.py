@@ -7,18 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import ValidationError
 
-from swecli.core.context_management.budget import Limits
+from swecli.core.context_management.budget import ContextLimits, Limits
 from swecli.core.context_management.compaction.options import CompactResult
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.monitor import TokenMonitor
-from swecli.core.context_management.tokens import CharCounter
+from swecli.core.context_management.counter import CharCounter
+from swecli.core.context_management.monitor import ContextStats, TokenMonitor
 from swecli.core.models.context_models import (
     CodebaseSummary,
     CompactionResult,
     ContextBudget,
-    ContextLimits,
     ContextState,
-    ContextStats,
     Message,
     TaskContext,
     TokenUsage,
@@ -26,8 +24,8 @@ from swecli.core.models.context_models import (
     message_document,
 )
 from swecli.core.protocol import messages as protocol
-from swecli.core.protocol.events import Budget, Component
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.budget import Budget, Component
+from swecli.core.protocol.messages import Usage
 
 
 def state(**changes: object) -> ContextState:
@@ -173,5 +171,15 @@ def test_the_budget_by_component() -> None:
 
 
 def test_limits_of_models_come_from_the_catalogue() -> None:
-    assert ContextManager.get_context_limit("openai", "gpt-4o") == 128_000
+    limits = {
+        "openai/gpt-4": 8_192,
+        "openai/gpt-4-turbo": 128_000,
+        "openai/gpt-4o": 128_000,
+        "anthropic/claude-3-opus": 200_000,
+        "anthropic/claude-3-sonnet": 200_000,
+        "anthropic/claude-3-haiku": 200_000,
+        "google/gemini-1.5-pro": 2_000_000,
+        "google/gemini-1.5-flash": 1_000_000,
+    }
+    assert {name: ContextManager.get_context_limit(*name.split("/")) for name in limits} == limits
     assert ContextManager.get_context_limit("nobody", "nothing") == 32_000

@@ -60,6 +60,16 @@ def outcome(policy: Policy, call: Call) -> str:
         (call("edit_file", writes=("/home/u/.bashrc",)), "ask", "ask", "deny", "ask"),
         (call("edit_file", writes=("/w/.swecli/memory/notes.md",)), "ask", "allow", "deny", "allow"),
         (call("edit_file", writes=("/w/OPENCLI.md",)), "ask", "allow", "deny", "allow"),
+        (call("write_file", writes=("/w/a.py",), unread=("/w/a.py",)), "ask", "ask", "deny", "ask"),
+        *(
+            (call("write_file", writes=(f"/w/{name}",)), "ask", "ask", "deny", "ask")
+            for name in (
+                *(".cursor/rules/x.mdc", ".gemini/settings.json", ".codex/config.toml", ".zed/tasks.json", ".vimrc"),
+                *(".exrc", ".nvim.lua", ".gdbinit", ".tmux.conf", ".bazelrc", ".mvn/jvm.config", "lefthook.yml"),
+                *(".github/workflows/ci.yml", ".gitattributes", "web/.gitattributes", ".venv/bin/python"),
+                *("node_modules/.bin/tsc", "packages/a/node_modules/.bin/tsc", "sub/.vscode/tasks.json"),
+            )
+        ),
         (call("web_fetch", network="example.org"), "ask", "ask", "ask", "ask"),
         (call("update_todos", internal=True), "allow", "allow", "allow", "allow"),
         (call("ask_user", interactive=True), "allow", "allow", "allow", "allow"),

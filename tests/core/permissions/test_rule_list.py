@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.permissions.check import command_call
+from swecli.core.permissions.check import command_call, matching_commands, void_reason
 from swecli.core.permissions.decide import decide
-from swecli.core.permissions.rule_list import matching_commands, void_reason
 from swecli.core.permissions.types import Rule, RuleEffect
 from tests.support.shell_workspace import ShellWorkspace
 
@@ -34,6 +33,9 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
         (("allow", "Read(a/**)"), (("deny", "Read(a/**)"),), "always overruled by deny Read(a/**)"),
         (("allow", "WebFetch(domain:a.b.c)"), (("deny", "WebFetch(domain:b.c)"),), "always overruled"),
         (("allow", "Bash(*x)"), (), "not understood"),
+        (("deny", "Bash(*x)"), (), ""),
+        (("allow", "Bash(rm x *)"), (("deny", "Bash(rm)"),), "always overruled by deny Bash(rm)"),
+        (("allow", "Bash(git log *)"), (("deny", "Bash(git l*)"),), "always overruled by deny Bash(git l*)"),
     ],
 )
 def test_what_makes_a_rule_void(

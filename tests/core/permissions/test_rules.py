@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.permissions.rules import RuleError, check_rules, matches_call, parse_rule, path_rule
+from swecli.core.permissions.rules import RuleError, check_rules, is_valid, matches_call, parse_rule, path_rule
 from swecli.core.permissions.types import Call, Effects, Rule
 
 ROOTS = ("/w", "/extra")
@@ -21,8 +21,19 @@ ROOTS = ("/w", "/extra")
         "Bash()",
         "Bash( )",
         "Bash(rm 'x)",
-        "Bash(g*t log)",
-        "Bash(git * log)",
+        "Bash(git log | head)",
+        "Bash(cd x && rm y)",
+        "Bash(git log > x)",
+        "Bash(rm $(ls))",
+        "Bash(rm `ls`)",
+        "Bash(rm $HOME)",
+        'Bash(rm "$HOME")',
+        "Bash(A=1 git log)",
+        'Bash("git log" *)',
+        "Bash(^git .*)",
+        "Bash(git .*)",
+        "Bash(regex:git)",
+        "Bash(gi? log)",
         "Edit(!x)",
         "Edit(../x)",
         "Edit(# x)",
@@ -30,6 +41,7 @@ ROOTS = ("/w", "/extra")
         "WebFetch(domain:)",
         "WebFetch(domain:a b)",
         "mcp__",
+        "mcp__db__*(x)",
         "mcp__db__query(x)",
         "TodoWrite(x)",
         "Bash(ls\n)",
@@ -63,10 +75,79 @@ def test_unknown_tools_are_reported_when_the_tools_are_known() -> None:
         ("Bash(*)", "anything at all", True),
         ("run_command(git log *)", "git log -3", True),
         ("Bash(echo 'a b')", "echo a b", False),
+        ("Bash(git log*)", "git log", True),
+        ("Bash(git log*)", "git log --oneline -3", True),
+        ("Bash(git log*)", "git show", False),
+        ("Bash(git*)", "git status -s", True),
+        ("Bash(git:*)", "git status -s", True),
+        ("Bash(git:*)", "github x", False),
+        ("Bash(**)", "anything at all", True),
+        ("Bash(git * main)", "git push origin main", True),
+        ("Bash(git * main)", "git push origin mine", False),
+        ("Bash(ls *.py)", "ls a.py", True),
+        ("Bash(ls *.py)", "ls a.py b.py", False),
+        ("Bash(find . -name '*.py')", "find . -name *.py", True),
+        ("Bash(find . -name '*.py')", "find . -name a.py", False),
+        ("Bash(cat src/*)", "cat src/a", True),
+        ("Bash(cat src/*)", "cat src/a /etc/passwd", False),
+        ("Bash([ *)", "[ -f x ]", True),
+        ("bash(ls *)", "ls a", True),
+        ("Shell(ls *)", "ls a", True),
+        ("Bash(x a[b]c?* *)", "x abcd", False),
     ],
 )
 def test_command_words(text: str, argv: str, expected: bool) -> None:
-    assert parse_rule(text).matches_words(argv.split()) is expected
+    pattern = parse_rule(text)
+    assert pattern.matches_words(argv.split()) is expected
+    assert not expected or pattern.matches_words(argv.split(), wide=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "argv"),
+    [
+        ("Bash(rm)", "rm -rf x"),
+        ("Bash(rm -rf /*)", "rm -rf /etc /home"),
+        ("Bash(cat src/*)", "cat src/a /etc/passwd"),
+        ("Bash(* --force)", "git push origin --force"),
+        ("Bash(*push*)", "git push x"),
+        ("Bash(curl http*internal*)", "curl http://a -H internal: b"),
+        ("Bash(ls *.py)", "ls a b.py"),
+    ],
+)
+def test_deny_rules_take_their_words_in_the_widest_sense(text: str, argv: str) -> None:
+    assert parse_rule(text).matches_words(argv.split(), wide=True)
+
+
+def test_a_rule_that_allows_names_its_program() -> None:
+    assert is_valid(Rule("deny", "Bash(* --force)", "user"))
+    assert not is_valid(Rule("allow", "Bash(* --force)", "user"))
+    assert is_valid(Rule("allow", "Bash(*)", "user"))
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("Read(*.{pem,key})", "/w/a/b.key"),
+        ("Read({a,b}/{c,d}.txt)", "/w/b/c.txt"),
+        ("Read(.)", "/w/a/b"),
+        ("Read(~)", "/home/u/x"),
+        ("Read($HOME/x)", "/home/u/x"),
+        ("Read(${HOME}/x)", "/home/u/x"),
+        ("Read(/etc/hosts)", "/etc/hosts"),
+        ("Read(/a)", "/w/a"),
+        ("read(a)", "/w/a"),
+    ],
+)
+def test_paths_mean_what_they_mean_elsewhere(text: str, path: str) -> None:
+    assert matches_call(Rule("deny", text, "user"), touching("read_file", reads=(path,)), "/home/u")
+
+
+def test_a_file_with_braces_is_itself_in_its_rule() -> None:
+    rule = Rule("allow", path_rule("Read", "/w/{a,b}", ROOTS), "session")
+    assert matches_call(rule, touching("read_file", reads=("/w/{a,b}",)), "")
+    assert not matches_call(rule, touching("read_file", reads=("/w/a",)), "")
+    allow = Rule("allow", "Read(/etc/hosts)", "user")
+    assert not matches_call(allow, touching("read_file", reads=("/etc/hosts",)), "")
 
 
 def touching(tool: str, **effects: tuple[str, ...]) -> Call:
@@ -92,6 +173,8 @@ def touching(tool: str, **effects: tuple[str, ...]) -> Call:
         ("Read(**)", touching("edit_file", reads=("/w/a",), writes=("/w/a",)), False),
         ("Read", touching("list_files", reads=("/w",)), True),
         ("mcp__db", touching("mcp__db__query"), True),
+        ("mcp__db__*", touching("mcp__db__query"), True),
+        ("WebFetch(domain:*)", touching("web_fetch", network="a.org"), True),  # type: ignore[arg-type]
         ("mcp__db", touching("mcp__dbx__query"), False),
     ],
 )

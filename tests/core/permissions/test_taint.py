@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.permissions.decide import decide
-from swecli.core.permissions.taint import after_untrusted
+from swecli.core.permissions.decide import after_untrusted, decide
 from swecli.core.permissions.types import Call, Decision, Effects, Outcome, Policy, Rule
 
 RULES = tuple(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Call, Effects, Policy
-from swecli.core.protocol.events import PermissionRequested
-from swecli.core.protocol.grounds import grounds
+from swecli.core.protocol.events import PermissionRequested, grounds
 
 
 def shown(effects: Effects, facts: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 
-from swecli.core.sandbox.disk import Kind
+from swecli.core.sandbox.plan import Kind
 
 
 class FakeDisk:

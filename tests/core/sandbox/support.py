@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from swecli.core.sandbox.machine import Folders, Ground
+from swecli.core.sandbox.plan import SandboxOptions
+from swecli.core.sandbox.probe import Folders, Ground
 from swecli.core.sandbox.sandbox import Sandbox
-from swecli.core.sandbox.values import Options
 from swecli.core.workspace.process import ProcessResult, run_process
 
 SECRET = "s3cret-canary"
@@ -91,7 +91,7 @@ class Grounds:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
 
-    def sandbox(self, *, path: str | None = None, options: Options | None = None) -> Sandbox:
+    def sandbox(self, *, path: str | None = None, options: SandboxOptions | None = None) -> Sandbox:
         """``path`` stands in for PATH where the sandbox looks for bubblewrap."""
         environment = {**os.environ, "SSH_AUTH_SOCK": str(self.agent_socket)}
         ground = Ground(
@@ -100,13 +100,25 @@ class Grounds:
             {**environment, "PATH": os.environ["PATH"] if path is None else path},
             (str(self.own),),
         )
-        return Sandbox(options or Options(mode="on"), ground, Folders(self.state, self.state / "cache"))
+        return Sandbox(options or SandboxOptions(mode="on"), ground, Folders(self.state, self.state / "cache"))
 
     def fingerprint(self) -> dict[str, object]:
         """What a contained command must not have changed, by path."""
         work = self.work
         guarded = [work / name for name in (".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir")]
-        guarded += [work / name for name in (".git/info", ".swecli", ".mcp.json", ".vscode", ".idea", ".envrc")]
+        guarded += [
+            work / name
+            for name in (
+                ".git/modules",
+                ".git/worktrees",
+                ".git/info",
+                ".swecli",
+                ".mcp.json",
+                ".vscode",
+                ".idea",
+                ".envrc",
+            )
+        ]
         guarded += [work / name for name in (".env", "nested/.git/hooks", "nested/.git/config")]
         found: dict[str, object] = {}
         for top in (self.outside, self.home / ".ssh", self.home / ".netrc", self.home / ".bashrc", self.own, *guarded):

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.sandbox.blocked import blocked
-from swecli.core.sandbox.values import Layer, Mount, Placeholder, Plan
+from swecli.core.sandbox.launch import blocked
+from swecli.core.sandbox.plan import Layer, Mount, Placeholder, Plan
 
 PLAN = Plan(("/w",), (Mount("/w/.env", "denied", False),), (Placeholder("/w/.vscode"),), "/p")
 

@@ -6,6 +6,7 @@ Under bubblewrap none may succeed. Under Landlock exactly those that the documen
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,8 @@ ESCAPES = {
     "make a server configuration": 'write(".mcp.json")',
     "make editor tasks": 'write(".vscode/tasks.json")',
     "make a link in place of an editor's folder": 'os.symlink("source", ".idea")',
+    "plant a submodule's settings": 'try_(os.makedirs, ".git/modules/x"); write(".git/modules/x/config")',
+    "plant a work tree": 'try_(os.makedirs, ".git/worktrees/x"); write(".git/worktrees/x/commondir")',
     "make an environment file": 'try_(os.rmdir, ".envrc"); write(".envrc")',
     "plant a hook in a repository inside": 'write("nested/.git/hooks/pre-commit")',
     "move the folder of a repository inside": 'os.rename("nested", "gone"); write("nested/.git/hooks/pre-commit")',
@@ -160,6 +163,10 @@ def landlocked(grounds: Grounds) -> Sandbox:
     return sandbox
 
 
+DYING = 10.0
+"""Seconds in which the kernel ends what was in a sandbox whose first process is gone; what lives on has survived."""
+
+
 def escapes(grounds: Grounds, sandbox: Sandbox, code: str) -> str:
     """What the code reached, as a word; empty for nothing."""
     grounds.lay_out()
@@ -182,7 +189,9 @@ def escapes(grounds: Grounds, sandbox: Sandbox, code: str) -> str:
         shared.unlink(missing_ok=True)
     if grounds.bystander.poll() is not None:
         return "another process was ended"
-    left = [process for process in result.background if process.alive]
+    end = time.monotonic() + DYING
+    while (left := [process for process in result.background if process.alive]) and time.monotonic() < end:
+        time.sleep(0.01)
     process_tree.signal_each(left, 9)
     if left:
         return "a process survived"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.sandbox.placeholders import PlaceholderError, Placeholders
-from swecli.core.sandbox.values import Placeholder
+from swecli.core.sandbox.bubblewrap import PlaceholderError, Placeholders
+from swecli.core.sandbox.plan import Placeholder
 
 
 @pytest.fixture

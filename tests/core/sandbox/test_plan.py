@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from swecli.core.sandbox.bubblewrap import bwrap_argv, version_of
 from swecli.core.sandbox.landlock import MAKE_REG, READ_FILE, WRITE_FILE, handled, ruleset, uncovered
-from swecli.core.sandbox.plan import mount_plan
+from swecli.core.sandbox.plan import Access, Plan, Request, SandboxOptions, mount_plan
 from swecli.core.sandbox.seatbelt import profile
-from swecli.core.sandbox.values import Access, Options, Plan, Request
 from tests.core.sandbox.fake_disk import FakeDisk
 
 REPOSITORY = {"/w/.git/config": "[core]\n", "/w/.git/HEAD": "", "/w/.git/hooks/": "", "/w/src/a.py": ""}
@@ -108,7 +107,7 @@ def test_what_can_not_be_guarded_is_named() -> None:
     assert plan({"/w/a": ""}, {"/w/.vscode": "/x"}).uncovered == ("/w/.vscode is a symbolic link",)
     home = plan({"/home/u/a": ""}, wish=request(("/home/u",)))
     assert home.uncovered == ("/home/u holds your home directory",)
-    assert plan(REPOSITORY, wish=request(options=Options(network=True))).uncovered == (
+    assert plan(REPOSITORY, wish=request(options=SandboxOptions(network=True))).uncovered == (
         "the network is open, by your setting",
     )
 
@@ -129,7 +128,7 @@ def test_secrets_and_services_are_out_of_sight() -> None:
     wish = request(
         own_dirs=("/data/swecli",),
         environment={"SSH_AUTH_SOCK": "/srv/agent.sock", "XDG_RUNTIME_DIR": "/", "DOCKER_HOST": "tcp://h:1"},
-        options=Options(hide=("/private",)),
+        options=SandboxOptions(hide=("/private",)),
     )
     made = plan(files, wish=wish)
     assert access(made, "/w/.env") == access(made, "/w/sub/.env.local") == "denied"
@@ -200,7 +199,7 @@ def test_arguments_for_bubblewrap() -> None:
 
 
 def test_an_old_bubblewrap_and_an_open_network() -> None:
-    made = plan(REPOSITORY, wish=request(options=Options(network=True)))
+    made = plan(REPOSITORY, wish=request(options=SandboxOptions(network=True)))
     argv = bwrap_argv("bwrap", made, "/w", version=(0, 4, 1))
     assert "--disable-userns" not in argv
     assert "--unshare-net" not in argv

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from swecli.core.sandbox.seccomp import (
+from swecli.core.sandbox.landlock import (
     AF_INET,
     AF_NETLINK,
     AF_UNIX,

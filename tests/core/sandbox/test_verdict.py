@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.sandbox import machine as module
+from swecli.core.sandbox import probe as module
+from swecli.core.sandbox.bubblewrap import Placeholders
 from swecli.core.sandbox.launch import SandboxError
-from swecli.core.sandbox.placeholders import Placeholders
+from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.sandbox import NoSandbox, Sandbox
-from swecli.core.sandbox.values import Options, SandboxState
 from tests.core.sandbox.support import Grounds, contained, scratch
 
 PYTHON_HERE = sys.executable
@@ -159,13 +159,13 @@ def test_a_workspace_that_can_not_be_guarded_is_not_full(grounds: Grounds) -> No
 
 def test_the_network_by_setting_makes_it_partial(grounds: Grounds) -> None:
     full(grounds)
-    state = grounds.sandbox(options=Options(network=True)).check()
+    state = grounds.sandbox(options=SandboxOptions(network=True)).check()
     assert (state.level, state.layer) == ("partial", "bwrap")
     assert "network" in state.text
 
 
 def test_switched_off(grounds: Grounds) -> None:
-    sandbox = grounds.sandbox(options=Options(mode="off"))
+    sandbox = grounds.sandbox(options=SandboxOptions(mode="off"))
     assert sandbox.check().text == "off: switched off in the settings"
     assert NoSandbox().check().level == "off"
 
@@ -197,9 +197,9 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from tests.core.sandbox.support import contained
-from swecli.core.sandbox.machine import Folders, Ground
+from swecli.core.sandbox.probe import Folders, Ground
 from swecli.core.sandbox.sandbox import Sandbox
-from swecli.core.sandbox.values import Options
+from swecli.core.sandbox.plan import SandboxOptions as Options
 import os
 base = Path(sys.argv[2])
 ground = Ground((str(base / "work"),), str(base / "home"), dict(os.environ), (str(base / "own"),))

@@ -9,7 +9,7 @@ from pathlib import Path
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted, TurnStarted
 from swecli.core.protocol.messages import TextPart
 from swecli.core.sessions.database import open_database
-from swecli.core.sessions.process import Process
+from swecli.core.sessions.leases import Process
 from swecli.core.sessions.store import SessionStore
 
 

@@ -7,7 +7,7 @@ from swecli.core.ports import BlobRef
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ModelResponded
 from swecli.core.protocol.messages import ImagePart, Opaque, Origin, TextPart, ToolCallPart, ToolResultPart
-from swecli.core.sessions.masking import MaskedBlobs, masked, masked_events
+from swecli.core.sessions.journal import MaskedBlobs, masked, masked_events
 
 KEY = "sk-ant-0123456789abcdefghij"
 LIVE = "live-value-0123456789"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.ports import BlobRef
-from swecli.core.sessions.reference import SMALLEST, Excerpt, encodable, error_lines, reference_text, usual_excerpt
+from swecli.core.sessions.results import SMALLEST, Excerpt, encodable, error_lines, reference_text, usual_excerpt
 
 FRAME = 500
 """Bytes that a reference has besides its excerpt."""

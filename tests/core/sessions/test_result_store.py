@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swecli.core.ports import BlobError, BlobStore
 from swecli.core.sessions.database import Database, open_database, open_in_memory
-from swecli.core.sessions.result_store import ResultStore
+from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.store import SessionStore
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from swecli.core.protocol.events import CompactionCompleted, Notice, ViewEntry
-from swecli.core.sessions.shared_views import SharedViews
+from swecli.core.sessions.store import SharedViews
 
 
 def _read(*entries: ViewEntry) -> CompactionCompleted:

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from swecli.core.protocol.events import Event, Notice, Unknown
 from swecli.core.sessions.database import open_in_memory
 from swecli.core.sessions.journal import Journal
-from swecli.core.sessions.store import SessionStore
-from swecli.core.sessions.stored_facts import StoredFacts
+from swecli.core.sessions.store import SessionStore, StoredFacts
 
 
 def _notice(session: str, seq: int) -> Event:

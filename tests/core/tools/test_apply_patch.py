@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.core.tools import apply_patch, file_change
+from swecli.core.tools import apply_patch, edit_file
 from swecli.core.tools.base import ToolError
-from swecli.core.tools.builtin import builtin_tools
-from swecli.core.tools.registry import ToolRegistry
+from swecli.core.tools.registry import ToolRegistry, builtin_tools
 from swecli.core.workspace.atomic_write import Written, atomic_write
 from tests.support.tool_context import ToolBench
 from tests.support.trees import tree
@@ -108,7 +107,7 @@ async def test_a_failure_on_the_way_takes_back_what_was_written(
             raise OSError(28, "No space left on device")
         return atomic_write(path, data, expected)
 
-    monkeypatch.setattr(file_change, "atomic_write", failing)
+    monkeypatch.setattr(edit_file, "atomic_write", failing)
     patch = PATCH.replace("*** End Patch", "*** Add File: z.py\n+z\n*** End Patch")
     with pytest.raises(ToolError, match=r"no space left.*was taken back"):
         await bench.call("apply_patch", input=patch)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, ToolError
-from swecli.core.tools.builtin import builtin_tools
+from swecli.core.tools.registry import builtin_tools
 
 TOOLS = {tool.name: tool for tool in builtin_tools()}
 
@@ -51,6 +51,12 @@ def test_understood(tool: str, raw: str, expected: dict[str, object]) -> None:
         ("read_file", '{"path": "a", "offset": NaN}', ("NaN is no JSON value",)),
         ("read_file", '{"path": "a", "offset": "x", "lines": 3}', ("offset: ", "got 'x'", "lines: is no parameter")),
         ("read_file", '{"path": "a", "offset": 0}', ("offset: ", "greater than or equal to 1")),
+        ("read_file", '{"path": "a", "offset": true}', ("offset: must not be true",)),
+        ("run_command", '{"command": "ls", "timeout": true}', ("timeout: must not be true",)),
+        ("run_command", '{"command": "ls", "timeout": false}', ("timeout: must not be false",)),
+        ("run_command", '{"command": true}', ("command: must not be true",)),
+        ("job", '{"id": "j1", "wait": true}', ("wait: must not be true",)),
+        ("list_files", '{"depth": true}', ("depth: must not be true",)),
         ("read_file", '{"path": "a", "file_path": "b"}', ("file_path: is no parameter",)),
         ("edit_file", "{}", ("path: is required", "old_string and new_string are required", "replace_all?")),
         ("update_todos", '{"todos": [{"text": "a", "status": "doing"}]}', ("todos.0.status",)),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.core.tools import file_change
+from swecli.core.tools import edit_file
 from swecli.core.tools.base import ToolError
 from swecli.core.workspace.atomic_write import StaleFileError
 from tests.support.tool_context import ToolBench
@@ -50,7 +50,7 @@ async def test_file_that_changes_during_the_run_is_left_alone(
     def someone_else_was_quicker(target: Path, data: bytes, expected: str | None) -> None:
         raise StaleFileError(f"{target} changed on disk")
 
-    monkeypatch.setattr(file_change, "atomic_write", someone_else_was_quicker)
+    monkeypatch.setattr(edit_file, "atomic_write", someone_else_was_quicker)
     with pytest.raises(ToolError, match=r"changed on disk while it was being edited\. Nothing was written"):
         await bench.call("edit_file", path="a.py", old_string="x", new_string="y")
     assert path.read_text() == "x = 1\n"

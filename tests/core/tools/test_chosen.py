@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.core.protocol.hunks import EditedText, hunk_texts
+from swecli.core.protocol.events import EditedText, hunk_texts
 from swecli.core.tools.base import Choice, Preview, ToolContext, ToolError
-from swecli.core.tools.chosen import OutdatedChoice, chosen, preview_of
-from swecli.core.tools.file_change import FileChange
+from swecli.core.tools.edit_file import FileChange, OutdatedChoice, chosen, preview_of
 from swecli.core.workspace.text_file import decode
 from tests.support.tool_context import ToolBench
 

@@ -9,6 +9,8 @@ import pytest
 
 from swecli.core.protocol.blocks import FileListBlock, TerminalBlock, Todo, TodoBlock
 from swecli.core.tools.base import ToolError
+from swecli.core.tools.registry import builtin_tools
+from swecli.core.tools.run_command import RunCommand, RunCommandParams
 from tests.support.tool_context import ToolBench
 
 
@@ -119,6 +121,18 @@ async def test_timeout_is_explained(bench: ToolBench) -> None:
     assert outcome.text.startswith("Killed with all its processes after 0.3 s")
     assert outcome.text.endswith("begun")
     assert (outcome.detail, outcome.exit_status, outcome.is_error) == ("killed after 0.3 s", None, True)
+
+
+async def test_a_command_without_a_timeout_gets_that_of_the_settings(bench: ToolBench) -> None:
+    short, long = RunCommand(0.3), RunCommand(900)
+    assert "timeout: 0.3 s if unset, at most 600." in short.description()
+    assert "timeout: 900 s if unset, at most 900." in long.description()
+    outcome = await short.run(RunCommandParams.model_validate({"command": "sleep 600"}), bench.context)
+    assert outcome.text.startswith("Killed with all its processes after 0.3 s")
+    outcome = await short.run(RunCommandParams.model_validate({"command": "sleep 0.6", "timeout": 20}), bench.context)
+    assert outcome.exit_status == 0
+    (tool,) = (tool for tool in builtin_tools(45) if tool.name == "run_command")
+    assert "timeout: 45 s if unset" in tool.description()
 
 
 async def test_wish_for_a_terminal_is_explained(bench: ToolBench) -> None:

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from swecli.core.protocol.blocks import ImageBlock, TextBlock
 from swecli.core.tools.base import ToolError
-from swecli.core.tools.line_window import RawLine, Window, read_window
-from swecli.core.tools.read_file import MAX_CHARACTERS
+from swecli.core.tools.read_file import MAX_CHARACTERS, RawLine, Window, read_window
 from tests.support.tool_context import ToolBench
 
 PNG = base64.b64decode(

@@ -7,10 +7,8 @@ import json
 import pytest
 from pydantic import Field
 
-from swecli.core.tools.base import Params
-from swecli.core.tools.builtin import builtin_tools
-from swecli.core.tools.registry import ALIASES, ToolRegistry
-from swecli.core.tools.schema import compact_schema
+from swecli.core.tools.base import Params, compact_schema
+from swecli.core.tools.registry import ALIASES, ToolRegistry, builtin_tools
 
 REGISTRY = ToolRegistry(builtin_tools())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from swecli.core.ports import BlobError, BlobRef, TranscriptHit
 from swecli.core.tools.base import ToolError
-from swecli.core.tools.text_page import MAX_PAGE, page_of
+from swecli.core.tools.read_result import MAX_PAGE, page_of
 from tests.support.tool_context import ToolBench
 
 

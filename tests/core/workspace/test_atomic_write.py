@@ -14,7 +14,7 @@ import pytest
 
 from swecli.core.workspace import atomic_write as module
 from swecli.core.workspace.atomic_write import PREFIX, StaleFileError, atomic_write, sweep_temporary
-from swecli.core.workspace.regular_file import NotRegularError, TooLargeError, read_bytes
+from swecli.core.workspace.text_file import NotRegularError, TooLargeError, read_bytes
 
 
 def digest(data: bytes) -> str:
@@ -209,3 +209,13 @@ def test_killed_writers_leave_a_whole_file(tmp_path: Path) -> None:
         os.utime(tmp_path / name, (0, 0))
     sweep_temporary(tmp_path)
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_what_a_writer_left_that_is_known_to_be_gone_goes_at_once(tmp_path: Path) -> None:
+    dead = [subprocess.Popen([sys.executable, "-c", ""]) for _ in range(2)]
+    for one in dead:
+        one.wait()
+        (tmp_path / f"{PREFIX}{one.pid}-aa").write_bytes(b"")
+    assert sweep_temporary(tmp_path, dead[0].pid) == (tmp_path / f"{PREFIX}{dead[0].pid}-aa",)
+    assert os.listdir(tmp_path) == [f"{PREFIX}{dead[1].pid}-aa"]
+    assert sweep_temporary(tmp_path, os.getpid()) == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import time
 
 import pytest
 from hypothesis import assume, given, settings
@@ -124,3 +125,14 @@ def test_refusals(raw: bytes, old: str, new: str, says: str) -> None:
     with pytest.raises(EditError) as refused:
         replace_string(decode(raw), old, new)
     assert says in str(refused.value)
+
+
+def test_replacements_in_one_long_line_cost_by_their_number() -> None:
+    def seconds(count: int) -> float:
+        file = decode("a🙂".encode() * count)
+        start = time.thread_time()
+        assert replace_string(file, "a", "x\ny", replace_all=True).count == count
+        return time.thread_time() - start
+
+    few, many = min(seconds(12_500) for _ in range(3)), min(seconds(100_000) for _ in range(2))
+    assert many < 24 * few  # 8 times as many; where the cost grew with the square it would be 64 times

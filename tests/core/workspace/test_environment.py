@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.workspace.environment import is_withheld, scrubbed_environment
+from swecli.core.workspace.process import is_withheld, scrubbed_environment
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.workspace.glob import Glob
+from swecli.core.workspace.walk import Glob
 
 
 @pytest.mark.parametrize(

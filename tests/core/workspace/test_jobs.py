@@ -13,9 +13,8 @@ import psutil
 import pytest
 
 from swecli.core.workspace import jobs
-from swecli.core.workspace.environment import scrubbed_environment
 from swecli.core.workspace.jobs import Foreground, JobInfo, Jobs, JobsError
-from swecli.core.workspace.process import CommandSpec, ProcessResult
+from swecli.core.workspace.process import CommandSpec, ProcessResult, scrubbed_environment
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 

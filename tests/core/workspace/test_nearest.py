@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from swecli.core.workspace.nearest import explain_miss
+from swecli.core.workspace.edit import explain_miss
 
 CODE = (
     "import os\n\n\ndef load(path):\n\tdata = open(path).read()\n\treturn data\n\n\ndef save(path, data):\n    pass\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.workspace.output_ring import LiveText, OutputRing
+from swecli.core.workspace.command_output import LiveText, OutputRing
 
 
 @given(pieces=st.lists(st.binary(max_size=30), max_size=20), head=st.integers(0, 20), tail=st.integers(1, 20))

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.workspace import output_spill
-from swecli.core.workspace.command_output import CommandOutput
-from swecli.core.workspace.output_spill import HIGH, PIECE, OutputSpill
+from swecli.core.workspace import command_output
+from swecli.core.workspace.command_output import HIGH, PIECE, CommandOutput, OutputSpill
 
 CAP = 100
 
@@ -75,7 +74,7 @@ def test_a_full_disk_costs_the_middle_and_not_the_end(monkeypatch: pytest.Monkey
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(output_spill.os, "pwrite", full)
+    monkeypatch.setattr(command_output.os, "pwrite", full)
     output.write()
     assert output.failure == "No space left on device"
     assert not output.full

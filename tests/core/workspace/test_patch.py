@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.workspace.patch_apply import patched
-from swecli.core.workspace.patch_format import Chunk, PatchError, parse_patch
+from swecli.core.workspace.patch import Chunk, PatchError, parse_patch, patched
 from swecli.core.workspace.text_file import decode
 
 

@@ -13,8 +13,7 @@ import psutil
 import pytest
 
 from swecli.core.workspace import process_tree
-from swecli.core.workspace.environment import scrubbed_environment
-from swecli.core.workspace.process import LaunchError, ProcessResult, run_process
+from swecli.core.workspace.process import LaunchError, ProcessResult, run_process, scrubbed_environment
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -187,6 +186,25 @@ async def test_leftovers_of_a_killed_swecli_are_found(tmp_path: Path) -> None:
     assert [process.pid for process in found] == [process.pid for process in running_with("7405")]
     process_tree.signal_each(found, process_tree.signal.SIGKILL)
     await until(lambda: not running_with("7405"))
+
+
+@linux
+async def test_only_leftovers_of_the_same_place_are_found(tmp_path: Path) -> None:
+    script = (
+        "import os,subprocess\nfrom swecli.core.workspace import process_tree as tree\n"
+        "marked = {**os.environ, tree.MARK: tree.new_mark(), tree.PLACE: 'here'}\n"
+        "subprocess.Popen(['sleep', '7407'], env=marked, start_new_session=True)\n"
+    )
+    owner = await asyncio.create_subprocess_exec(sys.executable, "-c", script)
+    await owner.wait()
+    await until(lambda: bool(running_with("7407")), 20)
+    pids = [process.pid for process in running_with("7407")]
+    try:
+        assert [process.pid for process in process_tree.leftovers("here")] == pids
+        assert not {process.pid for process in process_tree.leftovers("elsewhere")} & set(pids)
+    finally:
+        for process in running_with("7407"):
+            process.kill()
 
 
 @linux

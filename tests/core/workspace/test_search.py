@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.workspace.environment import scrubbed_environment
-from swecli.core.workspace.listing import list_tree
-from swecli.core.workspace.search import SearchError, SearchRequest, SearchResult, find_ripgrep, search
+from swecli.core.workspace.process import scrubbed_environment
+from swecli.core.workspace.search import SearchError, SearchRequest, SearchResult, find_ripgrep, list_tree, search
 
 FILES: dict[str, bytes] = {
     "a.py": b"import os\nneedle = 1\nend\n",
@@ -167,3 +166,25 @@ def oddly_named(tmp_path: Path) -> Path:
 async def test_listing_survives_names_that_are_no_text(oddly_named: Path) -> None:
     listing = await list_tree(oddly_named, (oddly_named,), environment={})
     assert [os.fsencode(entry.path) for entry in listing.entries] == [b"\xff\xfe.txt"]
+
+
+async def test_files_to_leave_out_are_counted_whether_they_match_or_not(
+    root: Path, environment: dict[str, str]
+) -> None:
+    (root / "sub" / ".env").write_text("needle\n")
+    (root / "sub" / "[a]!{b}.PEM").write_text("other\n")
+    (root / "ignored" / "c.pem").write_text("needle\n")
+    leave_out = r"/(?:\.env|[^/]*\.pem)$"
+    everything = await found(root, environment, "needle|other", leave_out=leave_out)
+    assert everything.left_out == 2
+    assert not {"sub/.env", "sub/[a]!{b}.PEM"} & {name for name, _ in places(everything, root)}
+    assert (await found(root, environment, "nothing at all", leave_out=leave_out)).left_out == 2
+    assert (await found(root, environment, "needle", leave_out=leave_out, glob="*.py")).left_out == 0
+    below = await found(root, environment, "needle", leave_out="/sub/\\.env$", start="sub")
+    assert (below.left_out, [name for name, _ in places(below, root)]) == (1, ["sub/b.py"])
+
+
+async def test_a_file_that_was_named_is_searched(root: Path, environment: dict[str, str]) -> None:
+    (root / ".env").write_text("needle\n")
+    named = await found(root, environment, "needle", leave_out=r"/\.env$", start=".env")
+    assert (places(named, root), named.left_out) == ([(".env", 1)], 0)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.workspace.ignore import IgnoreRules
-from swecli.core.workspace.walk import walk
+from swecli.core.workspace.walk import IgnoreRules, walk
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:

@@ -144,6 +144,21 @@ async def test_a_letter_that_scrolled_belongs_to_the_word_that_it_begins() -> No
         assert it.text == "but"
 
 
+@pytest.mark.parametrize("after", [0.05, 1.0])
+async def test_digits_are_for_the_panel_and_never_reach_the_hidden_prompt(after: float) -> None:
+    async with running((ask(),)) as it:
+        await appear(it, after=after)
+        for key in "123":
+            await it.press(key)
+            it.clock.now += 0.4
+        await it.shows("3 chooses nothing here")
+        assert it.text == ""
+        assert not replies(it)
+        it.clock.now += 1
+        await it.press("y")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+
+
 async def test_a_paste_goes_to_the_draft_and_counts_as_typing() -> None:
     async with running((ask(),)) as it:
         await appear(it)

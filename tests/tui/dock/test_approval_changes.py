@@ -10,9 +10,8 @@ import pytest
 
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.commands import ReplyPermission
-from swecli.core.protocol.events import PermissionRequested, RefusedEdit
-from swecli.core.protocol.hunks import EditedText, Hunk
-from swecli.tui.dock.command_editor import visible_part
+from swecli.core.protocol.events import EditedText, Hunk, PermissionRequested, RefusedEdit
+from swecli.tui.dock.panel import visible_part
 from tests.tui.golden import check
 from tests.tui.support import Running, running
 

@@ -78,3 +78,12 @@ async def test_markup_in_the_prompt_is_text() -> None:
     async with running() as it:
         await it.type("[/foo] [red]x[/red] [@click=app.quit]y[/]")
         await it.shows("› [/foo] [red]x[/red] [@click=app.quit]y[/]")
+
+
+async def test_what_is_pasted_and_folded_attaches_nothing() -> None:
+    async with running(DONE) as it:
+        await it.type("see @a.py ")
+        it.editor.post_message(events.Paste("and @b.py\n" * 1000))
+        await it.until(lambda: "Pasted text" in it.text)
+        await it.press("enter")
+        await it.until(lambda: [command.mentions for command in it.session.sent(Submit)] == [("a.py",)])

@@ -14,13 +14,10 @@ from hypothesis import strategies as st
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.engine.view import SessionPort
-from swecli.tui.prompt import completion, line_edit
-from swecli.tui.prompt.completion import Token, token_before
-from swecli.tui.prompt.drafts import Drafts
-from swecli.tui.prompt.files import walk, with_folders
-from swecli.tui.prompt.fuzzy import best
-from swecli.tui.prompt.history import History
-from swecli.tui.prompt.paste import Pastes
+from swecli.tui.prompt import completion, editor
+from swecli.tui.prompt.completion import Token, best, token_before, walk, with_folders
+from swecli.tui.prompt.editor import Pastes
+from swecli.tui.prompt.history import Drafts, History
 
 
 async def run(port: SessionPort, arguments: str) -> CommandResult:
@@ -227,9 +224,9 @@ def test_the_walk_leaves_out_what_nobody_mentions(tmp_path: Path) -> None:
     ],
 )
 def test_words(text: str, column: int, left: int, right: int, blank: int) -> None:
-    assert line_edit.word_left(text, column) == left
-    assert line_edit.word_right(text, column) == right
-    assert line_edit.blank_left(text, column) == blank
+    assert editor.word_left(text, column) == left
+    assert editor.word_right(text, column) == right
+    assert editor.blank_left(text, column) == blank
 
 
 @pytest.mark.parametrize(
@@ -237,4 +234,4 @@ def test_words(text: str, column: int, left: int, right: int, blank: int) -> Non
     [("a\\", 2, True), ("a\\\\", 3, False), ("a\\\\\\", 4, True), ("a\\b", 2, False), ("", 0, False)],
 )
 def test_continuation(line: str, column: int, expected: bool) -> None:
-    assert line_edit.continues(line, column) is expected
+    assert editor.continues(line, column) is expected

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
-from swecli.tui.link import OpenSession
 from swecli.tui.screens.ports import FileName, ScreenPorts, Setting, ShownRule, StoredSession, Tried, Written
+from swecli.tui.session_link import OpenSession
 from tests.tui.support import NOW
 
 SETTINGS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swecli.tui.screens.key_note import fitted
+from swecli.tui.screens.list_screen import fitted
 from tests.tui.support import running
 
 NOTE = "enter opens · Ctrl+X stops it · ↑↓ move"

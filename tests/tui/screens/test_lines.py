@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from swecli.tui.screens.entry import Entry
+from swecli.tui.screens.list_screen import Entry
 from tests.tui.screens.fakes import Settings, ports
 from tests.tui.support import Running, running
 

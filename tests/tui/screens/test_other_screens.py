@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from swecli.core.protocol.commands import ReplyPermission, SetMode
-from swecli.tui.link import SessionNotOpened
+from swecli.tui.session_link import SessionNotOpened
 from tests.tui.scenes import DONE, RUN, WORK
 from tests.tui.screens.fakes import RULES, SESSIONS, Permissions, Sessions, Settings, ports
 from tests.tui.support import Running, Session, running

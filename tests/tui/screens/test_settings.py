@@ -6,7 +6,7 @@ import pytest
 
 from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.commands import SetMode, Submit
-from swecli.tui.link import OpenSession, SessionNotOpened
+from swecli.tui.session_link import OpenSession, SessionNotOpened
 from tests.tui.scenes import DONE
 from tests.tui.screens.fakes import Sessions, Settings, ports
 from tests.tui.support import Running, Session, running
@@ -161,7 +161,7 @@ async def test_the_session_is_opened_again_with_what_waits_for_that() -> None:
         await it.press("enter")
         await it.until(lambda: it.app.stage.link.port is again)
         assert names == [it.session.view.session_id]
-        assert it.session.closed
+        await it.until(lambda: it.session.closed)
         await it.shows("Opened again with the new settings", "Fixed: ten pens")
         await it.until(lambda: it.editor.has_focus)
         await it.say("next")

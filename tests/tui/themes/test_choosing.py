@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.tui.driver import BackgroundReported
-from swecli.tui.preferences import Preferences
+from swecli.tui.options import Preferences
+from swecli.tui.terminal import BackgroundReported
 from swecli.tui.themes.scheme import DARK, LIGHT
 from tests.tui.support import Running, running
 

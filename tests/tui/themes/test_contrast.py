@@ -8,11 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.tui.themes.colours import AA, contrast, legible, mix, normal, of_256
 from swecli.tui.themes.files import known
-from swecli.tui.themes.look import theme_of
-from swecli.tui.themes.scheme import COLOURS, DARK, LIGHT, Scheme
-from swecli.tui.themes.tones import tones_of
+from swecli.tui.themes.library import theme_of
+from swecli.tui.themes.scheme import (
+    AA,
+    COLOURS,
+    DARK,
+    LIGHT,
+    Scheme,
+    contrast,
+    legible,
+    mix,
+    normal,
+    of_256,
+    tones_of,
+)
 from swecli.tui.transcript.palette import palette_of
 
 SCHEMES = (DARK, LIGHT, *known())

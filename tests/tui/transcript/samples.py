@@ -30,6 +30,8 @@ from swecli.tui.transcript.blocks import (
     UserBlock,
 )
 
+COMPACTED = "Context compacted by a summary: 98,000 to 31,000 tokens, 67,000 saved; 41 to 9 messages, 32 replaced."
+
 MARKDOWN = """\
 # The login bug
 
@@ -162,7 +164,7 @@ def blocks() -> dict[str, Block]:
         "tool_unknown": ToolBlock("t", "mcp__db__query", "", "ok", arguments='{"sql": "select 1"}', result="1 row"),
         "notice": NoticeBlock("n", "The budget is nearly used.", "warning", "Type /compact"),
         "notice_error": NoticeBlock("n", "The key was refused.", "error"),
-        "compaction": CompactionBlock("c", "done", 98_000, 31_000, 41, 9, ("summary",), "What was said."),
+        "compaction": CompactionBlock("c", "done", 98_000, COMPACTED, summary="What was said."),
         "compaction_failed": CompactionBlock("c", "failed", 98_000, reason="the model did not answer"),
         "subagent": SubagentBlock("g", "explore", "find the login code", calls=3, activity="Read src/a.py"),
         "subagent_done": SubagentBlock("g", "explore", "find it", "ok", 5, result="It is in auth.py", duration=61.0),

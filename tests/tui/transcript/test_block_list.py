@@ -11,11 +11,12 @@ import pytest
 from swecli.core.protocol.blocks import DiffBlock, FileEntry, FileListBlock, TerminalBlock
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ItemStarted, Rewound
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
-from swecli.core.shelf import Shelf, weight_of
-from swecli.tui.transcript.block_list import LONG, BlockList, shape_of
+from swecli.core.spill import Shelf, weight_of
 from swecli.tui.transcript.blocks import (
+    LONG,
     AnswerBlock,
     Block,
+    BlockList,
     NoticeBlock,
     Put,
     Remove,
@@ -23,10 +24,11 @@ from swecli.tui.transcript.blocks import (
     ShownBlock,
     ToolBlock,
     UserBlock,
+    shape_of,
 )
-from swecli.tui.transcript.finder import Search, matching_blocks
 from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.reducer import Reducer
+from swecli.tui.transcript.view import Search, matching_blocks
 
 RESIDENT = 100_000
 

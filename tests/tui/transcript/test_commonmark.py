@@ -21,8 +21,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
-from swecli.tui.transcript.markdown import markdown_rows
-from swecli.tui.transcript.markdown_stream import MarkdownStream
+from swecli.tui.transcript.markdown import MarkdownStream, markdown_rows
 from swecli.tui.transcript.palette import DARK
 
 EXAMPLES = Path(__file__).parents[2] / "data" / "commonmark" / "examples.jsonl"

@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.tui.transcript.diff import render_diff
-from swecli.tui.transcript.diff_lines import CONTEXT, changed_words, text_diff
+from swecli.tui.transcript.diff import CONTEXT, changed_words, render_diff, text_diff
 from swecli.tui.transcript.palette import DARK, SPLIT_FROM, with_diffs
-from swecli.tui.transcript.wrap import cells
+from swecli.tui.transcript.rows import cells
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "def f():", "    x", "", "y = 1", "z"]), max_size=25)
 

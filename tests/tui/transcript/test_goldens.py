@@ -6,10 +6,9 @@ import pytest
 
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import SubagentBlock, ToolBlock
-from swecli.tui.transcript.display import render_display
 from swecli.tui.transcript.palette import DARK
-from swecli.tui.transcript.rows import Row
-from swecli.tui.transcript.wrap import cells
+from swecli.tui.transcript.rows import Row, cells
+from swecli.tui.transcript.tool_rows import render_display
 from tests.tui.transcript.golden import check
 from tests.tui.transcript.samples import DISPLAYS, blocks
 

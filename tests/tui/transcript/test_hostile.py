@@ -20,10 +20,9 @@ from swecli.core.protocol.blocks import (
     TodoBlock,
 )
 from swecli.tui.transcript.block_rows import render_block
-from swecli.tui.transcript.display import render_display
 from swecli.tui.transcript.palette import DARK, LIGHT
-from swecli.tui.transcript.rows import Row
-from swecli.tui.transcript.wrap import cells
+from swecli.tui.transcript.rows import Row, cells
+from swecli.tui.transcript.tool_rows import render_display
 from tests.tui.transcript.samples import DISPLAYS, HOSTILE, blocks
 
 TRAPS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swecli.tui.transcript.index import Anchor, HeightIndex
+from swecli.tui.transcript.page import Anchor, HeightIndex
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(["append", "set", "remove", "ask"]), st.integers(0, 30), st.integers(0, 5)), max_size=60

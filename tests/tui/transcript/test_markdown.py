@@ -8,10 +8,9 @@ from rich.style import Style
 from swecli.safe_text import SafeText
 from swecli.tui.transcript import code as code_module
 from swecli.tui.transcript.code import MAX_AHEAD, CodeLines
-from swecli.tui.transcript.markdown import MAX_NESTING, markdown_rows
-from swecli.tui.transcript.markdown_stream import LARGE, MarkdownStream
+from swecli.tui.transcript.markdown import LARGE, MAX_NESTING, MarkdownStream, markdown_rows
 from swecli.tui.transcript.palette import DARK
-from swecli.tui.transcript.wrap import cells
+from swecli.tui.transcript.rows import cells
 
 
 def texts(source: str, width: int = 40) -> list[str]:

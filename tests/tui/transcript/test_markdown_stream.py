@@ -7,8 +7,7 @@ import os
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.tui.transcript.markdown import markdown_rows
-from swecli.tui.transcript.markdown_stream import MarkdownStream
+from swecli.tui.transcript.markdown import MarkdownStream, markdown_rows
 from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.rows import Row
 

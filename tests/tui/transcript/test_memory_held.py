@@ -5,11 +5,11 @@ from __future__ import annotations
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import Body, Event, ItemCheckpointed, ItemCompleted, ItemStarted, TurnEnded
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
-from swecli.core.shelf import Shelf
-from swecli.tui.transcript.block_list import BlockList
-from swecli.tui.transcript.finder import matching_blocks
+from swecli.core.spill import Shelf
+from swecli.tui.transcript.blocks import BlockList
 from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.reducer import Reducer
+from swecli.tui.transcript.view import matching_blocks
 from tests.support.held import held_by
 
 EARLY, TURNS = 120, 300

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.protocol.blocks import DiffBlock
+from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
-    Budget,
     ContextMeasured,
     ItemCheckpointed,
     ItemCompleted,
@@ -29,6 +29,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import (
+    OUTPUT_TAIL,
     AnswerBlock,
     NoticeBlock,
     Operation,
@@ -41,7 +42,6 @@ from swecli.tui.transcript.blocks import (
 )
 from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.palette import DARK
-from swecli.tui.transcript.parts import OUTPUT_TAIL
 from swecli.tui.transcript.reducer import Reducer
 from tests.tui.transcript.events import answer, facts, session, stream, tool, user
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swecli.tui.transcript.row_cache import MAX_CACHED, MAX_CACHED_ROWS, Drawn, RowCache
+from swecli.tui.transcript.block_rows import MAX_CACHED, MAX_CACHED_ROWS, Drawn, RowCache
 from swecli.tui.transcript.rows import Row, blank
 
 

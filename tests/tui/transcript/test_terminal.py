@@ -7,7 +7,7 @@ from rich.style import Style
 
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.tui.transcript.palette import DARK
-from swecli.tui.transcript.terminal import MAX_LINE, output_lines, output_rows, render_terminal
+from swecli.tui.transcript.tool_rows import MAX_LINE, output_lines, output_rows, render_terminal
 
 
 def styles(output: str) -> list[tuple[str, str]]:

@@ -25,15 +25,14 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.base import Tool
-from swecli.core.tools.builtin import builtin_tools
-from swecli.tui.activity import VERBS
+from swecli.core.tools.registry import builtin_tools
+from swecli.tui.status_bar import VERBS
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.palette import DARK, LIGHT, Palette
 from swecli.tui.transcript.reducer import Reducer
-from swecli.tui.transcript.rows import Row
-from swecli.tui.transcript.verbs import sign_and_verb
-from swecli.tui.transcript.wrap import cells
+from swecli.tui.transcript.rows import Row, cells
+from swecli.tui.transcript.tool_rows import sign_and_verb
 from tests.tui.transcript.events import stream
 from tests.tui.transcript.golden import check
 from tests.tui.transcript.tool_calls import CALLS, Made, made

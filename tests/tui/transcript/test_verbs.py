@@ -7,7 +7,7 @@ import pytest
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.palette import DARK
-from swecli.tui.transcript.verbs import call_title, sign_and_verb, target_of
+from swecli.tui.transcript.tool_rows import call_title, sign_and_verb, target_of
 
 
 @pytest.mark.parametrize(

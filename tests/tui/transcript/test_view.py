@@ -19,8 +19,8 @@ from swecli.core.protocol.blocks import DiffBlock, MarkdownBlock, TextBlock
 from swecli.core.protocol.events import Event, ItemCompleted, ItemDelta, ItemStarted, Rewound, TurnEnded
 from swecli.tui.transcript import page as page_module
 from swecli.tui.transcript.palette import DARK, LIGHT
+from swecli.tui.transcript.rows import cells
 from swecli.tui.transcript.view import Transcript
-from swecli.tui.transcript.wrap import cells
 from tests.tui.transcript.events import answer, session, stream, tool, user
 from tests.tui.transcript.test_hostile import TRAPS
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len, get_character_cell_size
 
 from swecli.safe_text import SafeText, sanitise
-from swecli.tui.transcript.rows import Styled, plain_rows
-from swecli.tui.transcript.wrap import cells, cut, is_single, wrap
+from swecli.tui.transcript.rows import Styled, cells, cut, is_single, plain_rows, wrap
 
 TEXTS = st.text("ab  cde日本👍e\u0301é…-─", max_size=60).map(sanitise)
 

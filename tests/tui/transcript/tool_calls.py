@@ -13,7 +13,7 @@ from swecli.core.ports import BlobStore, CompactionRequests, TranscriptHit, Tran
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock
 from swecli.core.tools import web_fetch
 from swecli.core.tools.arguments import parse_arguments
-from swecli.core.web.fetch import Limits, Page
+from swecli.core.web import Limits, Page
 from swecli.core.workspace.jobs import JobInfo, Jobs
 from tests.support.tool_context import FixedAnswers, ToolBench
 

@@ -1,19 +1,73 @@
-"""Clearing: old tool results and the arguments of finished calls become stubs, in one batch.
-
-Cheap (no model call) but it rewrites the provider's cache from the first stub on, so it is only worth it in
-large batches. The newest part of the conversation is left alone.
-"""
+"""Clearing: old results and call arguments become stubs, in batches, by the user's retention rules. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
 
-from swecli.core.context_management.compaction.sizes import EntrySizes
-from swecli.core.context_management.compaction.stubs import arguments_of, arguments_stub, result_stub
+from swecli.core.config.settings import RetentionSettings
+from swecli.core.context_management.compaction.options import EntrySizes, ImportanceStrategy, message_starts
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
+from swecli.core.llm.json_values import parse_object
 from swecli.core.protocol.events import ViewEntry
-from swecli.core.protocol.messages import ToolResultPart
+from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+
+LINE = 120
+"""Characters of what a call was about."""
+QUOTED = 60
+"""Characters that a stub quotes of a line or an argument: long sessions hold thousands of stubs."""
+QUOTED_FROM = 300
+"""Tokens of a result from which on its stub quotes it."""
+NEWLINE = "\n"
+TARGETS = ("path", "command", "pattern", "query", "url")
+"""Arguments that tell what a call was about, in order of preference."""
+
+
+def arguments_of(part: ToolCallPart) -> dict[str, Any]:
+    """The call's arguments; empty where they are no JSON object."""
+    return parse_object(part.arguments) or {}
+
+
+def target_of(part: ToolCallPart) -> str:
+    """What the call was about, on one line."""
+    return next(iter(_target(part).values()), "")
+
+
+def result_stub(entry: Entry, tokens: int, reason: str = "cleared") -> str:
+    """Size and how to get it back, lines and both ends of a longer one. The call before it tells what it was about."""
+    result = next((part for part in entry.parts if isinstance(part, ToolResultPart)), None)
+    if result is None or tokens < QUOTED_FROM:
+        return f"[{reason}: {tokens:,} tokens; id {entry.id}]"
+    text = result.text.strip()
+    ends = f'"{_line(text.partition(NEWLINE)[0], QUOTED)}"'
+    lines = text.count(NEWLINE) + 1
+    if lines > 1:
+        ends += f' … "{_line(text.rpartition(NEWLINE)[2], QUOTED)}"'
+    return f"[{reason}: {tokens:,} tokens, {lines:,} lines; id {entry.id}: {ends}]"
+
+
+def arguments_stub(entry: Entry, tokens: int) -> str:
+    """The arguments of a finished call as a JSON object that says what they were about. Its result tells the rest."""
+    call = next(part for part in entry.parts if isinstance(part, ToolCallPart))
+    return json.dumps({**_target(call, QUOTED), "cleared": f"{tokens:,} tokens; id {entry.id}"}, ensure_ascii=False)
+
+
+def _target(part: ToolCallPart, longest: int = LINE) -> dict[str, str]:
+    """The argument that tells what the call was about, on one line; empty where none does."""
+    arguments = arguments_of(part)
+    name = next((name for name in TARGETS if isinstance(arguments.get(name), str)), None)
+    return {name: _line(arguments[name], longest)} if name else {}
+
+
+def _line(text: str, longest: int = LINE) -> str:
+    line = " ".join(text[: 4 * longest].split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
 
 KEPT_TOOLS = frozenset(("update_todos", "ask_user"))
 """What these returned is a decision of the user or the state of the work."""
@@ -80,7 +134,7 @@ def clear(
 def _stub(entry: Entry, ledger: Ledger, size: int, failing: frozenset[str]) -> str | None:
     if entry.source in KEPT_TOOLS or entry.item + RESULT in failing:
         return None
-    if entry.kind == "result":
+    if entry.kind in ("result", "attachment"):
         return result_stub(entry, size)
     if entry.kind == "call" and entry.item in ledger.items:
         return arguments_stub(entry, size)
@@ -92,7 +146,7 @@ def repeated_reads(ledger: Ledger, view: Sequence[ViewEntry]) -> Mapping[str, st
     same: dict[tuple[str, str], list[Entry]] = {}
     for entry in view:
         known = ledger.entries.get(entry.id)
-        if known is None or entry.kind != "live" or known.kind != "result":
+        if known is None or entry.kind != "live" or known.kind not in ("result", "attachment"):
             continue
         text = next((part.text for part in known.parts if isinstance(part, ToolResultPart)), "")
         if len(text) >= COPIED:
@@ -123,3 +177,262 @@ def last_failures(ledger: Ledger) -> frozenset[str]:
             found.append(record.id + RESULT)
         seen.add(command)
     return frozenset(found)
+
+
+KINDS = {"result": "result", "call": "arguments"}
+"""Kinds of ledger entries that rules are about, and what the settings call them."""
+
+
+def matching(entry: Entry, ledger: Ledger, rules: Sequence[RetentionSettings]) -> RetentionSettings | None:
+    """The first rule that is about this entry."""
+    kind = KINDS.get(entry.kind)
+    record = ledger.items.get(entry.item)
+    if kind is None or record is None or record.call is None:
+        return None
+    target = target_of(record.call)
+    return next(
+        (
+            rule
+            for rule in rules
+            if rule.kind == kind and fnmatchcase(entry.source, rule.tool) and fnmatchcase(target, rule.path)
+        ),
+        None,
+    )
+
+
+def protected(ledger: Ledger, view: Sequence[ViewEntry], rules: Sequence[RetentionSettings]) -> frozenset[str]:
+    """Ids of entries that a rule keeps from being cleared."""
+    if not any(rule.never_drop for rule in rules):
+        return frozenset()
+    known = (ledger.entries[entry.id] for entry in view if entry.id in ledger.entries)
+    return frozenset(
+        entry.id for entry in known if (rule := matching(entry, ledger, rules)) is not None and rule.never_drop
+    )
+
+
+def kept_whole(ledger: Ledger, view: Sequence[ViewEntry], rules: Sequence[RetentionSettings]) -> frozenset[str]:
+    """Ids of entries that stay word for word whatever else goes: those that a rule never drops, and for each result its
+    call, for each call its result."""
+    items = {ledger.entries[one].item for one in protected(ledger, view, rules)}
+    return frozenset(name for item in items for name in (item, item + RESULT))
+
+
+def tidy(
+    ledger: Ledger,
+    view: Sequence[ViewEntry],
+    sizes: EntrySizes,
+    rules: Sequence[RetentionSettings],
+    newest: int,
+    kept: Collection[str] = (),
+) -> Clearing:
+    """One batch of the rules, and then of clearing everything old that no rule keeps; the ``newest`` tokens stay, and
+    what is ``kept``."""
+    by_rules = retain(ledger, view, sizes, rules)
+    cleared = clear(ledger, by_rules.view, sizes, newest, protected(ledger, view, rules).union(kept))
+    return Clearing(
+        cleared.view,
+        (*by_rules.cleared, *cleared.cleared),
+        by_rules.freed + cleared.freed,
+        max(by_rules.rewritten - cleared.freed, cleared.rewritten),
+    )
+
+
+def retain(
+    ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, rules: Sequence[RetentionSettings]
+) -> Clearing:
+    """The view after one pass of the rules."""
+    if not rules or not ledger.entries:
+        return Clearing(tuple(view), (), 0, 0)
+    turn = next(reversed(ledger.entries.values())).turn
+    outdated = ledger.files.outdated()
+    newer: Counter[RetentionSettings] = Counter()
+    result: list[ViewEntry] = []
+    cleared: list[str] = []
+    freed = after = rewritten = 0
+    for shown in reversed(view):
+        entry, size = ledger.entries.get(shown.id), sizes.viewed(shown, ledger)
+        rule = matching(entry, ledger, rules) if entry is not None else None
+        text = None
+        if entry is not None and rule is not None:
+            wanted = (
+                shown.kind == "live" and entry.turn < turn and _goes(entry, rule, size, newer[rule], turn, outdated)
+            )
+            newer[rule] += 1
+            text = _text(entry, rule, size, sizes) if wanted else None
+        left = sizes.text(text) if text is not None else size
+        if text is None or rule is None or left >= size:
+            result.append(shown)
+            after += size
+            continue
+        result.append(ViewEntry("stub", shown.id, text, rule=str(rule)))
+        cleared.append(shown.id)
+        freed += size - left
+        after += left
+        rewritten = after
+    return Clearing(tuple(reversed(result)), tuple(reversed(cleared)), freed, rewritten)
+
+
+def _goes(entry: Entry, rule: RetentionSettings, size: int, newer: int, turn: int, outdated: frozenset[str]) -> bool:
+    """Whether an entry of an earlier turn is to go; ``newer`` counts the entries after it that the rule is about."""
+    if rule.keep_turns is not None:
+        return turn - entry.turn >= rule.keep_turns
+    if rule.keep_last is not None:
+        return newer >= rule.keep_last
+    if rule.until_file_changes:
+        return entry.item in outdated
+    most = rule.head_tail or rule.offload_over
+    return most is not None and size > most
+
+
+def _text(entry: Entry, rule: RetentionSettings, size: int, sizes: EntrySizes) -> str:
+    if entry.kind == "call":
+        return arguments_stub(entry, size)
+    if rule.head_tail is None:
+        return result_stub(entry, size, f"by your rule “{rule}”")
+    text = next((part.text for part in entry.parts if isinstance(part, ToolResultPart)), "")
+    half = max(1, len(text) * rule.head_tail // max(1, size) // 2)
+    gone = f"\n[… about {size - rule.head_tail:,} tokens left out by the rule “{rule}”; id {entry.id} …]\n"
+    return text[:half] + gone + text[-half:]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReport:
+    """What a rule did, as far as it is in force: entries that it took away, tokens that it saved, and how many of these
+    entries the model asked for again. Many of those mean that the rule is a bad one."""
+
+    rule: str
+    removed: int
+    saved: int
+    recalled: int
+
+
+def report(ledger: Ledger, sizes: EntrySizes, rules: Sequence[RetentionSettings]) -> tuple[RuleReport, ...]:
+    """One line for each rule, in the order of the settings."""
+    recalled = _recalled(ledger)
+    rows: list[RuleReport] = []
+    for rule in rules:
+        gone = [entry for entry in ledger.view if entry.rule == str(rule) and entry.id in ledger.entries]
+        saved = sum(sizes.entry(ledger.entries[entry.id]) - sizes.text(entry.text) for entry in gone)
+        again = sum(1 for entry in gone if entry.id in recalled or ledger.entries[entry.id].item in recalled)
+        rows.append(RuleReport(str(rule), len(gone), max(0, saved), again))
+    return tuple(rows)
+
+
+def _recalled(ledger: Ledger) -> set[str]:
+    """Ids that the model asked for."""
+    found: set[str] = set()
+    for record in ledger.items.values():
+        if record.name == "recall" and record.status == "ok" and record.call is not None:
+            found.update(part.strip(" []") for part in str(arguments_of(record.call).get("id") or "").split(","))
+    return found
+
+
+LONG = 400
+"""Characters from which on an answer counts as long."""
+
+
+def covered(view: Iterable[ViewEntry]) -> tuple[str, ...]:
+    """Ledger ids that these entries stand for, those behind summaries included."""
+    ids: list[str] = []
+    for entry in view:
+        ids.extend(entry.sources or (entry.id,))
+    return tuple(dict.fromkeys(ids))
+
+
+def current_request(ledger: Ledger, view: Sequence[ViewEntry]) -> ViewEntry | None:
+    """The user's newest message in the view: it stays the last message of the user, word for word."""
+    for entry in reversed(view):
+        known = ledger.entries.get(entry.id)
+        if known is not None and known.kind == "user":
+            return ViewEntry("live", entry.id)
+    return None
+
+
+def replaced(
+    ledger: Ledger,
+    view: Sequence[ViewEntry],
+    start: int,
+    summary_id: str,
+    text: str,
+    keep: AbstractSet[str] = frozenset(),
+) -> tuple[ViewEntry, ...]:
+    """The view with everything before ``start`` replaced by one text, the current request and what is in ``keep``
+    kept."""
+    request = current_request(ledger, view)
+    stays = keep | {request.id} if request is not None else keep
+    kept = [
+        ViewEntry("live", entry.id) if entry.id not in keep else entry for entry in view[:start] if entry.id in stays
+    ]
+    sources = tuple(one for one in covered(view[:start]) if one not in stays)
+    return (ViewEntry("summary", summary_id, text, sources), *kept, *view[start:])
+
+
+def recent_start(ledger: Ledger, view: Sequence[ViewEntry], keep_recent: int) -> int:
+    """Index at which the last ``keep_recent`` messages begin."""
+    starts = message_starts(ledger, view)
+    return starts[-keep_recent] if len(starts) > keep_recent else 0
+
+
+def important(
+    ledger: Ledger, view: Sequence[ViewEntry], options: ImportanceStrategy, keep: AbstractSet[str] = frozenset()
+) -> tuple[tuple[ViewEntry, ...], tuple[str, ...]]:
+    """The view without the messages below the threshold, and the ids of what was dropped."""
+    starts = message_starts(ledger, view)
+    ends = [*starts[1:], len(view)]
+    recent = recent_start(ledger, view, options.keep_recent)
+    recent_text = " ".join(_entry_text(ledger, entry) for entry in view[recent:])
+    kept: list[ViewEntry] = []
+    dropped: list[str] = []
+    for start, end in zip(starts, ends, strict=True):
+        group = view[start:end]
+        stays = start >= recent or any(entry.id in keep for entry in group)
+        if stays or _score(ledger, group, recent_text, options) >= options.min_score_threshold:
+            kept.extend(group)
+        else:
+            dropped.extend(covered(group))
+    return tuple(kept), tuple(dropped)
+
+
+def _score(ledger: Ledger, group: Sequence[ViewEntry], recent_text: str, options: ImportanceStrategy) -> float:
+    known = [ledger.entries[entry.id] for entry in group if entry.id in ledger.entries]
+    if not known or any(entry.kind == "user" for entry in known):
+        return options.user_message_score
+    if any(entry.kind in ("call", "result", "attachment") for entry in known):
+        return options.tool_use_score
+    text = " ".join(_entry_text(ledger, entry) for entry in group)
+    words = {word for word in text.split() if len(word) > 6 and any(mark in word for mark in "._/()")}
+    if any(word in recent_text for word in words):
+        return 1.0
+    return options.assistant_message_score * (1.0 if len(text) >= LONG else 0.4)
+
+
+def _entry_text(ledger: Ledger, entry: ViewEntry) -> str:
+    known = ledger.entries.get(entry.id)
+    if known is None:
+        return entry.text
+    return " ".join(part.text for part in known.parts if isinstance(part, TextPart))
+
+
+def shrunk(
+    ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, largest: int, keep: AbstractSet[str] = frozenset()
+) -> tuple[ViewEntry, ...]:
+    """The view with every entry above ``largest`` tokens replaced by its beginning, unless it is in ``keep``: the last
+    resort for a single thing that is larger than the room there is."""
+    result: list[ViewEntry] = []
+    for entry in view:
+        known = ledger.entries.get(entry.id)
+        size = sizes.viewed(entry, ledger)
+        if (
+            known is None
+            or entry.kind != "live"
+            or entry.id in keep
+            or size <= largest
+            or known.kind in ("call", "user")
+        ):
+            result.append(entry)
+            continue
+        text = " ".join(getattr(part, "text", "") for part in known.parts)
+        share = max(200, len(text) * largest // max(size, 1) // 2)
+        note = f"\n[… {size:,} tokens in all, cut to make room; id {entry.id} …]\n"
+        result.append(ViewEntry("stub", entry.id, text[:share] + note + text[-share // 4 :]))
+    return tuple(result)

@@ -1,9 +1,4 @@
-"""Compaction as a transaction: candidates are built beside the view, measured, and only a good one is taken.
-
-The ladder: clearing; a summary by the model on the live prefix; the same on a shortened request; a bounded text
-form; the record alone, without a model; a shorter tail. Every rung is tried only if the one before it was not
-enough, and the last ones need no model.
-"""
+"""Compaction as a transaction: candidates are built beside the view, measured, and only a good one is committed."""
 
 from __future__ import annotations
 
@@ -11,34 +6,143 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from swecli.core.context_management.compaction.breaker import PROGRESS
-from swecli.core.context_management.compaction.hooks import ask_before
-from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult, Trigger
-from swecli.core.context_management.compaction.package import Attachment, build_package
-from swecli.core.context_management.compaction.retention import kept_whole, tidy
-from swecli.core.context_management.compaction.sizes import Allowances, EntrySizes
-from swecli.core.context_management.compaction.state_block import SessionFacts
-from swecli.core.context_management.compaction.summarizer import CALLS, CALLS_BESIDES, Summarizer, Summary
-from swecli.core.context_management.compaction.tail import tail_allowance, tail_start
-from swecli.core.context_management.compaction.views import (
+from swecli.core.context_management.budget import fixed_tokens, roomy_part
+from swecli.core.context_management.compaction.clearing import (
     covered,
     current_request,
     important,
+    kept_whole,
     recent_start,
     replaced,
     shrunk,
+    tidy,
 )
-from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.door import Door
+from swecli.core.context_management.compaction.options import (
+    PROGRESS,
+    Allowances,
+    CompactionOptions,
+    CompactResult,
+    EntrySizes,
+    Trigger,
+    ask_before,
+    tail_allowance,
+    tail_start,
+)
+from swecli.core.context_management.compaction.signals import ChainPlan, adjusted, signals_of
+from swecli.core.context_management.compaction.state_block import SessionFacts, state_block, user_texts
+from swecli.core.context_management.compaction.summary import (
+    CALLS,
+    CALLS_BESIDES,
+    Summarizer,
+    Summary,
+    constraints,
+    missing,
+)
+from swecli.core.context_management.context_manager import ContextManager, Door
 from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.marks import harmless
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import ModelClient, ModelInfo, ModelRequest
-from swecli.core.protocol.events import Budget, ViewEntry
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import ViewEntry
+
+OPENING = (
+    "The older part of this conversation was compacted to make room. What follows replaces it. The requests in it "
+    "are history: what was done is done, do not do it again. The newest messages follow word for word."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file of the working set as it is on disk now: ``path`` as the model wrote it, ``file`` with all links followed,
+    ``sha256`` of its bytes."""
+
+    path: str
+    text: str
+    file: str = ""
+    sha256: str = ""
+
+    @property
+    def lines(self) -> int:
+        """Lines of the file, the last one counted although it may have no end."""
+        return self.text.count("\n") + (not self.text.endswith("\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """``kept`` and ``shortened`` are ids of user messages quoted whole or only by their beginning."""
+
+    text: str
+    kept: tuple[str, ...]
+    shortened: tuple[str, ...]
+
+
+def build_package(
+    ledger: Ledger,
+    removed: Sequence[str],
+    summary: str,
+    facts: SessionFacts,
+    sizes: EntrySizes,
+    allowances: Allowances,
+    attachments: Sequence[Attachment] = (),
+    when: str = "",
+) -> Package:
+    """Earlier user messages word for word, the summary, the state block, the working set.
+
+    ``removed`` are the ids of the ledger entries that the package stands for.
+    """
+    quoted, kept, shortened = _user_messages(ledger, set(removed), sizes, allowances.user_messages)
+    body = f"{quoted}\n\n{summary}"
+    lost = missing(constraints(ledger), body)
+    rules = "\n".join(f"- {anchor.text} [{anchor.source}]" for anchor in lost)
+    parts = [
+        f"<compacted entries={len(removed)}{f' at={when!r}' if when else ''}>",
+        OPENING,
+        f"# Earlier messages of the user\n\n{quoted}" if quoted else "",
+        f"# Summary\n\n{harmless(summary)}" if summary else "",
+        f"# What the user asked to be kept to\n\n{harmless(rules)}" if rules else "",
+        f"# State, from the record\n\n{harmless(state)}" if (state := state_block(ledger, facts)) else "",
+        *map(_attached, attachments),
+        "</compacted>",
+    ]
+    return Package("\n\n".join(part for part in parts if part), kept, shortened)
+
+
+def _attached(file: Attachment) -> str:
+    path = harmless(file.path.replace('"', "'"))
+    return f'<file path="{path}" note="as it is on disk now">\n{harmless(file.text)}\n</file>'
+
+
+def _user_messages(
+    ledger: Ledger, removed: set[str], sizes: EntrySizes, allowance: int
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Newest first until the allowance is used; older ones are quoted by their first line."""
+    quotes: list[str] = []
+    kept: list[str] = []
+    shortened: list[str] = []
+    left = allowance
+    for source, text in reversed([(source, text) for source, text in user_texts(ledger) if source in removed]):
+        quote = f"[{source}] {harmless(text.strip())}"
+        size = sizes.text(quote)
+        if size <= left:
+            kept.append(source)
+        else:
+            line = " ".join(text.split())
+            quote = f"[{source}] {harmless(line[:120])}… (cut)"
+            size = sizes.text(quote)
+            shortened.append(source)
+            if size > left:
+                continue
+        left -= size
+        quotes.append(quote)
+    return "\n\n".join(reversed(quotes)), tuple(reversed(kept)), tuple(reversed(shortened))
+
 
 ACCEPTED_SHARE = 0.70
-"""The whole request must shrink to this share of what it was."""
+"""The conversation must shrink to this share of what it was. What is in every request (system prompt, tools,
+instructions) counts neither here nor below: no compaction makes it smaller."""
 ACCEPTED_FILL = 0.50
-"""And to less than this share of the effective window."""
+"""And to less than this share of what the effective window leaves for it."""
 LEAST_BATCH = 8_000
 """Tokens that a batch of clearing frees at least when it takes the place of a summary."""
 WANTED_SHARE, WANTED_FILL = 0.35, 0.30
@@ -92,7 +196,7 @@ class _Attempt:
     ledger: Ledger
     job: Job
     sizes: EntrySizes
-    allowances: Allowances
+    plan: ChainPlan
     before: Budget
     keep: frozenset[str] = frozenset()
     """Entries that stay word for word by the user's rules."""
@@ -100,6 +204,8 @@ class _Attempt:
     """The view with as much cleared as can be, for the case that no summary comes."""
     demanding: bool = False
     """Only ample room counts."""
+    loose: bool = False
+    """Any room counts that lets a request fit again."""
     strategies: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -119,6 +225,7 @@ class Compactor:
     ) -> Compacted | NotCompacted:
         """Find a view that is small enough. Cancelling leaves everything as it was."""
         info = job.client.info
+        await self._context.count_exactly(project(ledger), info)  # no decision rests on an estimate
         before = self._measure(ledger, ledger.view, info)
         wishes = await ask_before(
             self.options,
@@ -126,17 +233,17 @@ class Compactor:
             job.focus,
             before,
             len(project(ledger)),
-            int(before.effective * ACCEPTED_FILL),
+            before.effective - int(_room(before) * (1 - ACCEPTED_FILL)),
             forced=job.forced or before.level == "block",
         )
         if wishes.declined:
             return NotCompacted(wishes.declined, cancelled=True)
         attempt = self._attempt(ledger, job, before)
-        attempt.notes.extend(wishes.notes)
+        attempt.notes.extend((*wishes.notes, *attempt.plan.reasons))
         view, summary = self._with_given_summary(attempt, wishes.summary)
         if view is None:
             view = self._without_model(attempt)
-        if view is None and not attempt.cleared and self._packaged(replace(attempt, strategies=[]), "") is None:
+        if view is None and not attempt.cleared and self._last_resort(replace(attempt, strategies=[]), "") is None:
             # Not even an empty summary would make enough room: none is asked for.
             return NotCompacted(self._hopeless(attempt), notes=tuple(attempt.notes))
         if view is None and not job.without_model and wants_summary(self.options, ledger):
@@ -150,8 +257,13 @@ class Compactor:
                 attempt.strategies.append("summary")
         if view is None and attempt.cleared and not (summary and summary.text):
             view = self._taken(attempt, attempt.cleared, "clearing")
+        text = summary.text if summary else ""
         if view is None:
-            view = self._packaged(attempt, summary.text if summary else "")
+            view = self._last_resort(attempt, text)
+        if view is not None and await self._context.count_exactly(project(ledger, view), info):
+            after = self._measure(ledger, view, info)
+            if not self._accepts(attempt, after):
+                view = self._last_resort(attempt, text)  # the size of a long new text is known now
         if view is None:
             return NotCompacted(self._hopeless(attempt), notes=tuple(attempt.notes))
         after = self._measure(ledger, view, info)
@@ -182,7 +294,7 @@ class Compactor:
         if not text:
             return None, None
         attempt.strategies.append("hook")
-        view = self._packaged(attempt, text)
+        view = self._packaged(attempt, text) if attempt.sizes.text(text) < _room(attempt.before) else None
         if view is not None and any(entry.id == attempt.job.summary_id for entry in view):
             return view, Summary(text)
         attempt.strategies.clear()
@@ -199,6 +311,9 @@ class Compactor:
             view, dropped = important(ledger, ledger.view, options.importance, attempt.keep)
             return self._taken(attempt, view, "importance") if dropped else None
         if options.strategy == "chain" and (job.trigger in ("auto", "overflow") or job.without_model):
+            if attempt.plan.no_clearing and not job.without_model:
+                attempt.notes.append(attempt.plan.no_clearing)
+                return None
             return self._cleared(attempt)
         return None
 
@@ -208,7 +323,7 @@ class Compactor:
         Taken where it makes as much room as a summary would. In a large window that is mostly full of what can't be
         cleared, a batch that pays is taken as well: the summary, which loses more and costs a call, can wait.
         """
-        allowances, ledger = attempt.allowances, attempt.ledger
+        allowances, ledger = attempt.plan.allowances, attempt.ledger
         for newest in (allowances.protected, allowances.tail):
             cleared = tidy(ledger, ledger.view, attempt.sizes, self.options.retention, newest)
             if not cleared.cleared:
@@ -233,11 +348,19 @@ class Compactor:
         attempt.demanding = False
         return view or self._tailed(attempt, summary)
 
+    def _last_resort(self, attempt: _Attempt, summary: str) -> tuple[ViewEntry, ...] | None:
+        """The same; where no request fits any more, whatever lets one fit again."""
+        view = self._packaged(attempt, summary)
+        if view is None and (attempt.job.forced or attempt.before.level == "block"):
+            attempt.loose = True
+            view = self._packaged(attempt, summary)
+        return view
+
     def _tailed(self, attempt: _Attempt, summary: str) -> tuple[ViewEntry, ...] | None:
-        tail = tail_allowance(self.options, attempt.allowances, attempt.before.used)
+        tail = tail_allowance(self.options, attempt.plan.allowances, attempt.before.used)
         for share in (1.0, 0.5, 0.25, 0.0):
             allowance = max(1, int(tail * share))
-            recent = max(1, int(self.options.recent_messages * share))
+            recent = max(1, int(attempt.plan.recent * share))
             start = tail_start(attempt.ledger, attempt.ledger.view, attempt.sizes, allowance, recent)
             if start:
                 name = "record" if not summary and share == 1.0 else "truncation" if share < 1.0 else ""
@@ -249,7 +372,7 @@ class Compactor:
             return view
         if attempt.demanding:
             return None
-        largest = max(200, attempt.allowances.tail // 4)
+        largest = max(200, attempt.plan.allowances.tail // 4)
         return self._taken(
             attempt, shrunk(attempt.ledger, attempt.ledger.view, attempt.sizes, largest, attempt.keep), "shrinking"
         )
@@ -263,37 +386,48 @@ class Compactor:
             summary,
             job.facts,
             attempt.sizes,
-            attempt.allowances,
+            attempt.plan.allowances,
             job.attachments,
             job.when,
         )
         view = replaced(ledger, ledger.view, start, job.summary_id, package.text, attempt.keep)
-        cleared = tidy(ledger, view, attempt.sizes, self.options.retention, attempt.allowances.tail)
+        cleared = tidy(ledger, view, attempt.sizes, self.options.retention, attempt.plan.allowances.tail)
         return self._taken(attempt, cleared.view if cleared.cleared else view, name)
 
     def _taken(self, attempt: _Attempt, view: tuple[ViewEntry, ...], name: str) -> tuple[ViewEntry, ...] | None:
         """The view if it is small enough, else None."""
         after = self._measure(attempt.ledger, view, attempt.job.client.info)
-        if not acceptable(attempt.before, after, manual=attempt.job.trigger in ("manual", "model")):
-            return None
-        if attempt.demanding and not ample(attempt.before, after):
+        if not self._accepts(attempt, after):
             return None
         if name and name not in attempt.strategies:
             attempt.strategies.append(name)
         return view
+
+    def _accepts(self, attempt: _Attempt, after: Budget) -> bool:
+        if attempt.demanding and not ample(attempt.before, after):
+            return False
+        if attempt.loose:
+            return after.level in ("ok", "warn") and acceptable(attempt.before, after, manual=True)
+        return acceptable(attempt.before, after, manual=attempt.job.trigger in ("manual", "model"))
 
     # --- the frame ----------------------------------------------------------------------------------------
 
     def _attempt(self, ledger: Ledger, job: Job, before: Budget) -> _Attempt:
         sizes = EntrySizes(self._context.monitor, job.client.info)
         keep = kept_whole(ledger, ledger.view, self.options.retention)
-        return _Attempt(ledger, job, sizes, self.options.allowances(before.effective), before, keep)
+        usual = self.options.allowances(roomy_part(before))
+        recent, tail_is_set = self.options.recent_messages, self.options.keep_recent_tokens is not None
+        if self.options.strategy == "chain":
+            plan = adjusted(signals_of(ledger, ledger.view, sizes), usual, recent, fixed_tail=tail_is_set)
+        else:
+            plan = ChainPlan(usual, recent)
+        return _Attempt(ledger, job, sizes, plan, before, keep)
 
     def _measure(self, ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo) -> Budget:
         return self._context.measure(project(ledger, view), info)
 
     def _summary_tokens(self, attempt: _Attempt) -> int:
-        return min(attempt.allowances.summary, attempt.before.reserve or 500)
+        return min(attempt.plan.allowances.summary, attempt.before.reserve or 500)
 
     def _hopeless(self, attempt: _Attempt) -> str:
         largest = max(attempt.before.components, key=lambda part: part.tokens, default=None)
@@ -320,11 +454,21 @@ def _summarisable(ledger: Ledger) -> bool:
 
 def ample(before: Budget, after: Budget) -> bool:
     """Whether a candidate makes as much room as a compaction should."""
-    return after.used <= before.used * WANTED_SHARE and after.used <= after.effective * WANTED_FILL
+    return _said(after) <= _said(before) * WANTED_SHARE and _said(after) <= _room(after) * WANTED_FILL
 
 
 def acceptable(before: Budget, after: Budget, *, manual: bool) -> bool:
     """Whether a candidate is worth taking. One that the user asked for need only be clearly smaller."""
-    if after.used > before.used * ACCEPTED_SHARE:
+    if _said(after) > _said(before) * ACCEPTED_SHARE:
         return False
-    return manual or after.upper < after.effective * ACCEPTED_FILL
+    return manual or after.upper - fixed_tokens(after) < _room(after) * ACCEPTED_FILL
+
+
+def _said(budget: Budget) -> int:
+    """Tokens of the conversation alone."""
+    return budget.used - fixed_tokens(budget)
+
+
+def _room(budget: Budget) -> int:
+    """Tokens that the window leaves for the conversation."""
+    return max(0, budget.effective - fixed_tokens(budget))

@@ -1,14 +1,99 @@
-"""What can be chosen about compaction, under the names that programs use."""
+"""What can be chosen about a compaction, and the sizes and allowances that follow."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from swecli.core.config.context_settings import RetentionSettings
-from swecli.core.context_management.compaction.sizes import Allowances
-from swecli.core.llm.types import ModelClient
+from swecli.core.config.settings import RetentionSettings
+from swecli.core.context_management.ledger import Entry, Ledger
+from swecli.core.context_management.monitor import TokenMonitor
+from swecli.core.llm.types import ModelClient, ModelInfo
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.messages import Message, Role
+
+CHARACTERS_PER_TOKEN = 3.2
+"""Of a stub, which has many digits and marks."""
+
+
+class EntrySizes:
+    """Estimates, each made once and scaled by what is known of the model's tokenizer."""
+
+    def __init__(self, monitor: TokenMonitor, info: ModelInfo) -> None:
+        self._monitor = monitor
+        self._ratio = monitor.ratio(info)
+        self._known = monitor.part_counts
+
+    def entry(self, entry: Entry) -> int:
+        """Tokens of a live entry."""
+        known = self._known.get(entry.id)
+        if known is None or known[0] is not entry.body:
+            tokens = self._monitor.count_once(Message(_role(entry), entry.parts, entry.id))
+            known = self._known[entry.id] = (entry.body, tokens)
+        return round(known[1] * self._ratio)
+
+    def text(self, text: str) -> int:
+        """Tokens of a text that is not in the ledger."""
+        return round(self._monitor.count_tokens(text) * self._ratio)
+
+    def stub(self, text: str) -> int:
+        """Tokens of a stub, about: a pass makes thousands, and looks at most of them only to decide against it."""
+        return round(len(text) / CHARACTERS_PER_TOKEN * self._ratio)
+
+    def viewed(self, entry: ViewEntry, ledger: Ledger) -> int:
+        """Tokens of one entry as the view shows it."""
+        known = ledger.entries.get(entry.id)
+        if entry.kind == "live" and known is not None:
+            return self.entry(known)
+        return self.text(entry.text)
+
+    def view(self, view: Iterable[ViewEntry], ledger: Ledger) -> int:
+        """Tokens of a whole view."""
+        return sum(self.viewed(entry, ledger) for entry in view)
+
+
+def _role(entry: Entry) -> Role:
+    match entry.kind:
+        case "user" | "attachment":
+            return "user"
+        case "result":
+            return "tool"
+        case _:
+            return "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Allowances:
+    """How much of each thing survives, in tokens: the smaller of an absolute figure and a share of the
+    effective window, so that small windows keep their proportions."""
+
+    user_messages: int
+    tail: int
+    attached: int
+    summary: int
+    protected: int
+    """Newest part that clearing leaves alone."""
+    worthwhile: int
+    """Least that a clearing pass must free to pay for rewriting the provider's cache."""
+
+    @classmethod
+    def of(cls, effective: int) -> Allowances:
+        """For an effective window of so many tokens."""
+
+        def smaller(absolute: int, share: float) -> int:
+            return max(1, min(absolute, int(effective * share)))
+
+        return cls(
+            user_messages=smaller(20_000, 0.08),
+            tail=smaller(20_000, 0.08),
+            attached=smaller(8_000, 0.03),
+            summary=smaller(8_000, 0.04),
+            protected=smaller(40_000, 0.20),
+            worthwhile=smaller(20_000, 0.10),
+        )
+
 
 StrategyName = Literal["chain", "truncation", "importance", "summarization"]
 Trigger = Literal["manual", "auto", "overflow", "model"]
@@ -17,11 +102,21 @@ Trigger = Literal["manual", "auto", "overflow", "model"]
 @dataclass(frozen=True, slots=True)
 class TruncationStrategy:
     """Drop the oldest messages. Pairs of call and result are never split; the system prompt is not part of the
-    history and always stays."""
+    history and always stays. The two names that say so can't be given another value.
+
+    Raises:
+        ValueError: one of them is False.
+    """
 
     keep_recent: int = 10
-    preserve_system: bool = True
-    preserve_tool_chains: bool = True
+    preserve_system: Literal[True] = True
+    preserve_tool_chains: Literal[True] = True
+
+    def __post_init__(self) -> None:
+        if not self.preserve_system:
+            raise ValueError("preserve_system must be True: a request always has its system prompt")
+        if not self.preserve_tool_chains:
+            raise ValueError("preserve_tool_chains must be True: providers refuse a result without its call")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +226,148 @@ class CompactResult:
     @property
     def removed_messages(self) -> int:
         return self.before_msg_count - self.after_msg_count
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What holds for one compaction after its hook was asked. ``declined`` says why there is to be none; empty when
+    it goes on. ``notes`` are for the user."""
+
+    focus: str = ""
+    summary: str = ""
+    declined: str = ""
+    notes: tuple[str, ...] = ()
+
+
+async def ask_before(
+    options: CompactionOptions,
+    trigger: Trigger,
+    focus: str,
+    before: Budget,
+    messages: int,
+    target: int,
+    *,
+    forced: bool,
+) -> Wishes:
+    """Ask the hook. A cancel is honoured unless no request fits any more; a hook that fails has no say.
+
+    ``messages`` is their number, ``target`` the size in tokens that is aimed at.
+    """
+    hook = options.on_pre_compact
+    if hook is None:
+        return Wishes(focus)
+    context = CompactContext("manual" if trigger == "manual" else "auto", before.used, target, messages, focus or None)
+    try:
+        decision = await hook(context)
+    except Exception as error:  # noqa: BLE001 - a program of the user's may raise anything; it is told and has no say
+        return Wishes(focus, notes=(f"the hook before it failed ({_named(error)}) and was passed over",))
+    notes: Sequence[str] = ()
+    if decision.cancel:
+        why = f": {decision.reason}" if decision.reason else ""
+        if not forced:
+            return Wishes(declined=f"cancelled by a hook{why}")
+        full = f"{before.upper:,} of {before.effective:,} tokens are in use"
+        notes = (f"a hook wanted to cancel it{why}, but without it no request fits any more ({full})",)
+    words = "\n".join(text for text in (focus, decision.custom_instructions) if text)
+    return Wishes(words, (decision.custom_summary or "").strip(), notes=tuple(notes))
+
+
+async def tell_after(options: CompactionOptions, result: CompactResult) -> str:
+    """Tell the hook what was done. Returns what the user should know of it, empty when all went well."""
+    if options.on_post_compact is None:
+        return ""
+    try:
+        await options.on_post_compact(result)
+    except Exception as error:  # noqa: BLE001 - what is done is done: the failure is told
+        return f"the hook after it failed ({_named(error)})"
+    return ""
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+PROGRESS = 0.05
+"""A compaction must free this share of what there was. Summaries have to free much more to be taken at all; a batch of
+clearing that frees this much costs no model call."""
+ATTEMPTS = 2
+WINDOW = 10
+MOST_IN_WINDOW = 3
+
+
+@dataclass(slots=True)
+class Breaker:
+    """Counts automatic compactions by model step."""
+
+    failures: int = 0
+    steps: list[int] = field(default_factory=list)
+
+    def record(self, step: int, before: int, after: int) -> None:
+        """One compaction that was applied."""
+        self.steps.append(step)
+        self.failures = 0 if after <= before * (1 - PROGRESS) else self.failures + 1
+
+    def record_failure(self) -> None:
+        """One that was not applied."""
+        self.failures += 1
+
+    def reset(self) -> None:
+        """The user acted: try again."""
+        self.failures = 0
+        self.steps.clear()
+
+    def open(self, step: int) -> str | None:
+        """Why automatic compaction must stop, or None."""
+        if self.failures >= ATTEMPTS:
+            return f"{self.failures} compactions in a row freed less than {PROGRESS:.0%}"
+        recent = [one for one in self.steps if step - one < WINDOW]
+        if len(recent) >= MOST_IN_WINDOW:
+            return f"{len(recent)} compactions within {WINDOW} model steps"
+        return None
+
+
+LEAST_MESSAGES = 10
+"""So many messages are kept even when they are larger than the allowance, as long as they take no more than
+twice of it."""
+
+
+TAIL_SHARE = 0.15
+"""The verbatim tail takes at most this share of what there is."""
+
+
+def tail_allowance(options: CompactionOptions, allowances: Allowances, used: int) -> int:
+    """Tokens of the newest messages that stay word for word."""
+    if options.keep_recent_tokens is not None:
+        return max(1, allowances.tail)
+    return max(1, min(allowances.tail, int(used * TAIL_SHARE)))
+
+
+def message_starts(ledger: Ledger, view: Sequence[ViewEntry]) -> list[int]:
+    """Indexes of the view at which a message begins and no pair of call and result is cut."""
+    starts: list[int] = []
+    current: str | None = None
+    for index, entry in enumerate(view):
+        known = ledger.entries.get(entry.id)
+        owner = known.message if known else entry.id
+        if owner != current:
+            starts.append(index)
+            current = owner
+    return starts
+
+
+def tail_start(
+    ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes, allowance: int, recent: int = LEAST_MESSAGES
+) -> int:
+    """Index of the view where the verbatim tail begins: the most whole messages that fit ``allowance`` tokens,
+    at least one, and ``recent`` if these take no more than twice as much."""
+    starts = message_starts(ledger, view)
+    chosen = len(view)
+    tokens = kept = 0
+    end = len(view)
+    for start in reversed(starts):
+        size = sum(sizes.viewed(entry, ledger) for entry in view[start:end])
+        limit = allowance if kept >= recent else 2 * allowance
+        if kept > 0 and tokens + size > limit:
+            break
+        tokens, kept, chosen, end = tokens + size, kept + 1, start, start
+    return chosen

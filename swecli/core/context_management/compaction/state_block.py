@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from swecli.core.context_management.compaction.stubs import arguments_of, target_of
+from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.ledger import ItemRecord, Ledger
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart

@@ -1,19 +1,26 @@
-"""The summary request: a suffix on the live prefix, so that the provider reads it from its cache; and the
-checks that an answer must pass."""
+"""The summary of a conversation: the request on the live prefix, its fallbacks, and the check of what came back."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import reduce
 
+from swecli.core.context_management.compaction.options import SummarizationStrategy
+from swecli.core.context_management.compaction.state_block import user_texts
+from swecli.core.context_management.context_manager import Door
+from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.marks import harmless
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.llm.types import ModelRequest, SystemBlock
-from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, ProviderError, SystemBlock
+from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage, added
 
 EXCERPT = 2_000
 """Characters of a result or of arguments in the serialised form."""
-LEAST_CHARACTERS = 40
+SHORTEST_SUMMARY = 40
 
 
 def suffix_request(request: ModelRequest, focus: str, max_tokens: int) -> ModelRequest:
@@ -48,9 +55,11 @@ def serialised_request(
 ) -> ModelRequest:
     """One of these texts in one message, with the summary of those before it, which the answer is to carry on."""
     before = (
-        f"<summary-so-far>\n{earlier}\n</summary-so-far>\n\nUpdate this summary by what follows.\n\n" if earlier else ""
+        f"<summary-so-far>\n{harmless(earlier)}\n</summary-so-far>\n\nUpdate this summary by what follows.\n\n"
+        if earlier
+        else ""
     )
-    prompt = f"{before}<conversation>\n{text}\n</conversation>\n\n{_instruction(focus, max_tokens)}"
+    prompt = f"{before}<conversation>\n{harmless(text)}\n</conversation>\n\n{_instruction(focus, max_tokens)}"
     return ModelRequest(
         system=(SystemBlock("You summarise conversations between a user and a coding agent."),),
         tools=(),
@@ -89,10 +98,168 @@ def unusable(message: Message, sections: Sequence[str] = ()) -> str | None:
     if message.tool_calls:
         return f"it called {message.tool_calls[0].name} instead of writing a summary"
     text = message.text.strip()
-    if len(text) < LEAST_CHARACTERS:
+    if len(text) < SHORTEST_SUMMARY:
         return "it was empty" if not text else f"it was only {json.dumps(text)}"
     response = message.response
     if response is not None and (not response.complete or response.stop.kind == "length"):
         return "it was cut off"
     absent = [section for section in sections if section.casefold() not in text.casefold()]
     return f"it has no section {absent[0]!r}" if absent else None
+
+
+CONSTRAINT = re.compile(
+    r"\b(never|always|must(?:n't| not)?|don'?t|do not|only|without|instead of|prefer|avoid|make sure|keep|no longer)\b",
+    re.I,
+)
+SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+ANCHORS_LONGEST = 300
+"""Characters of one constraint."""
+MOST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """One thing to keep, with the ledger id it comes from."""
+
+    text: str
+    source: str
+
+
+def constraints(ledger: Ledger) -> list[Anchor]:
+    """Sentences of the user that forbid, demand or prefer something; newest kept when there are many."""
+    found: dict[str, Anchor] = {}
+    for source, text in user_texts(ledger):
+        for sentence in SENTENCE.split(text):
+            clean = " ".join(sentence.split())
+            if clean and len(clean) <= ANCHORS_LONGEST and CONSTRAINT.search(clean):
+                found[clean.casefold()] = Anchor(clean, source)
+    return list(found.values())[-MOST:]
+
+
+def missing(anchors: list[Anchor], text: str) -> list[Anchor]:
+    """Anchors whose words are not in the text, whatever its line breaks and case."""
+    present = " ".join(text.casefold().split())
+    return [anchor for anchor in anchors if anchor.text.casefold() not in present]
+
+
+CALLS = 3
+"""Model calls at the most for one summary, whatever goes wrong."""
+CHARACTERS_PER_TOKEN = 3
+BOUNDED_SHARE = 0.6
+CALLS_BESIDES = 2
+"""The same where enough room can be made without one."""
+CHUNK = 20
+"""Messages that stay together where the conversation is too long for one request."""
+SHORTEST_TRANSCRIPT = 400
+"""A text of the conversation that is shorter is not worth a call."""
+TOO_SMALL = "no summary was asked for: the model's window has no room for the conversation, nor for a part of it"
+LONGEST = 1.25
+"""Times the length that was asked for: servers count with vocabularies of their own, and some keep to no limit."""
+PAUSE = 1.0
+"""Seconds before a failed call is repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """``text`` is empty when no model gave a usable one; ``notes`` say what went wrong on the way."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+    usage: tuple[Usage, ...] = ()
+
+    @property
+    def total_usage(self) -> Usage | None:
+        """What all calls took together; None when nothing was reported."""
+        return reduce(added, self.usage) if self.usage else None
+
+
+class Summarizer:
+    """Asks the session's model on its live prefix, or another one with the text of the conversation."""
+
+    def __init__(
+        self,
+        door: Door,
+        client: ModelClient,
+        options: SummarizationStrategy | None,
+        sleep: Callable[[float], Awaitable[None]],
+        other: ModelClient | None = None,
+    ) -> None:
+        self._door = door
+        self._other = other or (options.summarize_with if options else None)
+        self._client = self._other or client
+        self._sleep = sleep
+        self._chunk = max(1, options.summarize_chunk_size) if options else CHUNK
+
+    async def summarize(
+        self, request: ModelRequest, focus: str, max_tokens: int, effective: int, calls: int = CALLS
+    ) -> Summary:
+        """At most so many calls; every answer is checked before it counts."""
+        characters = int(effective * BOUNDED_SHARE * CHARACTERS_PER_TOKEN)
+        whole = suffix_request(request, focus, max_tokens)
+        if self._other is None and not await self._door.too_long(whole, self._client.info, likely=True):
+            texts: list[str] = []
+        elif not (texts := await self._texts(request, focus, max_tokens, characters, calls)):
+            return Summary("", (TOO_SMALL,))
+        notes: list[str] = []
+        usages: list[Usage] = []
+        earlier = ""
+        for left in range(calls - 1, -1, -1):
+            wanted = serialised_request(request, focus, max_tokens, texts[0], earlier) if texts else whole
+            message, error = await self._ask(wanted, likely=not texts)
+            if message is not None and message.response and message.response.usage:
+                usages.append(message.response.usage)
+            trouble = str(error) if error else unusable(message) if message else "no answer"
+            too_long = await self._too_long(message.text, max_tokens) if trouble is None and message else ""
+            if too_long:  # the server keeps to no limit: it would be so again
+                return Summary("", (*notes, f"summary refused: {too_long}"), tuple(usages))
+            if trouble is None and message is not None and len(texts) > 1:
+                earlier = message.text.strip()
+                del texts[0]
+                continue
+            if trouble is None and message is not None:
+                return Summary(message.text.strip(), tuple(notes), tuple(usages))
+            notes.append(f"summary refused: {trouble}")
+            overflow = error is not None and error.kind in ("context_overflow", "too_large")
+            if error is not None and not error.retryable and not overflow:
+                break
+            if error is not None and error.retryable:
+                await self._sleep(PAUSE)
+            elif overflow or not texts:
+                # What the server says counts: of texts that were too long for it, shorter ones are made.
+                characters = characters // 2 if texts else characters
+                texts, earlier = await self._texts(request, focus, max_tokens, characters, max(1, left)), ""
+                if not texts:
+                    notes.append(TOO_SMALL)
+                    break
+        return Summary("", tuple(notes), tuple(usages))
+
+    async def _too_long(self, text: str, max_tokens: int) -> str:
+        """Why a summary is too long to be of use; empty where it is not."""
+        monitor = self._door.context.monitor
+        await monitor.count_ahead([text])
+        tokens = round(monitor.count_tokens(text) * monitor.ratio(self._client.info))
+        return f"it has {tokens:,} tokens, {max_tokens:,} were asked for" if tokens > LONGEST * max_tokens else ""
+
+    async def _texts(self, request: ModelRequest, focus: str, max_tokens: int, characters: int, most: int) -> list[str]:
+        """The conversation as texts that each fit a request, the summary of those before it included; empty where the
+        window has no room for any."""
+        while characters >= SHORTEST_TRANSCRIPT:
+            texts = chunked(request.messages, self._chunk, characters, most)
+            earlier = " word" * max_tokens if len(texts) > 1 else ""
+            for text in texts:
+                wanted = serialised_request(request, focus, max_tokens, text, earlier)
+                if await self._door.too_long(wanted, self._client.info):
+                    break
+            else:
+                return texts
+            characters //= 2
+        return []
+
+    async def _ask(self, request: ModelRequest, *, likely: bool) -> tuple[Message | None, ProviderError | None]:
+        async with aclosing(self._door.send(self._client, request, likely=likely)) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    return event.message, None
+                if isinstance(event, Failed):
+                    return None, event.error
+        return None, ProviderError("truncated", "the answer ended without its end marker")

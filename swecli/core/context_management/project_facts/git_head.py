@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from swecli.core.workspace.git_facts import GitFacts
-from swecli.core.workspace.regular_file import read_bytes
+from swecli.core.workspace.text_file import read_bytes
 
 _MAX_PACKED_REFS = 4 * 1024 * 1024
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swecli.core.context_management.file_head import read_head
+from swecli.core.context_management.instructions import read_head
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

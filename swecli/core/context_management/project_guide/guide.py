@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
+from swecli.core.context_management.counter import CountsTokens, PieceEstimator
 from swecli.core.context_management.project_facts.collect import ProjectReader
 from swecli.core.context_management.project_facts.facts import PURPOSES, ProjectFacts
 from swecli.core.context_management.project_guide.document import Section, merge, split
 from swecli.core.context_management.project_guide.mentions import Mentions
 from swecli.core.context_management.project_guide.prose import Prose
-from swecli.core.context_management.tokens import CountsTokens, PieceEstimator
 
 MAX_TOKENS = 3_000
 FILE_NAME = "OPENCLI.md"

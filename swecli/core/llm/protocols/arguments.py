@@ -1,4 +1,4 @@
-"""Arguments and ids of tool calls: parsed once, rewritten only where a host demands it."""
+"""Arguments and ids of tool calls: parsed once, rewritten only where no host or this one would take them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from swecli.core.llm.json_values import JsonObject, compact, is_object, parse_json
+from swecli.core.llm.json_values import JsonObject, compact, is_object, parse_json, parse_loose
+from swecli.core.protocol.messages import Message
 
 IdAlphabet = Literal["any", "alnum9", "token40", "token64"]
 """What a host accepts as the id of a call: anything; exactly 9 letters and digits; up to 40 or 64 of
@@ -20,6 +21,10 @@ _ACCEPTED: dict[IdAlphabet, re.Pattern[str]] = {
     "token40": re.compile(r"[A-Za-z0-9_-]{1,40}"),
     "token64": re.compile(r"[A-Za-z0-9_-]{1,64}"),
 }
+
+
+MAX_QUOTED = 200
+"""Characters that go back of arguments that are no JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +53,37 @@ def is_whole(raw: str) -> bool:
     return raw.rstrip().endswith("}") and parse_arguments(raw).ok
 
 
-def arguments_object(raw: str) -> JsonObject:
-    """The arguments for a protocol that wants an object. Text that is none is wrapped, not lost."""
-    parsed = parse_arguments(raw)
-    return parsed.value if parsed.value is not None else {"invalid_json": raw}
+def arguments_object(raw: str, message: Message) -> JsonObject:
+    """The arguments of a call of ``message`` as they go back: an object whatever the model wrote, and the same one in
+    each request. Of what is none, and can't be read as one either, the beginning is quoted; of a call that was cut,
+    nothing is left."""
+    for read in (parse_arguments, _parse_slips):
+        if (value := read(raw).value) is not None:
+            return value
+    if message.response is not None and not message.response.complete:
+        return {}
+    return {"invalid_json": raw if len(raw) <= MAX_QUOTED else raw[:MAX_QUOTED] + "…"}
 
 
-def arguments_text(raw: str, must_parse: bool) -> str:
-    """The arguments for a protocol that wants text: as the model wrote them, except that nothing becomes an
-    empty object, and that invalid text is wrapped for hosts that parse it (``must_parse``)."""
-    if not raw.strip():
-        return "{}"
-    return raw if not must_parse or parse_arguments(raw).ok else compact(arguments_object(raw))
+def arguments_text(raw: str, message: Message) -> str:
+    """``arguments_object`` for a protocol that wants text: as the model wrote it where it is a JSON object. Servers
+    that read the arguments of the history refuse each request that has others."""
+    try:
+        if is_object(parse_json(raw)):
+            return raw
+    except ValueError:
+        pass
+    return compact(arguments_object(raw, message))
+
+
+def _parse_slips(raw: str) -> ParsedArguments:
+    """Arguments with slips that tools put up with: bare control characters, and an object encoded twice."""
+    try:
+        value = parse_loose(raw)
+        value = parse_loose(value) if isinstance(value, str) else value
+    except ValueError:
+        return ParsedArguments(None, False)
+    return ParsedArguments(value, True) if is_object(value) else ParsedArguments(None, False)
 
 
 def rewrite_id(call_id: str, alphabet: IdAlphabet) -> str:

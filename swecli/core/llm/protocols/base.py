@@ -1,24 +1,389 @@
-"""What all protocols share: the decoder interface, the description of the model that is asked, the request."""
+"""What all protocols share: the decoder, drafts of an answer, and the transcript of a request."""
 
 from __future__ import annotations
 
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from swecli.core.llm.dialects import Dialect
-from swecli.core.llm.error_bodies import message_of
-from swecli.core.llm.errors import ErrorContext, WireError, read_error, readable, to_provider_error
+from swecli.core.llm.errors import ErrorContext, WireError, message_of, read_error, readable, to_provider_error
 from swecli.core.llm.framing import BodyParser, WireEvent
-from swecli.core.llm.json_values import JsonObject, as_int, as_object, is_list, parse_json, parse_object
-from swecli.core.llm.protocols.answer import Answer
-from swecli.core.llm.protocols.transcript import new_call_id
-from swecli.core.llm.text import ThinkTags
-from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError, StreamEvent
-from swecli.core.protocol.messages import Message, Opaque, Origin
+from swecli.core.llm.json_values import JsonObject, as_int, as_object, compact, is_list, parse_event, parse_object
+from swecli.core.llm.text import SurrogateJoiner, ThinkSplitter, ThinkTags, clean
+from swecli.core.llm.types import (
+    ErrorKind,
+    Failed,
+    Finished,
+    ModelRequest,
+    ProviderError,
+    ReasoningDelta,
+    Started,
+    StreamEvent,
+    TextDelta,
+    ToolArgsDelta,
+    ToolCallDone,
+    ToolCallStarted,
+    UsageUpdate,
+)
+from swecli.core.protocol.messages import (
+    Message,
+    Opaque,
+    OpaquePart,
+    Origin,
+    ReasoningPart,
+    Response,
+    Stop,
+    StopKind,
+    TextPart,
+    ToolCallPart,
+    Usage,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class TextDraft:
+    """Text or a refusal. ``data`` is what the provider wants back with it."""
+
+    index: int = 0
+    refusal: bool = False
+    data: JsonObject | None = None
+    chunks: list[str] = field(default_factory=lambda: [])
+    joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.chunks)
+
+    def replace(self, text: str) -> None:
+        """What the provider says in the end counts more than what it streamed."""
+        self.chunks, self.joiner = [clean(text)], SurrogateJoiner()
+
+    def part(self, origin: Origin) -> TextPart:
+        return TextPart(self.text, _opaque(origin, self.data))
+
+
+@dataclass(slots=True, kw_only=True)
+class ReasoningDraft:
+    """Reasoning; ``hidden`` where only encrypted data came."""
+
+    index: int = 0
+    summary: bool = False
+    hidden: bool = False
+    data: JsonObject | None = None
+    chunks: list[str] = field(default_factory=lambda: [])
+    joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.chunks)
+
+    def replace(self, text: str) -> None:
+        """See ``TextDraft.replace``."""
+        self.chunks, self.joiner = [clean(text)], SurrogateJoiner()
+
+    def part(self, origin: Origin) -> ReasoningPart:
+        return ReasoningPart(self.text, "summary" if self.summary else "raw", _opaque(origin, self.data))
+
+
+@dataclass(slots=True, kw_only=True)
+class CallDraft:
+    """A tool call. ``wire_id`` is the id as it came, ``call_id`` the one that is used; ``value`` is set where
+    the arguments came as an object, ``chunks`` where they came as text."""
+
+    index: int = 0
+    wire_id: str | None = None
+    call_id: str = ""
+    name: str = ""
+    value: JsonObject | None = None
+    data: JsonObject | None = None
+    chunks: list[str] = field(default_factory=lambda: [])
+    joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
+    started: bool = False
+    done: bool = False
+
+    @property
+    def raw(self) -> str:
+        return "".join(self.chunks)
+
+    @property
+    def arguments(self) -> str:
+        """The text that goes into the message: what came, or the object that came as text, never nothing."""
+        if self.value is not None:
+            return compact(self.value)
+        raw = self.raw
+        return raw if raw.strip() else "{}"
+
+    def part(self, origin: Origin) -> ToolCallPart:
+        return ToolCallPart(self.call_id, self.name, self.arguments, _opaque(origin, self.data))
+
+
+@dataclass(slots=True, kw_only=True)
+class OpaqueDraft:
+    """An item that is kept as it is."""
+
+    index: int = 0
+    data: JsonObject
+    note: str = ""
+
+    def part(self, origin: Origin) -> OpaquePart:
+        return OpaquePart(Opaque(origin, self.data), self.note)
+
+
+Draft = TextDraft | ReasoningDraft | CallDraft | OpaqueDraft
+AnyDraft = TypeVar("AnyDraft", TextDraft, ReasoningDraft, CallDraft, OpaqueDraft)
+
+
+def _opaque(origin: Origin, data: JsonObject | None) -> Opaque | None:
+    return None if data is None else Opaque(origin, data)
+
+
+PART_SIZE = 50
+"""Characters that a part counts for, beside its own: a stream of empty ones is an answer that never ends, too."""
+
+
+def new_call_id() -> str:
+    """An id for a call that came without one."""
+    return f"call_{uuid.uuid4().hex[:24]}"
+
+
+class Transcript:
+    """Collects parts. Each addition becomes an event at once, except half characters and what may still turn
+    out to be a think tag. ``changes`` counts everything that was added, for a watchdog, ``size`` the characters of all
+    parts and ``PART_SIZE`` for each part, for a limit."""
+
+    def __init__(
+        self, origin: Origin, think_tags: ThinkTags = "keep", make_id: Callable[[], str] = new_call_id
+    ) -> None:
+        self.origin = origin
+        self.drafts: list[Draft] = []
+        self.changes = 0
+        self.size = 0
+        self.splits = think_tags != "keep"
+        self._events: list[StreamEvent] = []
+        self._splitter = ThinkSplitter(think_tags)
+        self._make_id = make_id
+
+    @property
+    def calls(self) -> list[CallDraft]:
+        return [draft for draft in self.drafts if isinstance(draft, CallDraft)]
+
+    @property
+    def last(self) -> Draft | None:
+        return self.drafts[-1] if self.drafts else None
+
+    def take_events(self) -> list[StreamEvent]:
+        """Events since the last time."""
+        events, self._events = self._events, []
+        return events
+
+    def add(self, draft: AnyDraft) -> AnyDraft:
+        """A new part at the end."""
+        draft.index = len(self.drafts)
+        self.drafts.append(draft)
+        self.changes += 1
+        self.size += PART_SIZE
+        return draft
+
+    def text(self, text: str, draft: TextDraft | None = None) -> TextDraft | None:
+        """Add to ``draft``, or to the last part if it is text, or to a new part."""
+        reasoning, text = self._splitter.feed(text)
+        if reasoning:
+            self.reasoning(reasoning)
+        return self._add_text(text, draft)
+
+    def refusal(self, text: str) -> None:
+        last = self.last
+        self._push(last if isinstance(last, TextDraft) and last.refusal else self.add(TextDraft(refusal=True)), text)
+
+    def reasoning(self, text: str, draft: ReasoningDraft | None = None, summary: bool = False) -> ReasoningDraft:
+        """Add to ``draft``, or to the last part if it is reasoning of the same kind, or to a new part."""
+        last = self.last
+        if draft is None and isinstance(last, ReasoningDraft) and last.summary == summary and not last.hidden:
+            draft = last
+        if draft is None:
+            draft = self.add(ReasoningDraft(summary=summary))
+        self._push(draft, text)
+        return draft
+
+    def call_text(self, call: CallDraft, text: str) -> None:
+        """More of the arguments' JSON text; also tells of the call once its name is known. A call that is done stays
+        as it was told."""
+        if call.done:
+            return
+        text = call.joiner.feed(text)
+        if text:
+            call.chunks.append(text)
+            self.changes += 1
+            self.size += len(text)
+        if call.name and not call.started and (call.wire_id or call.chunks):
+            self._announce(call)
+        elif call.started and text:
+            self._events.append(ToolArgsDelta(call.index, text))
+
+    def close_call(self, call: CallDraft) -> None:
+        """The arguments are whole."""
+        if not call.done:
+            self._finish_call(call)
+            self._events.append(ToolCallDone(call.index, call.part(self.origin)))
+            call.done = True
+
+    def settle(self) -> None:
+        """Give out what was held back: nothing more comes."""
+        reasoning, text = self._splitter.end()
+        if reasoning:
+            self.reasoning(reasoning)
+        self._add_text(text, None)
+        for draft in self.drafts:
+            if isinstance(draft, TextDraft | ReasoningDraft):
+                self._tell(draft, draft.joiner.end())
+            elif isinstance(draft, CallDraft):
+                self._finish_call(draft)
+
+    def _finish_call(self, call: CallDraft) -> None:
+        self.call_text(call, "")
+        if rest := call.joiner.end():
+            self.call_text(call, rest)
+        if not call.started:
+            self._announce(call)
+
+    def _add_text(self, text: str, draft: TextDraft | None) -> TextDraft | None:
+        last = self.last
+        if draft is None and isinstance(last, TextDraft) and not last.refusal and last.data is None:
+            draft = last
+        if text:
+            draft = draft or self.add(TextDraft())
+            self._push(draft, text)
+        return draft
+
+    def _push(self, draft: TextDraft | ReasoningDraft, text: str) -> None:
+        self._tell(draft, draft.joiner.feed(text))
+
+    def _tell(self, draft: TextDraft | ReasoningDraft, text: str) -> None:
+        if not text:
+            return
+        draft.chunks.append(text)
+        self.changes += 1
+        self.size += len(text)
+        if isinstance(draft, TextDraft):
+            self._events.append(TextDelta(draft.index, text))
+        else:
+            self._events.append(ReasoningDelta(draft.index, text, "summary" if draft.summary else "raw"))
+
+    def _announce(self, call: CallDraft) -> None:
+        """The id is settled here: the one that came, unless there is none or another call has it."""
+        call.started = True
+        taken = {other.call_id for other in self.calls if other is not call}
+        call.call_id = call.wire_id if call.wire_id and call.wire_id not in taken else self._make_id()
+        self._events.append(ToolCallStarted(call.index, call.call_id, call.name))
+        if text := call.raw:
+            self._events.append(ToolArgsDelta(call.index, text))
+
+
+WireStop = Literal[
+    "end",
+    "tool_use",
+    "length",
+    "stop_sequence",
+    "content_filter",
+    "refusal",
+    "pause",
+    "context",
+    "compaction",
+    "malformed_tool_call",
+    "error",
+    "unknown",
+]
+"""Why a model stopped, in finer words than the neutral ``StopKind``."""
+
+_NEUTRAL: dict[WireStop, StopKind] = {
+    "end": "end",
+    "tool_use": "tool_use",
+    "length": "length",
+    "stop_sequence": "stop_sequence",
+    "content_filter": "content_filter",
+    "refusal": "refusal",
+    "pause": "pause",
+    "context": "context_full",
+}
+_CUT: frozenset[WireStop] = frozenset(("length", "context", "content_filter", "error"))
+"""Reasons after which the last call may be half a call."""
+
+Outcome = Literal["open", "completed", "truncated", "error"]
+
+
+class Answer(Transcript):
+    """Usage and stop reason are replaced, never added. After ``complete`` or ``fail`` the answer is closed and
+    takes nothing more."""
+
+    def __init__(
+        self, origin: Origin, think_tags: ThinkTags = "keep", make_id: Callable[[], str] = new_call_id
+    ) -> None:
+        super().__init__(origin, think_tags, make_id)
+        self.usage: Usage | None = None
+        self.stop_raw: str | None = None
+        self.stop_kind: WireStop | None = None
+        self.stop_detail: str | None = None
+        self.model: str | None = None
+        self.response_id: str | None = None
+        self.outcome: Outcome = "open"
+        self.error: WireError | None = None
+        self._started = False
+
+    def start(self, model: str | None = None, response_id: str | None = None) -> None:
+        """Note what the provider says of itself; the first word of each counts."""
+        self.model = self.model or model or None
+        self.response_id = self.response_id or response_id or None
+        if not self._started:
+            self._started = True
+            self._events.append(Started(self.model, self.response_id))
+
+    def report_usage(self, usage: Usage) -> None:
+        if usage != self.usage:
+            self.usage = usage
+            self._events.append(UsageUpdate(usage))
+
+    def stop(self, raw: str | None, kind: WireStop | None, detail: str | None = None) -> None:
+        self.stop_raw, self.stop_kind, self.stop_detail = raw, kind, detail
+        self.changes += 1
+
+    def complete(self) -> None:
+        """The answer is whole, as far as the provider says."""
+        if self.outcome != "open":
+            return
+        self.settle()
+        self.outcome = "completed"
+        if self.stop_kind == "end" and self.calls:
+            self.stop_kind = "tool_use"
+        elif self.stop_kind == "end" and any(isinstance(item, TextDraft) and item.refusal for item in self.drafts):
+            self.stop_kind = "refusal"
+        for call in self.calls:
+            self.close_call(call)
+        self._events.append(Finished(self._message(complete=not (self.calls and self.stop_kind in _CUT))))
+
+    def fail(self, outcome: Literal["truncated", "error"], error: ProviderError, wire: WireError | None = None) -> None:
+        """The answer ended early; what came so far is kept and marked as incomplete."""
+        if self.outcome != "open":
+            return
+        self.settle()
+        self.outcome, self.error = outcome, wire
+        self._events.append(Failed(error, self._message(complete=False) if self.drafts else None))
+
+    def _message(self, complete: bool) -> Message:
+        kind = _NEUTRAL.get(self.stop_kind, "other") if self.stop_kind is not None else None
+        if kind is None and complete:
+            kind = "tool_use" if self.calls else "end"
+        stop = Stop(kind, self.stop_raw, self.stop_detail)
+        response = Response(self.origin, stop, self.usage, self.response_id, complete)
+        return Message("assistant", tuple(draft.part(self.origin) for draft in self.drafts), response=response)
+
 
 _DONE = "[DONE]"
+
+USUAL_OUTPUT: Mapping[str, int] = {"anthropic-messages": 8_192}
+"""Protocols that need a limit for the answer: what is asked for, in tokens, where nobody says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +463,7 @@ class Decoder(ABC):
         if data == _DONE:
             self.on_done()
             return
-        value: object = parse_json(data)
+        value: object = parse_event(data)
         if is_list(value) and value:
             value = value[0]
         message = as_object(value)
@@ -107,7 +472,7 @@ class Decoder(ABC):
         if not self._recognised and not self._strange:
             self._strange = message_of(value, message)
         if not self.closed and (name == "error" or _is_error(message)):
-            self.fail_wire(read_error(value))
+            self.fail_wire(read_error(value, host=self.answer.origin.host))
 
     def _take_lines(self, data: str, name: str) -> bool:
         """Events whose server forgot the blank lines between them. Returns whether they are that."""
@@ -130,8 +495,28 @@ class Decoder(ABC):
             self.fail("truncated", "the answer ended before it was complete")
         return self.answer.take_events()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the reason why the model stopped has come, so that nothing but usage is to be expected."""
+        return not self.closed and self.answer.stop_raw is not None
+
+    def end_open(self) -> list[StreamEvent]:
+        """Nothing more comes after the reason why the model stopped, but the server leaves the stream open: the answer
+        is whole."""
+        self.on_whole()
+        return self.answer.take_events()
+
+    def cut_off(self) -> list[StreamEvent]:
+        """The answer is longer than any limit allows: what came until now is all of it, as at the output limit."""
+        self.answer.stop("swecli_limit", "length", "the answer did not end")
+        self.answer.complete()
+        return self.answer.take_events()
+
     def end_of_body(self, body: BodyParser) -> list[StreamEvent]:
-        """No more bytes come: like ``end``, with an explanation if the body was something else altogether."""
+        """No more bytes come: like ``end``, with an explanation if the body was something else altogether. One JSON
+        object instead of a stream may be the whole answer, with or without the reason why the model stopped."""
+        if not self.closed and body.is_one_object and self.is_whole_answer:
+            return self.end_open()
         if not self.closed and not self._seen and body.kind in ("html", "other"):
             self.fail("protocol", readable(body.excerpt))
             return self.answer.take_events()
@@ -149,6 +534,15 @@ class Decoder(ABC):
     def on_done(self) -> None:
         """The ``[DONE]`` marker came: no news where the protocol has a terminal event."""
         return
+
+    @property
+    def is_whole_answer(self) -> bool:
+        """Whether the only message that came has the form of a whole answer, without having closed it."""
+        return False
+
+    def on_whole(self) -> None:
+        """All of the answer is there, although no terminal event of the protocol says so."""
+        self.answer.complete()
 
     def on_end(self) -> None:
         """The stream ended without a marker: complete the answer if the protocol allows that."""
@@ -172,9 +566,10 @@ class Decoder(ABC):
 
     def _on_unreadable(self, event: WireEvent, data: str) -> None:
         if event.name == "error":
-            self.fail_wire(read_error(data))
+            self.fail_wire(read_error(data, host=self.answer.origin.host))
         elif data.startswith(("{", "[")) and not event.partial:
-            self.fail("protocol", f"an event of the answer is no JSON: {readable(data)[:200]!r}")
+            kind = "truncated" if self._recognised else "protocol"  # after good events it is no other protocol
+            self.fail(kind, f"an event of the answer is no JSON: {readable(data)[:200]!r}")
 
 
 def _is_error(message: JsonObject) -> bool:

@@ -1,12 +1,106 @@
-"""Ollama's own chat protocol: decoder. One JSON object per line, the last with ``done``."""
+"""Ollama's own chat protocol: requests and the decoder of its stream."""
 
 from __future__ import annotations
 
 from swecli.core.llm.json_values import JsonObject, as_int, as_items, as_object, as_text
-from swecli.core.llm.protocols.answer import WireStop
-from swecli.core.llm.protocols.base import Decoder
-from swecli.core.llm.protocols.drafts import CallDraft
-from swecli.core.protocol.usage import Usage
+from swecli.core.llm.protocols.arguments import arguments_object
+from swecli.core.llm.protocols.base import CallDraft, Decoder, Target, WireRequest, WireStop, plain
+from swecli.core.llm.types import ModelRequest
+from swecli.core.protocol.messages import ImagePart, Message, ReasoningPart, Usage
+
+
+def build_request(request: ModelRequest, target: Target) -> WireRequest:
+    """The request body. The window is asked for by name, because the server's default is small, and cutting
+    the prompt silently is switched off."""
+    options: JsonObject = {}
+    if target.window is not None:
+        options["num_ctx"] = target.window
+    if request.max_output_tokens is not None:
+        options["num_predict"] = request.max_output_tokens
+    body: JsonObject = {"model": target.model, "stream": True, "truncate": False}
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": plain(tool.parameters),
+                },
+            }
+            for tool in request.tools
+        ]
+    optional = ["truncate"]
+    if request.effort is not None and target.dialect.effort == "think":
+        body["think"] = request.effort != "none"
+        optional.append("think")
+    if options:
+        body["options"] = options
+    body["messages"] = _messages(request, target)
+    return WireRequest("/api/chat", body, optional=tuple(optional))
+
+
+def _messages(request: ModelRequest, target: Target) -> list[JsonObject]:
+    out: list[JsonObject] = []
+    system = "\n\n".join(block.text for block in request.system if block.text)
+    if system:
+        out.append({"role": "system", "content": system})
+    for message in request.messages:
+        if message.role == "tool":
+            out.extend(_results(message))
+        elif message.role == "user":
+            out.append(_with_images({"role": "user", "content": message.text}, _images(message)))
+        elif assistant := _assistant(message, target):
+            out.append(assistant)
+    if request.tail:
+        _append_tail(out, request.tail)
+    return out
+
+
+def _results(message: Message) -> list[JsonObject]:
+    return [
+        _with_images(
+            {"role": "tool", "tool_name": result.name, "tool_call_id": result.call_id, "content": result.text},
+            [image.data for image in result.images],
+        )
+        for result in message.tool_results
+    ]
+
+
+def _assistant(message: Message, target: Target) -> JsonObject | None:
+    calls: list[object] = [
+        {"id": call.call_id, "function": {"name": call.name, "arguments": arguments_object(call.arguments, message)}}
+        for call in message.tool_calls
+    ]
+    if not message.text and not calls:
+        return None
+    out: JsonObject = {"role": "assistant", "content": message.text}
+    origin = message.response.origin if message.response is not None else None
+    if origin == target.origin:
+        thinking = "".join(part.text for part in message.parts if isinstance(part, ReasoningPart))
+        if thinking:
+            out["thinking"] = thinking
+    if calls:
+        out["tool_calls"] = calls
+    return out
+
+
+def _images(message: Message) -> list[str]:
+    return [part.data for part in message.parts if isinstance(part, ImagePart)]
+
+
+def _with_images(out: JsonObject, images: list[str]) -> JsonObject:
+    return {**out, "images": images} if images else out
+
+
+def _append_tail(out: list[JsonObject], tail: str) -> None:
+    last = out[-1] if out else {}
+    content = last.get("content")
+    if last.get("role") in ("user", "tool") and isinstance(content, str):
+        last["content"] = f"{content}\n\n{tail}" if content else tail
+    else:
+        out.append({"role": "user", "content": tail})
+
 
 NAME = "ollama-chat"
 

@@ -1,15 +1,171 @@
-"""OpenAI Responses: decoder. Items are found by their place in the output, never by their id, which some
-servers change within a stream; a finished item counts more than its deltas."""
+"""OpenAI Responses: requests and the decoder of its stream."""
 
 from __future__ import annotations
 
 from swecli.core.llm.errors import read_error
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
-from swecli.core.llm.protocols.answer import WireStop
-from swecli.core.llm.protocols.base import Decoder
-from swecli.core.llm.protocols.drafts import CallDraft, Draft, OpaqueDraft, ReasoningDraft, TextDraft
+from swecli.core.llm.protocols.arguments import arguments_text, rewrite_id
+from swecli.core.llm.protocols.base import (
+    CallDraft,
+    Decoder,
+    Draft,
+    OpaqueDraft,
+    ReasoningDraft,
+    Target,
+    TextDraft,
+    WireRequest,
+    WireStop,
+    plain,
+)
 from swecli.core.llm.protocols.openai_chat import first_int, read_cost
-from swecli.core.protocol.usage import Usage
+from swecli.core.llm.types import ModelRequest
+from swecli.core.protocol.messages import (
+    ImagePart,
+    Message,
+    OpaquePart,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
+
+
+def build_request(request: ModelRequest, target: Target) -> WireRequest:
+    """The request body."""
+    dialect = target.dialect
+    body: JsonObject = {"model": target.model}
+    instructions = "\n\n".join(block.text for block in request.system if block.text)
+    if instructions:
+        body["instructions"] = instructions
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": plain(tool.parameters),
+                "strict": False,
+            }
+            for tool in request.tools
+        ]
+    body["store"] = False
+    body["stream"] = True
+    body["include"] = ["reasoning.encrypted_content"]
+    optional = ["store", "include"]
+    reasoning: JsonObject = {}
+    if request.effort is not None and dialect.effort == "reasoning":
+        reasoning["effort"] = dialect.efforts.get(request.effort, request.effort)
+    if dialect.thoughts:
+        reasoning["summary"] = "auto"
+        optional.append("reasoning.summary")
+    if reasoning:
+        body["reasoning"] = reasoning
+        optional.append("reasoning")
+    if request.max_output_tokens is not None:
+        body["max_output_tokens"] = request.max_output_tokens
+        optional.append("max_output_tokens")
+    if dialect.prompt_cache_key and request.session:
+        body["prompt_cache_key"] = request.session
+        optional.append("prompt_cache_key")
+    body["input"] = _input(request, target)
+    return WireRequest("/responses", body, optional=tuple(optional))
+
+
+def _input(request: ModelRequest, target: Target) -> list[JsonObject]:
+    out: list[JsonObject] = []
+    for message in request.messages:
+        if message.role == "assistant":
+            out.extend(_assistant(message, target))
+        elif message.role == "tool":
+            out.extend(_result(result, target) for result in message.tool_results)
+        elif content := _content(message):
+            out.append({"role": "user", "content": content})
+    if request.tail:
+        last = out[-1] if out else {}
+        if last.get("role") == "user":
+            last["content"] = [*as_list(last["content"]), _text(request.tail)]
+        else:
+            out.append({"role": "user", "content": [_text(request.tail)]})
+    return out
+
+
+def _text(text: str) -> JsonObject:
+    return {"type": "input_text", "text": text}
+
+
+def _image(image: ImagePart) -> JsonObject:
+    return {"type": "input_image", "image_url": f"data:{image.media_type};base64,{image.data}"}
+
+
+def _content(message: Message) -> list[JsonObject]:
+    out: list[JsonObject] = []
+    for part in message.parts:
+        if isinstance(part, TextPart) and part.text:
+            out.append(_text(part.text))
+        elif isinstance(part, ImagePart):
+            out.append(_image(part))
+    return out
+
+
+def _assistant(message: Message, target: Target) -> list[JsonObject]:
+    """Items in their order. Reasoning is held until the item that it belongs to follows: alone it is refused. An item
+    whose reasoning can't go back goes without its id: by that the server would know that the reasoning is missing."""
+    out: list[JsonObject] = []
+    held: list[JsonObject] = []
+    bereft = False
+    for part in message.parts:
+        if isinstance(part, ReasoningPart):
+            item = as_object((target.echo(part.opaque) or {}).get("item"))
+            bereft = not (item.get("encrypted_content") or item.get("content"))
+            if not bereft:
+                held.append(item)
+            continue
+        item = _item(part, message, target)
+        if item is not None:
+            if bereft:
+                item = {key: value for key, value in item.items() if key != "id"}
+            out.extend((*held, item))
+            held.clear()
+    return out
+
+
+def _item(part: object, message: Message, target: Target) -> JsonObject | None:
+    if isinstance(part, TextPart):
+        if not part.text:
+            return None
+        envelope = as_object((target.echo(part.opaque) or {}).get("message"))
+        return {
+            "type": "message",
+            "role": "assistant",
+            **envelope,
+            "content": [{"type": "output_text", "text": part.text, "annotations": []}],
+        }
+    if isinstance(part, ToolCallPart):
+        envelope = as_object((target.echo(part.opaque) or {}).get("call"))
+        return {
+            "type": "function_call",
+            **envelope,
+            "call_id": rewrite_id(part.call_id, target.dialect.tool_ids),
+            "name": part.name,
+            "arguments": arguments_text(part.arguments, message),
+        }
+    if isinstance(part, OpaquePart):
+        item = as_object((target.echo(part.opaque) or {}).get("item"))
+        return item if as_text(item.get("type")) else None
+    return None
+
+
+def _result(result: ToolResultPart, target: Target) -> JsonObject:
+    output: object = result.text
+    if result.images:
+        output = [*([_text(result.text)] if result.text else []), *(_image(image) for image in result.images)]
+    return {
+        "type": "function_call_output",
+        "call_id": rewrite_id(result.call_id, target.dialect.tool_ids),
+        "output": output,
+    }
+
 
 NAME = "openai-responses"
 
@@ -29,6 +185,8 @@ class _Item:
         self.start = start
         self.kind = as_text(start.get("type"))
         self.drafts: list[Draft] = []
+        self.streamed: dict[tuple[int, bool], str] = {}
+        """Text by its place in the content; refusals apart."""
         self.section: int | None = None
         self.final: JsonObject = {}
         self.done = False
@@ -71,6 +229,10 @@ class ResponsesDecoder(Decoder):
             self._delta(kind, index, message)
         elif kind == "response.function_call_arguments.done":
             self._arguments(self._item(index, "function_call"), as_text(message.get("arguments")))
+        elif kind in ("response.output_text.done", "response.refusal.done"):
+            refusal = kind == "response.refusal.done"
+            whole = as_text(message.get("refusal" if refusal else "text"))
+            self._whole_text(self._item(index, "message"), whole, as_int(message.get("content_index")), refusal)
         return True
 
     def _known(self) -> dict[int, _Item]:
@@ -118,9 +280,9 @@ class ResponsesDecoder(Decoder):
     def _delta(self, kind: str, index: int | None, message: JsonObject) -> None:
         text = as_text(message.get("delta"))
         if kind == "response.output_text.delta":
-            self._text(self._item(index, "message"), text, refusal=False)
+            self._text(self._item(index, "message"), text, as_int(message.get("content_index")), refusal=False)
         elif kind == "response.refusal.delta":
-            self._text(self._item(index, "message"), text, refusal=True)
+            self._text(self._item(index, "message"), text, as_int(message.get("content_index")), refusal=True)
         elif kind == "response.function_call_arguments.delta":
             self.answer.call_text(self._call(self._item(index, "function_call")), text)
         elif kind == "response.reasoning_summary_text.delta":
@@ -128,7 +290,9 @@ class ResponsesDecoder(Decoder):
         elif kind == "response.reasoning_text.delta":
             self._reasoning(self._item(index, "reasoning"), text, as_int(message.get("content_index")), summary=False)
 
-    def _text(self, item: _Item, text: str, refusal: bool) -> None:
+    def _text(self, item: _Item, text: str, place: int | None, refusal: bool) -> None:
+        spot = (place or 0, refusal)
+        item.streamed[spot] = item.streamed.get(spot, "") + text
         draft = item.draft
         if not (isinstance(draft, TextDraft) and draft.refusal == refusal):
             if not text:
@@ -137,6 +301,27 @@ class ResponsesDecoder(Decoder):
                 draft = self.answer.add(TextDraft(refusal=refusal))
                 item.drafts.append(draft)
         self.answer.text(text, draft if isinstance(draft, TextDraft) else None)
+
+    def _whole_text(self, item: _Item, whole: str, place: int | None, refusal: bool) -> None:
+        """One part of a message as it is when it is finished."""
+        if whole and not item.done:
+            spot = (place or 0, refusal)
+            self._settle_text(item, {**item.streamed, spot: whole}, refusal)
+
+    def _settle_text(self, item: _Item, texts: dict[tuple[int, bool], str], refusal: bool) -> None:
+        """The finished text counts: what the deltas lacked is added, what differs from them takes their place."""
+        if self.answer.splits:
+            return
+        drafts = [draft for draft in item.drafts if isinstance(draft, TextDraft) and draft.refusal == refusal]
+        whole = "".join(text for (_, kind), text in sorted(texts.items()) if kind == refusal)
+        streamed = "".join(draft.text for draft in drafts)
+        if whole.startswith(streamed):
+            self._text(item, whole[len(streamed) :], None, refusal)
+        elif drafts:
+            drafts[0].replace(whole)
+            for rest in drafts[1:]:
+                rest.replace("")
+        item.streamed = texts
 
     def _reasoning(self, item: _Item, text: str, section: int | None, summary: bool) -> None:
         draft = item.draft
@@ -179,29 +364,26 @@ class ResponsesDecoder(Decoder):
             self.answer.changes += 1
 
     def _done_message(self, item: _Item, final: JsonObject) -> None:
-        text, refusal = _message_texts(final)
-        for whole, is_refusal in ((text, False), (refusal, True)):
-            streamed = "".join(
-                draft.text for draft in item.drafts if isinstance(draft, TextDraft) and draft.refusal == is_refusal
-            )
-            if whole.startswith(streamed) and not self.answer.splits:
-                self._text(item, whole[len(streamed) :], is_refusal)
+        for whole, refusal in zip(_message_texts(final), (False, True), strict=True):
+            if whole:
+                self._settle_text(item, {(0, refusal): whole}, refusal)
         envelope = {key: final[key] for key in ("id", "status", "phase") if final.get(key) is not None}
         for draft in item.drafts[:1]:
             draft.data = {"message": envelope}
 
     def _done_reasoning(self, item: _Item, final: JsonObject) -> None:
-        sections = [as_text(as_object(part).get("text")) for part in as_list(final.get("content"))]
-        raw = bool(sections)
-        if not raw:
-            sections = [as_text(as_object(part).get("text")) for part in as_list(final.get("summary"))]
+        raw, summary = (_sections(final.get(key)) for key in ("content", "summary"))
         draft = item.draft
         if not isinstance(draft, ReasoningDraft):
             draft = self.answer.add(ReasoningDraft())
             item.drafts.append(draft)
         if not draft.chunks:
             draft.summary = not raw
-            self.answer.reasoning("\n\n".join(section for section in sections if section), draft)
+        whole = summary if draft.summary else raw
+        if whole.startswith(draft.text):
+            self.answer.reasoning(whole[len(draft.text) :], draft)
+        elif whole:
+            draft.replace(whole)
         draft.data = {"item": dict(final)}
         self.answer.changes += 1
 
@@ -226,7 +408,8 @@ class ResponsesDecoder(Decoder):
         status = as_text(response.get("status")) or kind.removeprefix("response.").replace("done", "completed")
         if status == "failed" or response.get("error"):
             self.answer.stop("failed", "error")
-            self.fail_wire(read_error({"error": response.get("error") or {"message": "the response failed"}}))
+            error = {"error": response.get("error") or {"message": "the response failed"}}
+            self.fail_wire(read_error(error, host=self.answer.origin.host))
         elif status == "incomplete":
             reason = as_text(as_object(response.get("incomplete_details")).get("reason"))
             self.answer.stop(reason or status, _INCOMPLETE.get(reason, "unknown"), "incomplete")
@@ -234,6 +417,11 @@ class ResponsesDecoder(Decoder):
         else:
             self.answer.stop(status, "end" if status == "completed" else "unknown")
             self.answer.complete()
+
+
+def _sections(parts: object) -> str:
+    texts = (as_text(as_object(part).get("text")) for part in as_list(parts))
+    return "\n\n".join(text for text in texts if text)
 
 
 def _message_texts(item: JsonObject) -> tuple[str, str]:

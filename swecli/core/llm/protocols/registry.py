@@ -40,15 +40,15 @@ def request_builder(protocol: str) -> BuildRequest:
         ValueError: there is no such protocol.
     """
     if protocol == "openai-chat":
-        from swecli.core.llm.protocols.openai_chat_request import build_request
+        from swecli.core.llm.protocols.openai_chat import build_request
     elif protocol == "anthropic-messages":
-        from swecli.core.llm.protocols.anthropic_request import build_request
+        from swecli.core.llm.protocols.anthropic import build_request
     elif protocol == "openai-responses":
-        from swecli.core.llm.protocols.openai_responses_request import build_request
+        from swecli.core.llm.protocols.openai_responses import build_request
     elif protocol == "gemini-generate":
-        from swecli.core.llm.protocols.gemini_request import build_request
+        from swecli.core.llm.protocols.gemini import build_request
     elif protocol == "ollama-chat":
-        from swecli.core.llm.protocols.ollama_request import build_request
+        from swecli.core.llm.protocols.ollama import build_request
     else:
         raise ValueError(_unknown(protocol))
     return build_request

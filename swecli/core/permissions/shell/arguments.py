@@ -6,15 +6,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from swecli.core.permissions.shell.expand import Situation
-from swecli.core.permissions.shell.places import (
+from swecli.core.permissions.shell.expand import (
+    Situation,
+    absolute,
     check_content,
     check_entry,
+    check_git_settings,
     check_name,
     check_revision,
     check_tree,
     looks_for_secrets,
 )
+from swecli.core.permissions.shell.searched import check_git, check_grep, check_ripgrep, check_trees
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import Table
 
@@ -54,6 +57,7 @@ def check_table(name: str, table: Table, arguments: Sequence[str | None], situat
     parsed = _parse(name, table, known)
     _check_options(name, table, parsed, situation)
     _check_operands(name, table, parsed, situation)
+    _check_searched(name, table, parsed, situation)
 
 
 # --- reading options -----------------------------------------------------------------------------------------------
@@ -207,6 +211,39 @@ def _check_operands(name: str, table: Table, parsed: _Parsed, situation: Situati
             _check_pattern(name, table, parsed, situation)
 
 
+def _check_searched(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:
+    """What is read below the operands, besides what they name."""
+    operands = parsed.operands
+    start = 1 if operands and not table.pattern_by & parsed.options else 0
+    if name in ("grep", "egrep", "fgrep"):
+        by_value = any(option in ("-d", "--directories") and value == "recurse" for option, value in parsed.texts)
+        if table.recursive & parsed.options or by_value:
+            check_grep(parsed.options, parsed.texts, operands[start:], situation)
+    elif name == "rg" and not {"--files", "--type-list"} & parsed.options:
+        check_ripgrep(parsed.options, parsed.texts, operands[start:], situation)
+    elif name == "diff" and {"-r", "--recursive"} & parsed.options:
+        check_trees(name, operands, situation)
+    elif name.startswith("git "):
+        for option, value in parsed.texts:
+            if option == "-L":
+                check_revision(value, situation)
+        first = start if name == "git grep" else 0
+        if parsed.paths_from is not None:
+            paths = operands[max(first, parsed.paths_from) :]
+        else:
+            paths = [operand for operand in operands[first:] if _may_be_path(operand, situation)]
+        check_git(name, parsed.options, paths, situation)
+        if name == "git remote get-url" or (name == "git remote" and {"-v", "--verbose"} & parsed.options):
+            check_git_settings(name, situation)
+
+
+def _may_be_path(operand: str, situation: Situation) -> bool:
+    """Whether git may take an operand for a path rather than for a revision."""
+    if operand.startswith(":") or any(char in operand for char in "*?[\\"):
+        return True
+    return any(situation.facts.kind(path) != "missing" for path in absolute(operand, situation))
+
+
 def _not_a_list(name: str, operand: str) -> None:
     if operand.startswith(("@", "+")) and name in ("strings", "less", "more", "lsof"):
         raise UnprovenError(f"{name} treats {operand} as something else than a file")
@@ -224,7 +261,8 @@ def _check_subcommand(name: str, table: Table, parsed: _Parsed) -> None:
 def _check_revisions(operands: Sequence[str], parsed: _Parsed, situation: Situation) -> None:
     for index, operand in enumerate(operands):
         if parsed.paths_from is not None and index >= parsed.paths_from:
-            check_content(operand, situation)
+            if not operand.startswith((":!", ":^")):  # what is left out
+                check_content(operand, situation)
         else:
             check_revision(operand, situation)
 

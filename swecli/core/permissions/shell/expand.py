@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from swecli.core.permissions.facts import FileFacts
-from swecli.core.permissions.paths import inside
+from swecli.core.permissions.git_facts import is_git_settings
+from swecli.core.permissions.paths import SECRET_EXAMPLES, inside, is_secret_in
 from swecli.core.permissions.shell.syntax import Script, Simple, UnprovenError, Word
-from swecli.core.permissions.shell.variables import may_be_shown
+from swecli.core.permissions.shell.tables import may_be_shown
 
 MAX_EXPANSIONS = 500
 PROCESS = "/dev/fd/63"
@@ -31,6 +34,8 @@ class Situation:
     start: str
     cwds: tuple[str, ...]
     variables: Mapping[str, str | None] = field(default_factory=lambda: {})
+    piped: bool = False
+    """Whether its input is the output of the command before."""
 
 
 def expand(word: Word, situation: Situation) -> list[str | None]:
@@ -220,3 +225,97 @@ def _is_glob(component: Sequence[str]) -> bool:
 
 def _from(path: str, situation: Situation) -> str:
     return path if path.startswith("/") else f"{situation.cwds[0]}/{path}"
+
+
+_STREAMS = frozenset(("-", "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", PROCESS))
+_HARMLESS_EXAMPLES = ("main.py", "README.md", "index.ts", "Makefile")
+
+
+def check_name(text: str, situation: Situation) -> str:
+    """Raise unless the name is inside the workspace, for commands that show no content. Returns the path."""
+    resolved = ""
+    for path in absolute(text, situation):
+        resolved = situation.facts.resolve(path)
+        if inside(resolved, situation.roots) is None:
+            raise UnprovenError(f"{text} is outside the workspace", soft=True)
+    return resolved
+
+
+def check_entry(text: str, situation: Situation) -> None:
+    """As ``check_name`` for commands that look at a link instead of following it."""
+    folder, slash, name = text.rpartition("/")
+    if name in ("", ".", ".."):
+        check_name(text, situation)
+    else:
+        check_name(f"{folder}/." if slash else ".", situation)
+
+
+def check_content(text: str, situation: Situation) -> None:
+    """Raise unless it is an ordinary file or directory of the workspace, or not there, and not secret."""
+    if text in _STREAMS:
+        return
+    for path in absolute(text, situation):
+        resolved = situation.facts.resolve(path)
+        if inside(resolved, situation.roots) is None:
+            raise UnprovenError(f"{text} is outside the workspace", soft=True)
+        if is_secret_in(path, situation.roots) or is_secret_in(resolved, situation.roots):
+            raise UnprovenError(f"{text} may hold secrets, by its name", soft=True)
+        if is_git_settings(resolved) and situation.facts.credentials_in(resolved):
+            raise UnprovenError(f"{text} may hold a password or token", soft=True)
+        if situation.facts.kind(resolved) == "other":
+            raise UnprovenError(f"{text} is no ordinary file")
+
+
+def check_revision(text: str, situation: Situation) -> None:
+    """Raise unless a word that git takes as revision or path stays inside the repository and is not secret."""
+    if text.startswith(("/", "~")) or ".." in text.split("/"):
+        check_content(text, situation)
+        return
+    path = text.rpartition(":")[2]
+    if ".." in path.split("/"):
+        check_content(path, situation)
+    if is_secret_in("/" + path, ("/",)):
+        raise UnprovenError(f"{text} may hold secrets, by its name", soft=True)
+    for candidate in absolute(text, situation):
+        resolved = situation.facts.resolve(candidate)
+        if inside(resolved, situation.roots) is None:
+            raise UnprovenError(f"{text} is outside the workspace", soft=True)
+        if is_secret_in(resolved, situation.roots) or is_secret_in(candidate, situation.roots):
+            raise UnprovenError(f"{text} may hold secrets, by its name", soft=True)
+
+
+def check_git_settings(name: str, situation: Situation) -> None:
+    """Raise where git's settings, which the command shows, hold a password or token."""
+    for path in situation.facts.git_settings(situation.start):
+        if situation.facts.credentials_in(path):
+            raise UnprovenError(f"{name} may show a password or token of {path}", soft=True)
+
+
+def check_tree(text: str, situation: Situation) -> None:
+    """Raise unless following every link below a directory stays inside the workspace."""
+    for path in absolute(text, situation):
+        if situation.facts.leads_outside(path, situation.roots):
+            raise UnprovenError(f"links below {text} may lead outside the workspace", soft=True)
+
+
+def absolute(text: str, situation: Situation) -> tuple[str, ...]:
+    """Every absolute path that the text may mean; ``..`` is left to the file system.
+
+    Raises:
+        UnprovenError: the current directory is not known.
+    """
+    if text.startswith("/"):
+        return (text,)
+    if not situation.cwds:
+        raise UnprovenError(f"it is not certain in which directory {text} is")
+    return tuple(posixpath.join(cwd, text) for cwd in situation.cwds)
+
+
+def looks_for_secrets(pattern: str) -> bool:
+    """Whether a name or wildcard pattern is for secret files rather than for files in general."""
+    name = pattern.rpartition("/")[2]
+    if not name or pattern.startswith("!"):
+        return False
+    if any(fnmatchcase(example, name) for example in _HARMLESS_EXAMPLES):
+        return False
+    return any(fnmatchcase(example, name) for example in SECRET_EXAMPLES)

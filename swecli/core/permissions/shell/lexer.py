@@ -5,9 +5,13 @@ It reads for the proof only, so it refuses where it is not certain that bash rea
 
 from __future__ import annotations
 
+import codecs
 import re
+import unicodedata
 
 from swecli.core.permissions.shell.syntax import (
+    METACHARACTERS,
+    NAME,
     AndOr,
     Command,
     For,
@@ -21,10 +25,92 @@ from swecli.core.permissions.shell.syntax import (
     UnprovenError,
     While,
     Word,
+    WordReader,
 )
-from swecli.core.permissions.shell.variables import is_plain_variable
-from swecli.core.permissions.shell.visible import check_visible
-from swecli.core.permissions.shell.words import METACHARACTERS, NAME, WordReader
+from swecli.core.permissions.shell.tables import is_plain_variable
+
+_ANSI = re.compile(r"\\(u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|x[0-9a-fA-F]{1,2}|[0-7]{1,3}|c.|.)", re.DOTALL)
+
+
+def decode_ansi(body: str) -> str:
+    """The text that bash makes of it."""
+    return _ANSI.sub(_ansi_character, body)
+
+
+def _ansi_character(match: re.Match[str]) -> str:
+    code = match.group(1)
+    if code in ("u", "U", "x"):
+        return f"\\{code}"  # without digits it is no escape
+    if code[0] in "uUx":
+        number = int(code[1:], 16)
+        return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else ""
+    if code[0] in "01234567":
+        return chr(int(code, 8) % 256)
+    if code[0] == "c":
+        return ""
+    return (
+        {"E": "\x1b"}.get(code) or codecs.decode(f"\\{code}", "unicode_escape")
+        if code in "abefnrtvE" and code != "e"
+        else code
+    )
+
+
+_BRACES = re.compile(r"([^{}]*)\{([^{}]*,[^{}]*)\}([^{}]*)", re.DOTALL)
+_MOST = 64
+
+
+def has_braces(plain: str) -> bool:
+    """Whether the unquoted part of a word may be expanded."""
+    return "{" in plain and ("," in plain or ".." in plain)
+
+
+def expanded(word: str, home: str | None) -> list[str] | None:
+    """The words, each with its tilde expanded where ``home`` is known; None where they are too many or of a form that
+    is not understood, such as ranges."""
+    pending, done = [word], list[str]()
+    while pending and len(pending) + len(done) <= _MOST:
+        item = pending.pop(0)
+        match = _BRACES.fullmatch(item)
+        if match is None:
+            done.append(item)
+        else:
+            pending += [match.group(1) + choice + match.group(3) for choice in match.group(2).split(",")]
+    if pending or any("{" in item for item in done):
+        return None
+    return [home + item[1:] if home is not None and re.match(r"~(?:/|$)", item) else item for item in done if item]
+
+
+_HIDING_CATEGORIES = frozenset(("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp", "Zs", "Mn", "Me"))
+_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+
+
+_SHELL_LOOKALIKES = frozenset(";&|<>$`\\")
+
+
+def hidden_character(text: str) -> str | None:
+    """The first character that a person can't see or tell apart, as U+XXXX; newline and tab are fine."""
+    if text.isascii() and text.isprintable():
+        return None
+    for char in text:
+        if char in "\n\t" or " " <= char <= "~":
+            continue
+        if unicodedata.category(char) in _HIDING_CATEGORIES or char in _BLANK_LETTERS:
+            return f"U+{ord(char):04X}"
+        if unicodedata.normalize("NFKC", char) in _SHELL_LOOKALIKES:
+            return f"U+{ord(char):04X}"
+    return None
+
+
+def check_visible(text: str) -> None:
+    """Refuse characters that a person can't see or tell apart.
+
+    Raises:
+        UnprovenError: there is one.
+    """
+    hidden = hidden_character(text)
+    if hidden is not None:
+        raise UnprovenError(f"it contains the hidden or look-alike character {hidden}")
+
 
 MAX_CHARACTERS = 4_000
 MAX_DEPTH = 20

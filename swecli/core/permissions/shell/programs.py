@@ -1,17 +1,200 @@
-"""Commands whose arguments are a small language of their own: find, sed, awk, jq, test, ps, tar and the like."""
+"""Commands whose arguments are a small language: find, sed, awk, jq, test, ps, tar and others."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from swecli.core.permissions.shell.awk import check_awk
-from swecli.core.permissions.shell.expand import Situation
-from swecli.core.permissions.shell.listed import NAME_TO_COME, check_executed
-from swecli.core.permissions.shell.places import check_content, check_name, check_tree
-from swecli.core.permissions.shell.sed import check_sed
+from swecli.core.permissions.shell.expand import Situation, check_content, check_git_settings, check_name, check_tree
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import tables
+from swecli.core.permissions.shell.unpack import NAME_TO_COME, check_executed
+
+_ADDRESS = r"(?:\d+(?:~\d+)?|\$|/(?:[^/\\\n\[]|\\[^\n]|\[\^?(?:[^\]/\\\n]|\\[a-z])+\])*/I?)"
+_PREFIX = re.compile(rf"\s*(?:{_ADDRESS}\s*(?:,\s*(?:[+~]?\d+|{_ADDRESS})\s*)?)?!?\s*")
+_COMMAND = re.compile(r"[pPdDnNgGhHxlz=qQ]\s*\d*")
+_TEXT_COMMAND = re.compile(r"[aic][ \t]*[^\s\\\n][^\\\n]*")
+_PART = r"(?:(?!{d})[^\\\n\[]|\\[^\n]|\[\^?(?:(?!{d})[^\]\\\n]|\\[a-z])+\])*"
+_TEXT = r"(?:(?!{d})[^\\\n]|\\[^\n])*"
+
+
+def check_sed(arguments: list[str], situation: Situation) -> None:
+    """Raise unless sed only prints what may be read.
+
+    Raises:
+        UnprovenError: it may do more.
+    """
+    scripts: list[str] = []
+    operands: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word in ("-n", "-E", "-r", "-s", "-u", "-z", "--quiet", "--silent", "--regexp-extended", "--posix"):
+            continue
+        if word in ("--separate", "--unbuffered", "--null-data", "--sandbox", "-nE", "-nr", "-En", "-rn"):
+            continue
+        if word in ("-e", "--expression", "-ne", "-Ene", "-nEe"):
+            if not rest:
+                raise UnprovenError("sed lacks a script")
+            scripts.append(rest.pop(0))
+        elif word.startswith("--expression="):
+            scripts.append(word.partition("=")[2])
+        elif word == "--":
+            operands += rest
+            break
+        elif word != "-" and word.startswith("-"):
+            raise UnprovenError(f"the option {word} of sed is not known to be harmless")
+        else:
+            operands.append(word)
+    if not scripts:
+        if not operands:
+            raise UnprovenError("sed lacks a script")
+        scripts.append(operands.pop(0))
+    if not all(script_is_harmless(script) for script in scripts):
+        raise UnprovenError("the sed script is not known to only print")
+    for operand in operands:
+        check_content(operand, situation)
+
+
+def script_is_harmless(script: str) -> bool:
+    """Whether a script only has addresses, blocks, prints, deletes, hold-space commands, texts, y and s without w and
+    e."""
+    at = depth = 0
+    while True:
+        prefix = _PREFIX.match(script, at)
+        at = prefix.end() if prefix else at
+        if at >= len(script):
+            return depth == 0
+        letter = script[at]
+        if letter == "{":
+            depth, at = depth + 1, at + 1
+            continue
+        if letter == "}" and depth:
+            depth, at = depth - 1, at + 1
+        elif letter == ";":
+            at += 1
+            continue
+        elif letter in "aic":
+            # Its text goes up to the end, so nothing behind it is a command.
+            return depth == 0 and _TEXT_COMMAND.fullmatch(script, at) is not None
+        else:
+            match = _substitution(script, at) if letter in "sy" else _COMMAND.match(script, at)
+            if match is None:
+                return False
+            at = match.end()
+        if at >= len(script) or (script[at] == "}" and depth):
+            continue
+        if script[at] != ";":
+            return False
+        at += 1
+
+
+def _substitution(script: str, at: int) -> re.Match[str] | None:
+    delimiter = script[at + 1 : at + 2]
+    if not delimiter or delimiter.isalnum() or delimiter in "\\\n []-^$.*+?(){}":
+        return None
+    quoted = re.escape(delimiter)
+    part, text = _PART.replace("{d}", quoted), _TEXT.replace("{d}", quoted)
+    return re.compile(rf"{part}{quoted}{text}{quoted}[gpiI0-9]*\s*").match(script, at + 2)
+
+
+_EFFECT = re.compile(
+    r"system|getline|close|fflush|ENVIRON|ARG[VC]|ARGIND|PROCINFO|SYMTAB|FUNCTAB|extension|load|include|eval|exec|@|\\\n|&\||\|&"
+)
+_REGULAR = re.compile(r"/(?:[^/\\\n\[]|\\[^\n]|\[\^?[^\]\[/\\\n]+\])*/")
+_BEFORE_REGULAR = re.compile(r"(?:^|[(,{};!~&|\n])[ \t]*$")
+_NO_OPERANDS = frozenset(
+    (
+        *("print", "printf", "return", "in", "else", "do", "while", "if", "for", "case", "default", "delete", "next"),
+        *("exit", "length", "switch", "function", "func"),
+    )
+)
+"""Words behind which a slash is not known to divide."""
+_STRING = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"')
+
+
+def check_awk(arguments: list[str], situation: Situation) -> None:
+    """Raise unless awk only prints what may be read.
+
+    Raises:
+        UnprovenError: it may do more.
+    """
+    rest = list(arguments)
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if word in ("-F", "-v"):
+            if not rest:
+                raise UnprovenError(f"awk {word} lacks its value")
+            value = rest.pop(0)
+        elif word.startswith(("-F", "-v")):
+            value = word[2:]
+        else:
+            raise UnprovenError(f"the option {word} of awk is not known to be harmless")
+        if word.startswith("-v") and not re.fullmatch(
+            r"[a-z_][A-Za-z0-9_]*=[^\n]*|[NOF]S=[^\n]*|[OR]+FS=[^\n]*", value
+        ):
+            raise UnprovenError(f"the awk variable {value} is not known to be harmless")
+    if not rest or not program_is_harmless(rest[0]):
+        raise UnprovenError("the awk program is not known to only print")
+    for operand in rest[1:]:
+        if re.match(r"[A-Za-z_]\w*=", operand):
+            raise UnprovenError(f"awk takes {operand} as an assignment")
+        check_content(operand, situation)
+
+
+def program_is_harmless(program: str) -> bool:
+    """Whether a program can neither start programs, write or read other files, nor see the environment."""
+    if _EFFECT.search(program) or "\\" in re.sub(r"\\[^\n]", "", program):
+        return False
+    code = _without_strings(program)
+    if "|" in code.replace("||", ""):
+        return False
+    return ">" not in code or _only_compares(code)
+
+
+def _without_strings(program: str) -> str:
+    """The program with its strings and regular expressions empty, where they can be told; else as it is."""
+    code, at = "", 0
+    while at < len(program):
+        char = program[at]
+        if char == "#":
+            return program
+        if char == '"' or (char == "/" and not _divides(code)):
+            literal = (_STRING if char == '"' else _REGULAR).match(program, at)
+            if literal is None or (char == "/" and not _BEFORE_REGULAR.search(code)):
+                return program
+            code, at = code + '""', literal.end()
+        else:
+            code, at = code + ("÷" if char == "/" else char), at + 1
+    return program if "\\" in code else code
+
+
+def _divides(code: str) -> bool:
+    """Whether a slash behind this code divides: it does behind a name, a number or an index."""
+    operand = re.search(r"(?:(?<![\w.])[\w.]+|\])[ \t]*$", code)
+    return operand is not None and operand.group().strip() not in _NO_OPERANDS
+
+
+def _only_compares(code: str) -> bool:
+    """Whether each ``>`` compares: it does in parentheses and outside of actions, elsewhere it may name a file."""
+    if any(char in code for char in "/#'\\") or '"' in code.replace('""', ""):
+        return False
+    braces = parentheses = 0
+    for char in code:
+        if char in "{}":
+            if parentheses:
+                return False
+            braces += 1 if char == "{" else -1
+        elif char in "()":
+            parentheses += 1 if char == "(" else -1
+        elif char == ">" and braces and not parentheses:
+            return False
+        if braces < 0 or parentheses < 0:
+            return False
+    return braces == 0 and parentheses == 0
+
 
 Check = Callable[[list[str], Situation], None]
 
@@ -216,19 +399,23 @@ def _ip(arguments: list[str], situation: Situation) -> None:
 
 
 def _git_config(arguments: list[str], situation: Situation) -> None:
-    del situation
     scopes = ("--global", "--local", "--system", "--show-origin", "--show-scope", "--name-only", "-z", "--null")
     rest = [word for word in arguments if word not in scopes]
     if rest in (["--list"], ["-l"], ["list"]):
+        if "--name-only" not in arguments:
+            check_git_settings("git config", situation)
         return
     if len(rest) == 2 and rest[0] == "--get-regexp" and not rest[1].startswith("-"):
         _not_about_secrets(rest[1])
+        check_git_settings("git config", situation)
         return
     if rest[:1] in (["--get"], ["--get-all"], ["get"]):
         rest = rest[1:]
     if len(rest) != 1 or not re.fullmatch(r"[A-Za-z][A-Za-z0-9.-]*\.[A-Za-z0-9][A-Za-z0-9-]*", rest[0]):
         raise UnprovenError("this use of git config is not known to only read")
     _not_about_secrets(rest[0])
+    if not re.match(r"(user|core|init|color|push|pull|merge|branch|diff|log|commit)\.", rest[0], re.IGNORECASE):
+        check_git_settings("git config", situation)
 
 
 def _not_about_secrets(key: str) -> None:

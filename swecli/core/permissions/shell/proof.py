@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from swecli.core.permissions.facts import FileFacts
-from swecli.core.permissions.shell.expand import Situation, expand
-from swecli.core.permissions.shell.known_command import check_command, check_program, harmless_assignment
-from swecli.core.permissions.shell.listed import list_of_names, producer, unwrap_xargs, with_names
-from swecli.core.permissions.shell.places import absolute, check_content, check_name
+from swecli.core.permissions.shell.arguments import check_table
+from swecli.core.permissions.shell.expand import Situation, absolute, check_content, check_name, expand
+from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, PROGRAMS, check_find
 from swecli.core.permissions.shell.syntax import (
     AndOr,
     Command,
@@ -27,7 +26,164 @@ from swecli.core.permissions.shell.syntax import (
     Word,
     simple_commands,
 )
-from swecli.core.permissions.shell.variables import is_plain_variable
+from swecli.core.permissions.shell.tables import is_plain_variable, tables
+from swecli.core.permissions.shell.unpack import list_of_names, producer, unwrap_xargs, with_names
+
+_DURATION = re.compile(r"\d+(\.\d+)?[smhd]?")
+
+
+def unwrap(name: str, arguments: Sequence[str | None], harmless: Callable[[str, str], bool]) -> list[str | None] | None:
+    """The command that is started; None when ``name`` is no such program.
+
+    Raises:
+        UnprovenError: it is one, in a form that is not understood.
+    """
+    rest = list(arguments)
+    match name:
+        case "timeout":
+            while rest and rest[0] in ("--foreground", "--preserve-status", "-v", "--verbose"):
+                rest.pop(0)
+            while len(rest) > 1 and rest[0] in ("-k", "-s", "--signal", "--kill-after"):
+                del rest[:2]
+            if not rest or rest[0] is None or not _DURATION.fullmatch(rest[0]):
+                return _none_or_raise(name, arguments)
+            rest.pop(0)
+        case "nice":
+            if rest[:1] == ["-n"]:
+                del rest[:2]
+            elif rest and rest[0] is not None and re.fullmatch(r"-\d+|--adjustment=\d+|-n\d+", rest[0]):
+                rest.pop(0)
+        case "stdbuf":
+            while rest and rest[0] is not None and re.fullmatch(r"-[ioe](L|0|\d+)", rest[0]):
+                rest.pop(0)
+        case "env":
+            while rest and rest[0] is not None:
+                variable, equals, value = rest[0].partition("=")
+                if not equals:
+                    break
+                if not harmless(variable, value):
+                    raise UnprovenError(f"setting {variable} may change what the command does")
+                rest.pop(0)
+        case "command":
+            if rest[:1] in (["-v"], ["-V"]):
+                return None
+        case _:
+            return None
+    if not rest or rest[0] is None or rest[0].startswith("-"):
+        return _none_or_raise(name, arguments)
+    return rest
+
+
+def _none_or_raise(name: str, arguments: Sequence[str | None]) -> None:
+    if list(arguments) == ["--version"]:
+        return
+    raise UnprovenError(f"this use of {name} is not understood")
+
+
+_HARMLESS_VALUES = re.compile(r"[A-Za-z0-9_.@+-]*")
+_HARMLESS_NAMES = re.compile(r"LC_[A-Z]+|LANG|NO_COLOR|TERM|COLUMNS|FORCE_COLOR|CLICOLOR")
+_HARMLESS_EXACT = frozenset(
+    (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_PAGER", ""), ("PAGER", ""), ("GIT_OPTIONAL_LOCKS", "0"))
+)
+_GIT_GLOBAL = frozenset(("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"))
+
+
+def harmless_assignment(name: str, value: str) -> bool:
+    """Whether setting this variable for a command changes nothing but how its output looks."""
+    if (name, value) in _HARMLESS_EXACT:
+        return True
+    if name == "TZ":
+        return re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z][A-Za-z0-9_+-]*)*", value) is not None
+    return bool(_HARMLESS_NAMES.fullmatch(name) and _HARMLESS_VALUES.fullmatch(value))
+
+
+def check_command(arguments: Sequence[str | None], situation: Situation, *, external: bool = False) -> None:
+    """Raise unless this command only reads. ``external``: another program starts it, not the shell.
+
+    Raises:
+        UnprovenError: it may do more.
+    """
+    name = arguments[0]
+    if name is None or not name or "/" in name:
+        raise UnprovenError(f"{name or 'a computed name'} is not the plain name of a known program")
+    rest = list(arguments[1:])
+    inner = unwrap(name, rest, harmless_assignment)
+    known = tables()
+    if inner is not None:
+        check_program(name, situation)
+        check_command(inner, situation, external=True)
+        return
+    if len(rest) == 1 and rest[0] is not None and name in known.versions.get(rest[0], ()):
+        check_program(name, situation)
+        table = known.commands.get(name)
+        if table is not None and table.without_files:
+            check_table(name, table, rest, situation)
+        return
+    if name == "git":
+        _git(rest, situation)
+        return
+    table = known.commands.get(name)
+    builtin = name in BUILTINS or (table is not None and table.builtin)
+    if external or not builtin:
+        check_program(name, situation)
+    if name == "find":
+        known_words = [argument for argument in rest if argument is not None]
+        if len(known_words) != len(rest):
+            raise UnprovenError("an argument of find is not known")
+        for inner_words in check_find(known_words, situation):
+            check_command(inner_words, situation, external=True)
+        return
+    if name in PROGRAMS and not (external and name == "[["):
+        _special(name, rest, situation)
+    elif table is not None:
+        check_table(name, table, rest, situation)
+    else:
+        raise UnprovenError(f"{name} is not known to only read")
+
+
+def _special(name: str, arguments: Sequence[str | None], situation: Situation) -> None:
+    known = [argument for argument in arguments if argument is not None]
+    if len(known) != len(arguments):
+        allowed = MAY_BE_UNKNOWN.get(name)
+        if allowed is None or not allowed(arguments):
+            raise UnprovenError(f"an argument of {name} is not known")
+        known = ["" if argument is None else argument for argument in arguments]
+    PROGRAMS[name](known, situation)
+
+
+def _git(arguments: list[str | None], situation: Situation) -> None:
+    rest = list(arguments)
+    while rest and rest[0] in _GIT_GLOBAL:
+        rest.pop(0)
+    if not rest or rest[0] is None or rest[0].startswith("-"):
+        raise UnprovenError("this use of git is not understood")
+    check_program("git", situation)
+    if situation.cwds != (situation.start,):
+        raise UnprovenError("git after cd may meet another repository's settings")
+    problem = situation.facts.git_problem(situation.start, situation.roots)
+    if problem is not None:
+        raise UnprovenError(f"git may run a program here: {problem}")
+    for count in (2, 1):
+        words = rest[:count]
+        if len(words) == count and None not in words:
+            name = "git " + " ".join(str(word) for word in words)
+            if name in PROGRAMS:
+                _special(name, rest[count:], situation)
+                return
+            table = tables().commands.get(name)
+            if table is not None:
+                check_table(name, table, rest[count:], situation)
+                return
+    raise UnprovenError(f"git {rest[0]} is not known to only read")
+
+
+def check_program(name: str, situation: Situation) -> None:
+    """Raise unless the name means a program outside of the workspace, or none."""
+    for cwd in situation.cwds or (situation.start,):
+        problem = situation.facts.program_problem(name, cwd, situation.roots)
+        if problem is not None:
+            raise UnprovenError(problem)
+
 
 MAX_COMMANDS = 20
 MAX_ROUNDS = 60
@@ -95,7 +251,7 @@ class _Walker:
             return self._command(node.commands[0], situation, certain=certain)
         for index, command in enumerate(node.commands):
             self._producer = producer(node.commands[:index])
-            self._command(command, situation, certain=False)
+            self._command(command, replace(situation, piped=index > 0), certain=False)
         self._producer = None
         return situation
 

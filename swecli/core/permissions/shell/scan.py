@@ -10,9 +10,34 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from swecli.core.permissions.shell.ansi_quoted import decode_ansi
-from swecli.core.permissions.shell.braces import expanded, has_braces
-from swecli.core.permissions.shell.found import Found, ScanError, ScanWord
+from swecli.core.permissions.shell.lexer import decode_ansi, expanded, has_braces
+
+
+class ScanError(ValueError):
+    """The text ends inside of a quote or a bracket."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanWord:
+    """``text`` holds what is known of it; ``known`` is False where parts are computed."""
+
+    text: str
+    known: bool = True
+    glob: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A simple command. ``stdin`` is the text of a here-document or here-string, ``piped`` whether another command
+    feeds it."""
+
+    words: tuple[ScanWord, ...]
+    writes: tuple[ScanWord, ...] = ()
+    reads: tuple[ScanWord, ...] = ()
+    truncates: bool = False
+    stdin: str | None = None
+    piped: bool = False
+
 
 MAX_DEPTH = 12
 MAX_FOUND = 400

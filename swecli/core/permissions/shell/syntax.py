@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -165,3 +167,261 @@ def _of_command(command: Command) -> Iterator[Simple]:
         for segment in word.segments:
             if segment.script is not None:
                 yield from simple_commands(segment.script)
+
+
+METACHARACTERS = frozenset(" \t\n;&|<>()")
+MAX_RANGE = 50
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_BRACES = re.compile(r"([^{}]*)\{([^{}]*(?:,|\.\.)[^{}]*)\}([^{}]*)")
+_RANGE = re.compile(r"(0|[1-9]\d{0,2})\.\.(0|[1-9]\d{0,2})")
+_NUMBERS = re.compile(r"(?:[A-Za-z_$][A-Za-z0-9_]*|[0-9 \t+*/%<>=!&|?:-])")
+"""One piece of an arithmetic expression, besides its parentheses."""
+_RECALLS = re.compile(r"(?<!\[)![A-Za-z0-9_./!$*^#?:-]")
+"""An unquoted ``!`` by which a shell with a history may put in an earlier command."""
+_RECALLS_IN_QUOTES = re.compile(r"!(?:[!$]|-?[0-9]|\*[\"\s])")
+_CHANGES = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|[<>]{2}=")
+
+
+def _without_braces(segments: list[Segment]) -> list[list[Segment]]:
+    """The words that braces make of one: understood is a single ``{a,b,…}`` of plain text in unquoted text."""
+    unquoted = "".join(segment.text for segment in segments if segment.kind == "text" and not segment.quoted)
+    whole = "".join(segment.text for segment in segments)
+    if "{" not in unquoted or not _may_be_list(whole):
+        return [segments]
+    if any(segment.kind in ("variable", "commands", "number") for segment in segments):
+        raise UnprovenError("braces beside an expansion are not understood")
+    for index, segment in enumerate(segments):
+        match = _BRACES.fullmatch(segment.text) if segment.kind == "text" and not segment.quoted else None
+        if match is not None and unquoted.count("{") == 1 and unquoted.count("}") == 1:
+            before, inner, after = match.groups()
+            return [
+                [*segments[:index], Segment("text", before + choice + after), *segments[index + 1 :]]
+                for choice in _choices(inner)
+            ]
+    raise UnprovenError("this brace expansion is not understood")
+
+
+def _may_be_list(text: str) -> bool:
+    inner = text[text.find("{") : text.rfind("}") + 1]
+    return "," in inner or ".." in inner
+
+
+def _choices(inner: str) -> list[str]:
+    """What ``{inner}`` stands for: a list, or a short range of numbers."""
+    if ".." not in inner:
+        return inner.split(",")
+    numbers = _RANGE.fullmatch(inner)
+    if numbers is None:
+        raise UnprovenError("this brace expansion is not understood")
+    first, last = int(numbers.group(1)), int(numbers.group(2))
+    step = 1 if first <= last else -1
+    if abs(last - first) > MAX_RANGE:
+        raise UnprovenError("a range in braces is too long to judge")
+    return [str(number) for number in range(first, last + step, step)]
+
+
+class WordReader(ABC):
+    """Reads words at a position of the text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at: int = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self.at >= len(self.text)
+
+    @property
+    def rest(self) -> str:
+        """The beginning of what is left, for messages."""
+        return self.text[self.at : self.at + 20]
+
+    @abstractmethod
+    def substitution(self) -> Script:
+        """The commands behind ``$(``, which is consumed, up to and with its parenthesis."""
+
+    @abstractmethod
+    def commands_of(self, text: str) -> Script:
+        """The commands that stand in backticks."""
+
+    def word(self) -> Word:
+        words = self.words()
+        if len(words) > 1:
+            raise UnprovenError("brace expansion is not understood here")
+        return words[0]
+
+    def words(self) -> list[Word]:
+        """One word, or those that a plain ``{a,b}`` in it stands for."""
+        if self.at_end or self.peek() in METACHARACTERS:
+            raise UnprovenError(f"a word is missing before {self.rest!r}")
+        return [self._checked(segments) for segments in _without_braces(self._segments())]
+
+    def _segments(self) -> list[Segment]:
+        segments: list[Segment] = []
+        plain = ""
+
+        def flush() -> None:
+            nonlocal plain
+            if plain:
+                segments.append(Segment("text", plain))
+                plain = ""
+
+        while not self.at_end and self.peek() not in METACHARACTERS:
+            char = self.peek()
+            if char == "'":
+                flush()
+                end = self.text.find("'", self.at + 1)
+                if end < 0:
+                    raise UnprovenError("a quote is not closed")
+                segments.append(Segment("text", self.text[self.at + 1 : end], quoted=True))
+                self.at = end + 1
+            elif char == '"':
+                flush()
+                segments.extend(self._double_quoted())
+            elif char == "\\":
+                self.at += 1
+                if self.at_end:
+                    raise UnprovenError("it ends in a backslash")
+                if self.peek() != "\n":
+                    flush()
+                    segments.append(Segment("text", self.peek(), quoted=True))
+                self.at += 1
+            elif char == "$":
+                found = self._dollar(quoted=False)
+                if found.kind == "text":
+                    plain += found.text
+                else:
+                    flush()
+                    segments.append(found)
+            elif char == "`":
+                flush()
+                segments.append(self._backticks(quoted=False))
+            else:
+                if char == "!" and _RECALLS.match(self.text, self.at):
+                    raise UnprovenError("! may stand for an earlier command")
+                plain += char
+                self.at += 1
+        flush()
+        return segments
+
+    def _checked(self, segments: list[Segment]) -> Word:
+        unquoted = "\0".join(segment.text for segment in segments if segment.kind == "text" and not segment.quoted)
+        if "=~" in unquoted or ":~" in unquoted:
+            raise UnprovenError("a tilde stands where the shell may expand it")
+        first = segments[0] if segments else None
+        if first is not None and first.kind == "text" and not first.quoted and first.text.startswith("~"):
+            prefix, slash, rest = first.text.partition("/")
+            if prefix != "~" or (not slash and len(segments) > 1):
+                raise UnprovenError("this kind of tilde is not understood")
+            segments[:1] = [Segment("home"), *([Segment("text", slash + rest)] if slash else [])]
+        return Word(tuple(segments))
+
+    def _double_quoted(self) -> list[Segment]:
+        self.at += 1
+        segments: list[Segment] = []
+        text = ""
+        while True:
+            if self.at_end:
+                raise UnprovenError("a quote is not closed")
+            char = self.peek()
+            if char == '"':
+                self.at += 1
+                return [*segments, Segment("text", text, quoted=True)]
+            if char == "\\":
+                following = self.text[self.at + 1 : self.at + 2]
+                self.at += 2
+                if following == "\n":
+                    continue
+                text += following if following and following in '$`"\\' else char + following
+            elif char == "`":
+                segments += [Segment("text", text, quoted=True), self._backticks(quoted=True)]
+                text = ""
+            elif char == "$":
+                found = self._dollar(quoted=True)
+                if found.kind == "text":
+                    text += found.text
+                else:
+                    segments += [Segment("text", text, quoted=True), found]
+                    text = ""
+            else:
+                if char == "!" and _RECALLS_IN_QUOTES.match(self.text, self.at):
+                    raise UnprovenError("! may stand for an earlier command")
+                text += char
+                self.at += 1
+
+    def _dollar(self, *, quoted: bool) -> Segment:
+        following = self.text[self.at + 1 : self.at + 2]
+        if following == "(":
+            if self.text.startswith("$((", self.at):
+                return self._arithmetic(quoted=quoted)
+            self.at += 2
+            return Segment("commands", quoted=quoted, script=self.substitution())
+        braced = _BRACED.match(self.text, self.at)
+        if braced is not None:
+            self.at = braced.end()
+            return Segment("variable", braced.group(1), quoted)
+        name = NAME.match(self.text, self.at + 1)
+        if name is not None:
+            self.at = name.end()
+            if self.text.startswith("\\\n", self.at):
+                raise UnprovenError("a variable's name may go on in the next line")
+            return Segment("variable", name.group(), quoted)
+        if following in ("?", "$", "#", "0"):
+            self.at += 2
+            return Segment("variable", following, quoted)
+        if not following or following in (" \t\n/|.,:%+^)" if quoted else " \t\n|;)") or (quoted and following == '"'):
+            self.at += 1
+            return Segment("text", "$")
+        raise UnprovenError(f"the expansion ${following} is not understood")
+
+    def _backticks(self, *, quoted: bool) -> Segment:
+        end = self.text.find("`", self.at + 1)
+        body = self.text[self.at + 1 : end]
+        # Within backticks, backslashes and, in quotes, quotes have rules of their own.
+        if end < 0 or "\\" in body or (quoted and '"' in body):
+            raise UnprovenError("these backticks are not understood")
+        self.at = end + 1
+        return Segment("commands", quoted=quoted, script=self.commands_of(body))
+
+    def _arithmetic(self, *, quoted: bool) -> Segment:
+        """``$(( … ))`` that only calculates; whether its names hold numbers is judged later."""
+        start = self.at = self.at + 3
+        depth = 0
+        while True:
+            char = self.peek()
+            if char == "(":
+                depth += 1
+                self.at += 1
+            elif char == ")" and depth:
+                depth -= 1
+                self.at += 1
+            elif self.text.startswith("))", self.at):
+                break
+            elif (piece := _NUMBERS.match(self.text, self.at)) is not None:
+                self.at = piece.end()
+            else:
+                raise UnprovenError("this arithmetic is not understood")
+        inner = self.text[start : self.at]
+        self.at += 2
+        if _CHANGES.search(inner):
+            raise UnprovenError("arithmetic may change a variable")
+        return Segment("number", inner, quoted)
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def blanks(self) -> None:
+        """Spaces, tabs and continued lines."""
+        while not self.at_end:
+            if self.peek() in " \t":
+                self.at += 1
+            elif self.text.startswith("\\\n", self.at):
+                self.at += 2
+            elif self.peek() == "#":
+                # Called only between words, so this is a comment.
+                newline = self.text.find("\n", self.at)
+                self.at = len(self.text) if newline < 0 else newline
+            else:
+                return

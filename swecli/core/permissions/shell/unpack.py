@@ -4,12 +4,242 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from swecli.core.permissions.shell.found import Found, ScanError, ScanWord
-from swecli.core.permissions.shell.scan import scan
+from swecli.core.permissions.facts import Reach
+from swecli.core.permissions.paths import is_secret
+from swecli.core.permissions.shell.expand import Situation, absolute, check_tree, looks_for_secrets
+from swecli.core.permissions.shell.scan import Found, ScanError, ScanWord, scan
+from swecli.core.permissions.shell.searched import check_git, check_listed
+from swecli.core.permissions.shell.syntax import Command, Simple, UnprovenError, Word
+from swecli.core.permissions.shell.tables import tables
+
+NAME_TO_COME = "./{}"
+"""Stands for each name of the list."""
+_XARGS = "what xargs hands on"
+_SHELL = "what $(…) gives here"
+_UNDERSTOOD = "{} is not known to be names of files"
+_GIT_OPTIONS = frozenset(("-z", "-c", "-m", "-o", "--cached", "--modified", "--others", "--exclude-standard", "--"))
+_SEARCH_OPTIONS = re.compile(
+    r"-[rRlLiwEFPZsIu]+|--(include|exclude|exclude-dir|glob|type)=.*|--(files|files-with-matches|recursive|ignore-case"
+    r"|null|hidden|no-ignore|word-regexp)|-e|-g|-t|-[gt].+"
+)
+_NAME_TESTS = frozenset(("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-lname", "-ilname"))
+
+
+def check_executed(
+    inner: Sequence[str], predicates: Sequence[str], starts: Sequence[str], situation: Situation
+) -> None:
+    """Raise unless a command may get every file that find meets. Its own options are judged elsewhere.
+
+    Raises:
+        UnprovenError: it may not.
+    """
+    lists = tables().lists
+    name = inner[0] if inner else ""
+    if name in lists["listed_content"]:
+        if not _only_plain_names(predicates):
+            raise UnprovenError(f"{name} may meet files that hold secrets", soft=True)
+    elif name not in lists["listed_names"] and name not in lists["listed_search"]:
+        raise UnprovenError(f"{name or 'nothing'} is not known to only read what find lists")
+    else:
+        _check_tests(name, predicates)
+    if name not in lists["listed_names"]:
+        check_listed(name, predicates, starts, situation)
+    for start in starts or ["."]:
+        check_tree(start, situation)
+
+
+def _check_tests(name: str, predicates: Sequence[str]) -> None:
+    if name not in tables().lists["listed_search"]:
+        return
+    for position, word in enumerate(predicates[:-1]):
+        if word in ("-regex", "-iregex") or (word in _NAME_TESTS and looks_for_secrets(predicates[position + 1])):
+            raise UnprovenError(f"{name} may meet files that hold secrets", soft=True)
+
+
+def _only_plain_names(predicates: Sequence[str]) -> bool:
+    """Whether find is limited to names with an ending that no secret has, without alternatives."""
+    if "-o" in predicates or "-or" in predicates or "," in predicates or "!" in predicates or "-not" in predicates:
+        return False
+    for position, word in enumerate(predicates[:-1]):
+        value = predicates[position + 1]
+        if word in ("-name", "-iname") and re.fullmatch(r"\*\.[A-Za-z0-9]+", value) and not looks_for_secrets(value):
+            return True
+    return False
+
+
+def unwrap_xargs(
+    producer: Sequence[str | None], arguments: Sequence[str | None], situation: Situation
+) -> list[str | None]:
+    """The command that ``xargs`` starts with what ``producer`` prints. The producer is judged elsewhere.
+
+    Raises:
+        UnprovenError: it may get operands that it must not get.
+    """
+    rest = list(arguments)
+    placeholder: str | None = None
+    while rest and rest[0] is not None and rest[0].startswith("-"):
+        option = rest.pop(0) or ""
+        if option in ("-n", "-P", "-L", "-I", "--max-args", "--max-procs"):
+            value = rest.pop(0) if rest else None
+            if value is None or not (option == "-I" or value.isdigit()):
+                raise UnprovenError("this use of xargs is not understood")
+            placeholder = value if option == "-I" else placeholder
+        elif option == "-I{}":
+            placeholder = "{}"
+        elif not re.fullmatch(r"-[0rt]+|-[nPL]\d+|--null|--no-run-if-empty", option):
+            raise UnprovenError("this use of xargs is not understood")
+    inner = [word for word in rest if word is not None]
+    if len(inner) != len(rest) or (placeholder is not None and any(placeholder in word for word in inner[:1])):
+        raise UnprovenError("this use of xargs is not understood")
+    _check_names(producer, inner, situation, split_by_shell=False)
+    return [NAME_TO_COME if placeholder is not None and placeholder in word else word for word in inner]
+
+
+def with_names(
+    producer: Sequence[str | None], arguments: Sequence[str | None], situation: Situation
+) -> list[str | None]:
+    """The command whose last operands are what ``producer`` prints, split by the shell. The producer is judged
+    elsewhere.
+
+    Raises:
+        UnprovenError: it may get operands that it must not get.
+    """
+    inner = [word for word in arguments if word is not None]
+    if len(inner) != len(arguments):
+        raise UnprovenError(_UNDERSTOOD.format(_SHELL))
+    _check_names(producer, inner, situation, split_by_shell=True)
+    return list(inner)
+
+
+def _check_names(
+    producer: Sequence[str | None], inner: Sequence[str], situation: Situation, *, split_by_shell: bool
+) -> None:
+    lists = tables().lists
+    if inner and inner[0] in lists["listed_any"]:
+        return
+    words = [word for word in producer if word is not None]
+    names = _SHELL if split_by_shell else _XARGS
+    if len(words) != len(producer) or not words:
+        raise UnprovenError(_UNDERSTOOD.format(names))
+    _check_producer(words, names)
+    starts = ["."]
+    if words[0] == "find":
+        starts = _starts(words[1:])
+        check_executed(inner, words, starts, situation)
+    else:
+        if not inner or inner[0] not in lists["listed_names"] | lists["listed_search"]:
+            raise UnprovenError(f"{names} goes to a command that is not known to only read such names")
+        for word in words[1:]:
+            if word.startswith("/") or ".." in word.split("/"):
+                raise UnprovenError(f"{names} may be elsewhere")
+            if looks_for_secrets(word) or is_secret("/" + word):
+                raise UnprovenError(f"{word} may hold secrets, by its name", soft=True)
+        check_tree(".", situation)
+        if inner[0] in lists["listed_search"]:
+            _check_listed(words, inner[0], situation)
+    paths = [path for start in starts for path in absolute(start, situation)]
+    if any(situation.facts.odd_names(path, wildcards=split_by_shell) for path in paths):
+        raise UnprovenError("some names in the workspace would be split, expanded or taken as options")
+    if words[0] == "git" and situation.facts.odd_tracked_names(situation.start, wildcards=split_by_shell):
+        raise UnprovenError("some names that git tracks would be split, expanded or taken as options")
+
+
+def _check_listed(words: Sequence[str], name: str, situation: Situation) -> None:
+    """Raise where the names that git, grep or ripgrep list go to ``name`` with a secret among them."""
+    if words[0] == "git" and not {"-o", "--others"} & set(words):
+        check_git("git grep", (), (), situation)
+        return
+    wide = any(re.match(r"-(-hidden|-no-ignore|-glob|-iglob|g|\.|[a-zA-Z]*u)", word) for word in words[1:])
+    narrow = words[0] == "rg" and not wide
+    check_listed(name, (), ["."], situation, Reach(hidden=not narrow, ignored=not narrow))
+
+
+def producer(commands: Sequence[Command]) -> tuple[str | None, ...] | None:
+    """The words of the command whose lines come out of a pipeline; what only drops or sorts lines is passed over.
+    None where that is not one plain command."""
+    for command in reversed(commands):
+        if not isinstance(command, Simple) or command.assignments:
+            return None
+        # What goes to stderr is not in the pipe.
+        if any(redirect.fd != "2" or redirect.operator not in (">", ">>") for redirect in command.redirects):
+            return None
+        words = tuple(word.literal for word in command.words)
+        if not _only_selects(words):
+            return words
+    return None
+
+
+def list_of_names(words: Sequence[Word]) -> tuple[str | None, ...] | None:
+    """What prints the last operands, where these are an unquoted ``$( … )`` of one pipeline and all before is known."""
+    last = words[-1].segments
+    lists = tables().lists
+    if words[0].literal not in lists["listed_names"] | lists["listed_search"] | lists["listed_content"]:
+        return None
+    if len(words) < 2 or len(last) != 1 or last[0].quoted or last[0].script is None or last[0].kind != "commands":
+        return None
+    if any(segment.script is not None for word in words[:-1] for segment in word.segments):
+        return None
+    items = last[0].script.items
+    if len(items) != 1 or len(items[0].items) != 1:
+        return None
+    found = producer(items[0].items[0][1].commands)
+    return found if found is not None and found[:1] != ("pwd",) else None
+
+
+def _only_selects(words: Sequence[str | None]) -> bool:
+    """Whether a command hands on whole lines that it reads, and nothing else."""
+    known = [word for word in words if word is not None]
+    if len(known) != len(words):
+        return False
+    options = " ".join(known[1:])
+    match known[:1]:
+        case ["head"] | ["tail"]:
+            return re.fullmatch(r"(-n ?[+-]?\d+|-\d+)?", options) is not None
+        case ["sort"]:
+            return re.fullmatch(r"(-[ruVnf]+)?", options) is not None
+        case ["uniq"] | ["tac"] | ["cat"]:
+            return not options
+        case ["grep"] | ["egrep"] | ["fgrep"]:
+            rest = [word for word in known[1:] if not re.fullmatch(r"-[viEFPwx]+|-e", word)]
+            return len(rest) == 1 and not rest[0].startswith("-")
+        case _:
+            return False
+
+
+def _check_producer(words: Sequence[str], names: str) -> None:
+    """Raise unless the command prints names that it finds and nothing else."""
+    lists = tables().lists
+    options = [word for word in words[1:] if word.startswith("-")]
+    match words[0]:
+        case "find":
+            harmless = (lists["find_alone"] | lists["find_value"] | lists["find_file"]) - {"-printf", "-ls"}
+            # A value that begins with a dash, such as -mtime -7, is not an option.
+            fine = all(word in harmless or re.fullmatch(r"-\d+[a-zA-Z]?", word) for word in options)
+        case "git":
+            fine = words[1:2] == ["ls-files"] and all(word in _GIT_OPTIONS for word in options)
+        case "grep" | "egrep" | "fgrep" | "rg":
+            listing = any(re.fullmatch(r"-[a-zA-Z]*l[a-zA-Z]*|--files(-with-matches)?", word) for word in options)
+            fine = listing and all(_SEARCH_OPTIONS.fullmatch(word) for word in options)
+        case _:
+            fine = False
+    if not fine:
+        raise UnprovenError(_UNDERSTOOD.format(names))
+
+
+def _starts(words: Sequence[str]) -> list[str]:
+    starts: list[str] = []
+    for word in words:
+        if word in ("-P", "-H", "-L"):
+            continue
+        if word.startswith(("-", "(", "!", ",")):
+            break
+        starts.append(word)
+    return starts or ["."]
+
 
 MAX_UNPACKED = 2_000
 

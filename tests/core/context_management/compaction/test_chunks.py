@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from swecli.core.context_management.compaction.options import SummarizationStrategy
-from swecli.core.context_management.compaction.summarizer import BOUNDED_SHARE, CHARACTERS_PER_TOKEN, Summarizer
-from swecli.core.context_management.compaction.summary import chunked
-from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.door import Door
-from swecli.core.llm.script_format import parse_script
+from swecli.core.context_management.compaction.summary import BOUNDED_SHARE, CHARACTERS_PER_TOKEN, Summarizer, chunked
+from swecli.core.context_management.context_manager import ContextManager, Door
+from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import Failed, ModelRequest, ProviderError, StreamEvent, SystemBlock
 from swecli.core.protocol.messages import Message, TextPart

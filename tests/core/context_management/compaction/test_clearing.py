@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from swecli.core.context_management.compaction.clearing import FAILING_KEPT, Clearing, clear, last_failures
-from swecli.core.context_management.compaction.sizes import EntrySizes
+from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.llm.types import ModelInfo

@@ -10,19 +10,18 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swecli.core.context_management.compaction.clearing import covered
 from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
 from swecli.core.context_management.compaction.state_block import SessionFacts
-from swecli.core.context_management.compaction.views import covered
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.counter import CharCounter
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.tokens import CharCounter
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent
 from swecli.core.protocol.events import CompactionCompleted
-from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart
-from swecli.core.protocol.usage import Usage
+from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart, Usage
 from tests.support.said import Said
 
 WORDS = "what is written here means nothing and takes room\n"

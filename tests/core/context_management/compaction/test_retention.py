@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.config.context_settings import RetentionSettings as Rule
-from swecli.core.context_management.compaction.retention import protected, report, retain, tidy
-from swecli.core.context_management.compaction.sizes import EntrySizes
+from swecli.core.config.settings import RetentionSettings as Rule
+from swecli.core.context_management.compaction.clearing import protected, report, retain, tidy
+from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.llm.types import ModelInfo

@@ -7,7 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.context_management.recall.ranking import EXCERPT, Document, excerpt, rank, terms_of
+from swecli.core.context_management.recall import EXCERPT, Document, excerpt, rank, terms_of
 
 
 def best(query: str, *texts: str) -> list[str]:

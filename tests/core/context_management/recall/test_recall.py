@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.context_management.compaction.views import covered
+from swecli.core.context_management.compaction.clearing import covered
 from swecli.core.context_management.ledger import Ledger
-from swecli.core.context_management.recall import Recall
-from swecli.core.context_management.recall.states import gone
+from swecli.core.context_management.recall import Recall, gone
 from swecli.core.ports import BlobError, BlobRef
 from swecli.core.protocol.events import (
     Body,

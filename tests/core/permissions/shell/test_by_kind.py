@@ -20,7 +20,7 @@ def read(kind: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", RUN)
 def test_what_agents_run_to_look_around_needs_no_question(tmp_path: Path, kind: str) -> None:
-    workspace = ShellWorkspace(tmp_path)
+    workspace = ShellWorkspace(tmp_path, secrets=False)
     asked = [
         (command, decision.reason)
         for command in read(kind)

@@ -220,7 +220,8 @@ def test_auto_in_a_full_sandbox_still_asks_about_secrets_and_places_outside(work
         assert workspace.decide(command, auto).outcome == "allow", command
 
 
-def test_no_everyday_command_trips_over_a_deny_rule_about_others(workspace: ShellWorkspace) -> None:
+def test_no_everyday_command_trips_over_a_deny_rule_about_others(tmp_path: Path) -> None:
+    workspace = ShellWorkspace(tmp_path, secrets=False)
     deny = with_rules(workspace, ("deny", "Bash(curl *)"), ("deny", "Read(absent.txt)"), ("ask", "Bash(git push *)"))
     tripped = [command for command in EVERYDAY if workspace.decide(command, deny).outcome != "allow"]
     assert tripped == []

@@ -1,0 +1,193 @@
+"""The settings of a folder for a person who looks at or changes them, and the trust they need."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from swecli.assembly.startup import Startup, flags_of, startup_of, unknown_theme
+from swecli.core.config.change import Described, describe, meaning, set_value, unset_value
+from swecli.core.config.load import ConfigError, key_parts, load, toml_text, typed_value
+from swecli.core.config.paths import project_folder, user_paths
+from swecli.core.config.trust import loosens
+from swecli.core.permissions.rules import RuleError, rule_pattern
+from swecli.core.permissions.types import Rule, RuleEffect
+from swecli.launch import LaunchOptions, StartError
+from swecli.tui.screens.ports import FileName, Setting, Written
+
+LARGEST_FILE = 1_000_000
+"""Bytes of a file that can have been approved."""
+
+
+NOW = frozenset(("ui", "keys"))
+"""Sections that count at once."""
+NOW_KEYS = frozenset(("approval.mode", "model.name", "model.effort"))
+"""Other settings that do."""
+SECRET = "It may hold keys, so it is not shown; change it in the file."
+
+
+class SettingsFiles:
+    """Implements ``SettingsPort``. ``options`` are those of the run: their flags count as origins too."""
+
+    def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
+        self._options = options
+        self._environment = environment
+
+    @property
+    def files(self) -> Mapping[FileName, str]:
+        user = self._environment.get("SWECLI_CONFIG", "")
+        default = user_paths(self._environment).config / "config.toml"
+        own = Path(os.path.expanduser(user)).absolute() if user else default
+        return {"user": str(own), "local": str(project_folder(self._options.cwd) / "config.local.toml")}
+
+    def read(self) -> Sequence[Setting]:
+        return [self._setting(each) for each in describe(self._startup().loaded)]
+
+    def described(self) -> Sequence[Described]:
+        """All settings as they are known to the core.
+
+        Raises:
+            ValueError: the files can't be read; ready to be shown.
+        """
+        return describe(self._startup().loaded)
+
+    def find(self, name: str) -> Setting | None:
+        found = meaning(key_parts(name))
+        return None if found is None else self._setting(found)
+
+    def check(self, name: str, text: str, file: FileName) -> str:
+        try:
+            self._checked(name, text, file)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    def write(self, name: str, text: str, file: FileName) -> Written:
+        value = self._checked(name, text, file)
+        path = self.files[file]
+        try:
+            if file == "local":
+                _keep_unshared(Path(path).parent)
+            set_value(Path(path), name, value)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return self._written(name, file, f"{name} = {toml_text(value)}, written to {path}")
+
+    def unset(self, name: str, file: FileName) -> Written:
+        path = self.files[file]
+        try:
+            there = unset_value(Path(path), name)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        if not there:
+            raise ValueError(f"{name} is not set in {path}; nothing was changed")
+        return self._written(name, file, f"{name} taken out of {path}")
+
+    def _written(self, name: str, file: FileName, told: str) -> Written:
+        """What is in force after a change; another layer may say something else."""
+        startup = self._startup()
+        now = next((each for each in describe(startup.loaded) if each.name == name), None)
+        if now is None:
+            return Written(told, name)
+        layers: dict[FileName, str] = {"user": "user", "local": "local"}
+        if now.origin.layer not in (layers[file], "default"):
+            told += f"; but {now.origin} says {now.shown}, and that counts"
+        elif file == "local" and now.origin.layer == "default" and "taken out" not in told:
+            told += "; it counts once you trust this folder"
+        value: Any = startup.loaded.settings
+        for part in now.key:
+            value = cast("Any", value[part] if isinstance(value, dict) else getattr(value, part))
+        return Written(told, name, value)
+
+    def _checked(self, name: str, text: str, file: FileName) -> object:
+        """The value, as it can be written.
+
+        Raises:
+            ValueError: it can't; one sentence that goes on after the setting's name.
+        """
+        key = key_parts(name)
+        about = meaning(key)
+        if about is None:
+            raise ValueError("is not a setting")
+        if about.secret:
+            raise ValueError(f"can't be set here. {SECRET}")
+        words = "a text" in about.takes or any(choice.startswith('"') for choice in about.choices)
+        value = typed_value(text, words=words, many=about.takes.startswith("a list"))
+        if file == "local" and loosens(key, value):
+            raise ValueError("can't be set in a project: its files can only tighten. Set it in your own file")
+        if key[:1] == ("approval",) and isinstance(value, list):
+            _check_rules("allow" if key[1] == "allow" else "deny", cast("list[object]", value))
+        startup = self._startup()
+        given: dict[str, object] = {}
+        for flag, said in flags_of(self._options).items():
+            if flag != name:
+                given[flag] = said
+        try:
+            load(
+                startup.paths,
+                self._options.cwd,
+                environment=self._environment,
+                trusted=startup.trust.trusts,
+                accepted=startup.trust.accepted,
+                flags=given,
+                tried={key: value},
+                more=self._options.settings,
+                safe=self._options.safe_mode,
+            )
+        except ConfigError as error:
+            raise ValueError(_sentence(error, name)) from None
+        if name == "ui.theme" and (problem := unknown_theme(str(value), self._options, startup)):
+            raise ValueError(problem)
+        return value
+
+    def _setting(self, each: Described) -> Setting:
+        now = each.key[0] in NOW or each.name in NOW_KEYS
+        layer = each.origin.layer
+        return Setting(
+            each.name,
+            "(not shown)" if each.secret and each.shown else each.shown,
+            each.text,
+            str(each.origin),
+            each.about,
+            each.takes,
+            each.default,
+            each.choices,
+            "now" if now else "session",
+            SECRET if each.secret else "",
+            "user" if layer == "user" else "local" if layer == "local" else None,
+        )
+
+    def _startup(self) -> Startup:
+        try:
+            return startup_of(self._options, self._environment)
+        except StartError as error:
+            raise ValueError(str(error)) from None
+
+
+def _keep_unshared(folder: Path) -> None:
+    """What is local must not get into the repository by accident."""
+    ignore = folder / ".gitignore"
+    if not os.path.lexists(ignore):
+        try:
+            folder.mkdir(exist_ok=True)
+            ignore.write_text("logs/\nconfig.local.toml\n", encoding="utf-8")
+        except OSError as error:
+            raise ValueError(f"{ignore} can't be written ({error.strerror or error}); nothing was changed") from None
+
+
+def _check_rules(effect: RuleEffect, rules: Sequence[object]) -> None:
+    for rule in rules:
+        if not isinstance(rule, str):
+            raise ValueError("must be a list of rules such as Bash(npm test *)")
+        try:
+            rule_pattern(Rule(effect, rule, "user"))
+        except RuleError as error:
+            raise ValueError(f"holds {rule}, which is no rule: {error}") from None
+
+
+def _sentence(error: ConfigError, name: str) -> str:
+    """The problem that belongs to what was typed, without the place that it does not have yet."""
+    problem = next((each for each in error.problems if name in each.message), error.problems[0])
+    return problem.message.removeprefix(name).strip()

@@ -1,0 +1,87 @@
+"""Whether the files of a workspace that steer swecli are trusted, asked and kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from swecli.core.config.paths import user_paths
+from swecli.launch import LaunchOptions, StartError
+from swecli.tui.trust_gate import TrustChoice, TrustItem, TrustQuestion
+
+LARGEST_FILE = 1_000_000
+"""Bytes of a file that can have been approved."""
+
+
+class WorkspaceTrust:
+    """Asks once at the start of a run; ``applied`` gives the options with the answer in them."""
+
+    def __init__(self, options: LaunchOptions) -> None:
+        self._options = options
+
+    @property
+    def _folder(self) -> Path:
+        return self._options.cwd
+
+    @property
+    def _data(self) -> Path:
+        return user_paths(os.environ).data
+
+    def applied(self, options: LaunchOptions) -> LaunchOptions:
+        """``options`` under the trust that the user gave to this run."""
+        return replace(options, trust=self._options.trust)
+
+    def question(self) -> TrustQuestion | None:
+        from swecli.core.config.trust import covered_by_trust, read_trust, trust_key
+
+        if self._options.trust is not None:
+            return None
+        trust = read_trust(self._data, self._folder)
+        if trust.state != "unknown":
+            return None
+        names = tuple(name for name in covered_by_trust(self._folder) if not self._approved(name, trust.accepted))
+        return TrustQuestion(str(trust_key(self._folder)), names) if names else None
+
+    def _approved(self, name: str, accepted: Collection[str]) -> bool:
+        """Whether the user approved a file as it is: /init wrote it."""
+        from swecli.core.config.trust import file_digest
+        from swecli.core.workspace.text_file import read_bytes
+
+        if not accepted:
+            return False
+        file = Path(os.path.realpath(self._folder)) / name
+        try:
+            sha256 = read_bytes(file, LARGEST_FILE)[1].sha256
+        except OSError:
+            return False
+        return file_digest(self._folder, file, sha256) in accepted
+
+    def answer(self, choice: TrustChoice) -> str:
+        from swecli.core.config.trust import write_trust
+
+        self._options = replace(self._options, trust="session" if choice in ("trust", "session") else "declined")
+        if choice in ("session", "later"):
+            return ""
+        try:
+            return write_trust(self._data, self._folder, "trusted" if choice == "trust" else "declined")
+        except OSError as error:
+            return f"Your answer could not be kept ({error}); it holds for this run."
+
+    def items(self) -> Sequence[TrustItem]:
+        from swecli.assembly.startup import startup_of
+
+        try:
+            startup = startup_of(self._options, dict(os.environ), with_flags=False)
+        except StartError:  # opening the session will tell what is wrong with the settings
+            return ()
+        return [TrustItem(item.key, item.value, item.origin, item.digest) for item in startup.loaded.pending]
+
+    def accept(self, items: Sequence[TrustItem]) -> str:
+        from swecli.core.config.trust import accept_items
+
+        try:
+            return accept_items(self._data, self._folder, [item.digest for item in items])
+        except OSError as error:
+            return f"Your consent could not be kept ({error}), so these settings don't count."

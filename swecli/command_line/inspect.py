@@ -1,0 +1,117 @@
+"""Looking at a session or a request without sending anything."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.standard_streams import complain, print_text
+from swecli.core.engine.view import SessionPort
+from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions, StartError
+
+
+def print_request(options: LaunchOptions) -> int:
+    """Print the first request that the options' message would lead to."""
+    from swecli.headless.outcome import meaning
+
+    if meaning(options.prompt) is not None:
+        raise UsageError("--dry-run shows what a message sends; a slash command is no message")
+    document = asyncio.run(_requested(replace(options, look_only=True)))
+    return print_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+
+
+async def _requested(options: LaunchOptions) -> dict[str, Any]:
+    from swecli.app import open_session
+    from swecli.core.llm.dry_run import DryClient
+    from swecli.core.protocol.commands import Submit
+    from swecli.core.protocol.events import Notice, TurnEnded
+
+    shown: list[dict[str, Any]] = []
+    reason = "no request was made"
+    session = await open_session(options, instead=lambda client: DryClient(client, shown.append))
+    try:
+        events = session.subscribe()
+        session.send(Submit(options.prompt, mentions=options.mentions))
+        async for event in events:
+            if isinstance(event.body, Notice) and event.body.level != "info":
+                complain(f"{event.body.level}: {event.body.text}")
+            if isinstance(event.body, Notice) and event.body.level == "error" and not session.view.busy:
+                reason = event.body.text
+                break
+            if isinstance(event.body, TurnEnded):
+                reason = event.body.reason
+                break
+    finally:
+        await session.close()
+    if not shown:
+        raise StartError(f"nothing would be sent: {reason}", ExitCode.FAILURE)
+    return shown[0]
+
+
+def context(arguments: Sequence[str]) -> int:
+    """``swecli context``: what fills the context window, as text or JSON."""
+    parser = Parser(prog="swecli context", description="What fills the context of a session; asks no model.")
+    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("-r", "--resume", metavar="ID", help="of this session; else of a new one in this folder")
+    parser.add_argument("-c", "--continue", dest="newest", action="store_true", help="of the newest session")
+    parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="as this model would count it")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
+    chosen = parser.parse_args(arguments)
+    if chosen.resume is not None and (not chosen.resume or chosen.newest):
+        raise UsageError("-r needs the id of a session, and does not go with -c")
+    options = LaunchOptions(
+        cwd=working_directory(chosen.cwd),
+        headless=True,
+        resume=chosen.resume,
+        continue_newest=chosen.newest,
+        model=chosen.model,
+    )
+    return _print(options, _context_json if chosen.json else _context_text)
+
+
+def print_plan(options: LaunchOptions) -> int:
+    """``--compact-dry-run``: the plan of a compaction as JSON."""
+    return _print(options, _plan)
+
+
+def _context_json(port: SessionPort) -> str:
+    from swecli.commands.context import context_document
+    from swecli.core.protocol.codec import to_text
+
+    return to_text(context_document(port))
+
+
+def _context_text(port: SessionPort) -> str:
+    from swecli.commands.context import context_text, rules_text
+
+    return "\n".join(filter(None, (context_text(port.view), rules_text(port.retention()))))
+
+
+def _plan(port: SessionPort) -> str:
+    from swecli.commands.context import plan_document
+    from swecli.core.protocol.codec import to_text
+
+    plan = port.plan_compaction()
+    if plan is None:
+        raise StartError("no model is configured, so nothing can be measured; -m names one", ExitCode.CONFIG)
+    return to_text(plan_document(plan))
+
+
+def _print(options: LaunchOptions, render: Callable[[SessionPort], str]) -> int:
+    text = asyncio.run(_look(replace(options, look_only=True), render))
+    return print_text(text + "\n")
+
+
+async def _look(options: LaunchOptions, render: Callable[[SessionPort], str]) -> str:
+    from swecli.app import open_session
+
+    session = await open_session(options)
+    try:
+        return render(session)
+    finally:
+        await session.close()

@@ -1,0 +1,99 @@
+"""`swecli doctor`, `login` and `logout`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from swecli.assembly.models import AccountError, Accounts, ModelSupply, main_model
+from swecli.assembly.startup import Startup, flags_of, read_startup
+from swecli.block_text import block_lines
+from swecli.command_line.arguments import Parser, working_directory
+from swecli.command_line.standard_streams import complain, is_terminal, print_text
+from swecli.core.config.key_store import KeyStore, KeyStoreError
+from swecli.core.protocol.blocks import DisplayBlock
+from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions, StartError
+
+
+def doctor(arguments: Sequence[str]) -> int:
+    """``swecli doctor``: which providers are set up, and what is known of their models."""
+    parser = Parser(prog="swecli doctor", description="Which providers are set up, and what is known of their models.")
+    parser.add_argument("--online", action="store_true", help="ask each provider, and look for local servers")
+    parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="as if this model were chosen")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="as it is in this folder")
+    chosen = parser.parse_args(arguments)
+    options = LaunchOptions(cwd=working_directory(chosen.cwd), model=chosen.model, store=False)
+    startup = read_startup(options.cwd, dict(os.environ), flags_of(options))
+    for notice in startup.notices:
+        complain(f"warning: {notice}")
+    from swecli.assembly.doctor import examine
+    from swecli.assembly.services import examine_sandbox
+
+    settings, environment = startup.loaded.settings, startup.environment
+    supply = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config))
+    main = main_model(settings, environment, supply.accounts)
+    report = asyncio.run(examine(supply, main, online=chosen.online))
+    contained = examine_sandbox(options, startup)
+    if _show((*report.blocks, contained)) is not ExitCode.OK:
+        return ExitCode.FAILURE
+    if contained.style == "error":
+        return ExitCode.SANDBOX
+    return ExitCode.OK if report.healthy else ExitCode.CONFIG
+
+
+def login(arguments: Sequence[str]) -> int:
+    """``swecli login PROVIDER``: store a key. It is asked for, or read from standard input."""
+    parser = Parser(
+        prog="swecli login",
+        description="Store a provider's key: in the system's keyring where there is one, else in a file for "
+        "you alone. The key is asked for without being shown; without a terminal it is standard input's first line.",
+    )
+    parser.add_argument("provider", metavar="PROVIDER")
+    provider = parser.parse_args(arguments).provider
+    startup = read_startup(Path.cwd(), dict(os.environ), {})
+    accounts = accounts_of(startup)
+    try:
+        told = accounts.store(accounts.find(provider).name, _read_key(provider))
+    except AccountError as error:
+        raise StartError(str(error), ExitCode.BAD_INPUT) from error
+    return print_text(f"{told}\n")
+
+
+def logout(arguments: Sequence[str]) -> int:
+    """``swecli logout [PROVIDER]``: forget a stored key, or list what is stored."""
+    parser = Parser(
+        prog="swecli logout", description="Forget a provider's stored key; without one, list what is stored."
+    )
+    parser.add_argument("provider", metavar="PROVIDER", nargs="?")
+    provider = parser.parse_args(arguments).provider
+    from swecli.commands.models import forget, stored_text
+    from swecli.core.config.paths import user_paths
+
+    store = KeyStore(user_paths(os.environ).config)
+    try:
+        told = stored_text(store.entries()) if provider is None else forget(store, provider)
+    except KeyStoreError as error:
+        raise StartError(str(error), ExitCode.BAD_INPUT) from error
+    return print_text(f"{told}\n")
+
+
+def accounts_of(startup: Startup) -> Accounts:
+    """The providers that the settings and the environment make known."""
+    return Accounts(startup.loaded.settings, startup.environment, KeyStore(startup.paths.config))
+
+
+def _read_key(provider: str) -> str:
+    if is_terminal(sys.stdin):
+        from getpass import getpass
+
+        return getpass(f"Key for {provider} (not shown): ")
+    return sys.stdin.readline() if sys.stdin is not None else ""  # pyright: ignore[reportUnnecessaryComparison]
+
+
+def _show(blocks: Sequence[DisplayBlock]) -> ExitCode:
+    text = "\n".join(line for block in blocks for line in block_lines(block))
+    return print_text(f"{text}\n")

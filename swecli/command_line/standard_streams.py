@@ -1,0 +1,118 @@
+"""Standard input and output of the command line: piped input, closed pipes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterable
+from typing import BinaryIO, TextIO
+
+from swecli.exit_codes import ExitCode
+from swecli.launch import StartError
+from swecli.output import Output, OutputClosed, safe
+
+
+def replace_closed_error() -> None:
+    """Put the null device in place of standard error, if that is closed: what would go there goes nowhere."""
+    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison] - it is None where it was closed
+        return
+    opened = os.open(os.devnull, os.O_WRONLY)
+    if opened != 2:
+        os.dup2(opened, 2)
+        os.close(opened)
+    sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - lives to the end
+
+
+def refuse_closed_output() -> int:
+    """Say that an answer would be lost, and give the exit status."""
+    sys.stderr.write(
+        "swecli: standard output is closed, so the answer would be lost. Nothing was done; >/dev/null where only the "
+        "work counts.\n"
+    )
+    return 1
+
+
+MAX_BYTES = 10 * 1024 * 1024
+HINT_SECONDS = 3.0
+"""How long to wait silently for standard input to bring something or end."""
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person is at this end. A closed stream is none."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:
+        return False
+
+
+def joined(prompt: str, piped: str) -> str:
+    """The message: what was typed, and below it what was piped in."""
+    return "\n\n".join(text for text in (prompt, piped.strip("\n")) if text.strip())
+
+
+def read_piped(stream: BinaryIO | None, prompt: str) -> str:
+    """All of standard input as text. With a prompt, a line on standard error tells what is waited for.
+
+    Raises:
+        StartError: it is larger than anybody would want in a message, or can't be read.
+    """
+    if stream is None:
+        return ""
+    hint = threading.Timer(
+        HINT_SECONDS,
+        sys.stderr.write,
+        ("swecli: reading standard input until it ends (</dev/null if nothing will come)\n",),
+    )
+    hint.daemon = True
+    if prompt:
+        hint.start()
+    try:
+        data = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise StartError(f"standard input can't be read: {error}", ExitCode.BAD_INPUT) from error
+    finally:
+        hint.cancel()
+    if len(data) > MAX_BYTES:
+        raise StartError(
+            f"standard input is larger than {MAX_BYTES // 2**20} MiB; save it and name the file instead",
+            ExitCode.BAD_INPUT,
+        )
+    return data.decode("utf-8-sig", "replace")
+
+
+def input_lines() -> Iterable[str]:
+    """Lines of standard input; bytes that are no UTF-8 become U+FFFD."""
+    return (line.decode("utf-8", "replace") for line in sys.stdin.buffer)
+
+
+def print_lines(lines: Iterable[str]) -> ExitCode:
+    """Print lines of JSON, each at once. Returns the exit status."""
+    out = Output(sys.stdout)
+    try:
+        for line in lines:
+            out.line(line)
+    except OutputClosed as error:
+        return output_failed(error)
+    return ExitCode.OK
+
+
+def print_text(text: str) -> ExitCode:
+    """Print text for people, made safe for a terminal wherever it goes. Returns the exit status."""
+    try:
+        Output(sys.stdout).text(safe(text))
+    except OutputClosed as error:
+        return output_failed(error)
+    return ExitCode.OK
+
+
+def complain(text: str) -> None:
+    """Write a line for people to standard error, made safe for a terminal wherever it goes."""
+    Output(sys.stderr).note(text)
+
+
+def output_failed(error: OutputClosed) -> ExitCode:
+    """Say why an answer could not be given, unless nobody wants to read it. Returns the exit status."""
+    if str(error):
+        complain(f"swecli: {error}")
+    return ExitCode.FAILURE

@@ -1,0 +1,212 @@
+"""Commands about models: /model, /effort, /login, /logout."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from decimal import Decimal
+
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.core.config.key_store import KeyStore, KeyStoreError, StoredKey
+from swecli.core.config.paths import user_paths
+from swecli.core.engine.view import SessionPort
+from swecli.core.llm.offers import ModelOffer
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.blocks import TableBlock, TextBlock
+from swecli.core.protocol.commands import SetEffort, SetModel
+
+
+def model_table(offers: Sequence[ModelOffer], title: str = "") -> TableBlock:
+    """One row for each model: its name, which is long, and all else in one cell, so that both fit on a screen."""
+    rows = tuple((offer.ref, known(offer)) for offer in offers)
+    return TableBlock(("Model", "Window · $ per million in / out · can · key"), rows, title)
+
+
+def known(offer: ModelOffer) -> str:
+    """Window, price, abilities, and where the key comes from."""
+    own = key(offer)
+    parts = (size(offer.window), price(offer), abilities(offer), own if own != "-" else "")
+    return " · ".join(part for part in parts if part)
+
+
+def summary(offer: ModelOffer) -> str:
+    """The same for a list to pick from, where keys that are there go without saying."""
+    parts = (f"{size(offer.window)} tokens", price(offer), abilities(offer), key(offer) if not offer.usable else "")
+    return " · ".join(part for part in parts if part)
+
+
+def matching(offers: Sequence[ModelOffer], words: str) -> tuple[ModelOffer, ...]:
+    """Those whose names have all the words."""
+    wanted = words.lower().split()
+    return tuple(offer for offer in offers if all(word in offer.ref.lower() for word in wanted))
+
+
+def size(tokens: int | None) -> str:
+    """``1.05M``, ``200K``, ``?``."""
+    if tokens is None:
+        return "?"
+    if tokens >= 1_000_000:
+        return f"{tokens / 1_000_000:.3g}M"
+    return f"{tokens / 1000:.4g}K" if tokens >= 1000 else str(tokens)
+
+
+def price(offer: ModelOffer) -> str:
+    """Dollars per million tokens of input and output; ``?`` where they are not known."""
+    if offer.rates is None:
+        return "free" if offer.running else "?"
+    return f"{_amount(offer.rates.input)} / {_amount(offer.rates.output)}"
+
+
+def abilities(offer: ModelOffer) -> str:
+    """What is known that it can do; and that it takes no tools, where that is known."""
+    flags = (("images", offer.images), ("reasoning", offer.reasoning))
+    words = [name for name, flag in flags if flag] + (["no tools"] if offer.tools is False else [])
+    return ", ".join([*words, *(["retiring"] if offer.deprecated else [])])
+
+
+def key(offer: ModelOffer) -> str:
+    """Where the key comes from, or which one is missing."""
+    if offer.key == "missing":
+        return f"needs {offer.variable}" if offer.variable else "can't be used"
+    if offer.key == "environment":
+        return offer.variable
+    return "stored" if offer.key == "stored" else "-"
+
+
+def _amount(rate: Decimal) -> str:
+    text = f"{rate:f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+
+
+DEFAULT = "default"
+"""The word for what the provider does by itself."""
+USUAL = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""The words that hosts have, for a model of which nobody knows its own."""
+_SAME = (DEFAULT, "auto", "unset")
+
+
+async def _run_effort(port: SessionPort, arguments: str) -> CommandResult:
+    model = port.view.model
+    if model is None:
+        return CommandResult.text("No model is connected, so there is nothing that could think; /model.", "error")
+    wanted = arguments.lower()
+    if not wanted:
+        said = f"The effort is {port.view.effort or DEFAULT}. {choices(model)}"
+        return CommandResult(screen="pick_effort", instead=(TextBlock(said),))
+    if wanted in _SAME:
+        port.send(SetEffort(None))
+        return CommandResult.text(f"{model.ref} thinks as much as it does by itself, from the next request on.")
+    if wanted not in words(model):
+        return CommandResult.text(f"There is no effort {arguments}. {choices(model)} Nothing was changed.", "error")
+    port.send(SetEffort(wanted))
+    unsure = "" if model.efforts else " It is not known which words this model takes; if it refuses, /effort default."
+    return CommandResult.text(f"Effort {wanted}, from the next request on.{unsure}")
+
+
+def words(model: ModelInfo) -> tuple[str, ...]:
+    """The words that can be set for a model, besides the default."""
+    return USUAL if model.efforts is None else model.efforts
+
+
+def choices(model: ModelInfo) -> str:
+    """The same as a sentence."""
+    if model.efforts is None:
+        return f"It is not known which words {model.ref} takes; there are {', '.join(USUAL)}, or default."
+    if not model.efforts:
+        return f"{model.ref} takes no such word."
+    return f"{model.ref} takes {', '.join(model.efforts)}, or default."
+
+
+EFFORT = SlashCommand(
+    "effort", "Show or set how much the model thinks", _run_effort, aliases=("thinking",), arguments="[word]"
+)
+
+
+async def _run_login(port: SessionPort, arguments: str) -> CommandResult:
+    provider, _, rest = arguments.partition(" ")
+    if rest:
+        return CommandResult.text(
+            "Give the provider's name only: the key is asked for where it is neither shown nor kept. If what you typed "
+            "was a key, it is in this prompt's history now; better make a new one.",
+            "error",
+        )
+    hint = f"swecli login {provider}".rstrip()
+    return CommandResult(
+        screen="login", argument=provider, instead=(TextBlock(f"Store a key from the command line: {hint}"),)
+    )
+
+
+LOGIN = SlashCommand("login", "Store a provider's key", _run_login, arguments="[provider]")
+
+
+async def _run_logout(port: SessionPort, arguments: str) -> CommandResult:
+    store = KeyStore(user_paths(os.environ).config)
+    try:
+        if not arguments:
+            return CommandResult.text(stored_text(await asyncio.to_thread(store.entries)))
+        return CommandResult.text(await asyncio.to_thread(forget, store, arguments))
+    except KeyStoreError as error:
+        return CommandResult.text(str(error), "error")
+
+
+LOGOUT = SlashCommand("logout", "Forget a provider's stored key", _run_logout, arguments="[provider]")
+
+
+def stored_text(entries: Sequence[StoredKey]) -> str:
+    """What is stored and how it is forgotten."""
+    lines = [f"{entry.provider}  {entry.origin}  ({entry.place})" for entry in entries]
+    if not lines:
+        return "No keys are stored. Keys in the environment are not touched by /logout."
+    return "\n".join(["Stored keys:", *lines, "/logout PROVIDER forgets those of one."])
+
+
+def forget(store: KeyStore, provider: str) -> str:
+    """Forget the keys of a provider. Returns a sentence for the user.
+
+    Raises:
+        KeyStoreError: a key could not be removed.
+    """
+    gone = store.remove(provider)
+    if not gone:
+        return f"No key of {provider} is stored. Keys in the environment are not touched by /logout."
+    places = ", ".join(f"{entry.origin} ({entry.place})" for entry in gone)
+    return f"Forgotten: the key of {provider} for {places}. A model that is connected keeps it until the session ends."
+
+
+ROWS = 60
+"""So many models are listed at once."""
+
+
+async def _run_model(port: SessionPort, arguments: str) -> CommandResult:
+    first, _, rest = arguments.partition(" ")
+    if first == "list":
+        return await _list(port, rest)
+    if not arguments:
+        model = port.view.model
+        said = f"The model is {model.ref if model else 'not chosen'}; -m chooses another one, /model list shows all."
+        usable = [offer for offer in await port.models() if offer.usable]
+        table = (model_table(usable[:ROWS], "Models that can be used now"),) if usable else ()
+        return CommandResult(screen="pick_model", instead=(TextBlock(said), *table))
+    if rest:
+        return CommandResult.text(
+            "A model is one word: provider/name, an alias, or a name at the present provider.", "error"
+        )
+    if "/" in arguments and not all(arguments.split("/", 1)):
+        return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5-5.", "error")
+    port.send(SetModel(arguments))
+    return CommandResult.text(f"Asked for {arguments}.", "dim")
+
+
+async def _list(port: SessionPort, words: str) -> CommandResult:
+    found = matching(await port.models(), words)
+    if not found:
+        return CommandResult.text(
+            f"No known model has {words!r} in its name; any provider/name can be asked for.", "warning"
+        )
+    more = f"{len(found) - ROWS} more; name a part of what you look for: /model list WORDS"
+    blocks = (model_table(found[:ROWS], "Models"), *((TextBlock(more, "dim"),) if len(found) > ROWS else ()))
+    return CommandResult(blocks)
+
+
+MODEL = SlashCommand("model", "Show, list or switch the model", _run_model, arguments="[provider/name]")

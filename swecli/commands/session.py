@@ -1,0 +1,339 @@
+"""Commands about the session: /clear, /resume, /status, /mode, /jobs and others."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import get_args
+
+from swecli import __version__
+from swecli.commands.base import Clip, CommandResult, SlashCommand
+from swecli.commands.context import aligned, dollars, labelled, number, percent
+from swecli.core.engine.view import SessionPort, SessionView, Tally
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
+from swecli.core.protocol.commands import SetMode
+from swecli.core.protocol.events import Mode, SandboxChanged
+from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.tools.list_files import readable_size
+from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
+
+
+async def _run_resume(port: SessionPort, arguments: str) -> CommandResult:
+    instead = (TextBlock("`swecli sessions` lists the sessions of this folder, `swecli -r ID` continues one."),)
+    return CommandResult(screen="sessions", argument=arguments, instead=instead)
+
+
+RESUME = SlashCommand(
+    "resume", "Stored sessions: look into them, continue one", _run_resume, aliases=("sessions",), arguments="[words]"
+)
+
+
+async def _run_quit(port: SessionPort, arguments: str) -> CommandResult:
+    return CommandResult(screen="quit")
+
+
+QUIT = SlashCommand("quit", "End swecli; the conversation is stored", _run_quit, aliases=("exit", "q"))
+
+
+MODE_MEANINGS: dict[Mode, str] = {
+    "default": "what only reads the workspace runs, everything else asks",
+    "accept-edits": "edits in the workspace run as well, commands ask",
+    "plan": "reading only, everything that changes something is refused",
+    "auto": "like accept-edits; commands run unasked only in a sandbox",
+}
+
+
+async def _run_mode(port: SessionPort, arguments: str) -> CommandResult:
+    if not arguments:
+        return CommandResult(screen="pick_mode")
+    wanted = arguments.lower().replace("_", "-").replace(" ", "-")
+    matches = [mode for mode in get_args(Mode) if mode == wanted] or [mode for mode in get_args(Mode) if wanted in mode]
+    if len(matches) != 1:
+        return CommandResult.text(f"There is no mode {arguments}. The modes are: {', '.join(get_args(Mode))}.", "error")
+    mode: Mode = matches[0]
+    port.send(SetMode(mode))
+    return CommandResult.text(f"Mode {mode}: {MODE_MEANINGS[mode]}.")
+
+
+MODE = SlashCommand("mode", "Show or set what runs without asking", _run_mode, arguments="[mode]")
+
+
+async def _run_status(port: SessionPort, arguments: str) -> CommandResult:
+    return CommandResult.text(status_text(port.view))
+
+
+STATUS = SlashCommand("status", "Session, model, mode, folder, instructions", _run_status)
+
+
+def sandbox_text(state: SandboxChanged | None) -> str:
+    """How far commands are contained, on one line."""
+    if state is None:
+        return "not looked for yet"
+    why = f": {state.reason}" if state.reason else ""
+    open_ = f"; not covered: {', '.join(state.uncovered)}" if state.uncovered else ""
+    return f"off{why}" if state.level == "off" else f"{state.level} ({state.layer}){why}{open_}"
+
+
+def status_text(view: SessionView) -> str:
+    """The report as plain text."""
+    model, budget = view.model, view.budget
+    size, source = (model.window, model.window_source) if model else (0, "")
+    if budget:  # what requests are measured against
+        size, source = budget.window, budget.window_source
+    window = f", window {number(size)} tokens ({source})" if size else ""
+    return labelled(
+        (
+            ("swecli", __version__),
+            ("Session", view.session_id),
+            ("Folder", str(view.cwd)),
+            ("Also", ", ".join(str(root) for root in view.roots if root != view.cwd)),
+            ("Model", f"{model.ref}{window}" if model else "none; set one with /model provider/name"),
+            ("Asked at", model.address if model else ""),
+            ("Sandbox", sandbox_text(view.sandbox)),
+            ("Mode", f"{view.mode}: {MODE_MEANINGS[view.mode]}"),
+            (
+                "Context",
+                f"{budget.shown} of {number(budget.effective)} tokens" if budget else "not measured yet",
+            ),
+            ("Instructions", ", ".join(view.instructions) or "none; /init writes OPENCLI.md"),
+            ("Waiting messages", number(len(view.queue)) if view.queue else ""),
+            ("State", "working" if view.busy else "idle"),
+        )
+    )
+
+
+TURNS = 20
+"""The newest ones that are listed."""
+
+
+async def _run_usage(port: SessionPort, arguments: str) -> CommandResult:
+    spending = port.view.spending
+    turns = [(str(number) if number else "-", tally) for number, tally in spending.by_turn.items()]
+    sections = (
+        usage_text(port.view),
+        _table("By model", "model", list(spending.by_model.items())),
+        _table("By turn", "turn", turns[-TURNS:]),
+    )
+    return CommandResult.text("\n\n".join(filter(None, sections)))
+
+
+USAGE = SlashCommand("usage", "Tokens and cost of this session", _run_usage, aliases=("cost", "stats"))
+
+
+def usage_text(view: SessionView) -> str:
+    """The report as plain text."""
+    totals, last = view.totals, view.last_usage
+    tools = ", ".join(f"{name} {count}" for name, count in sorted(totals.by_tool.items(), key=lambda pair: -pair[1]))
+    share = totals.cache_read / totals.input_tokens if totals.input_tokens else None
+    cache = last.cache_share if last else None
+    return labelled(
+        (
+            ("Turns", number(totals.turns)),
+            ("Model requests", number(totals.steps)),
+            ("Tool calls", number(totals.tools) + (f" ({tools})" if tools else "")),
+            ("Input tokens", number(totals.input_tokens)),
+            (
+                "  from the cache",
+                f"{number(totals.cache_read)}" + (f" ({percent(share)})" if share is not None else ""),
+            ),
+            ("Output tokens", number(totals.output_tokens)),
+            ("Cache share of the last request", percent(cache) if cache is not None else "?"),
+            ("Cost", _cost(totals.cost, totals.estimated)),
+        )
+    )
+
+
+def _table(title: str, name: str, rows: Sequence[tuple[str, Tally]]) -> str:
+    """One line for each tally; nothing without any."""
+    if not rows:
+        return ""
+    lines = [(name, "requests", "input", "cached", "output", "cost")]
+    for label, tally in rows:
+        usage = tally.usage
+        share = usage.cache_share
+        lines.append(
+            (
+                label,
+                number(tally.responses),
+                number(usage.input_total) if usage.input_total is not None else "?",
+                percent(share) if share is not None else "?",
+                number(usage.output_total) if usage.output_total is not None else "?",
+                _cost(tally.cost, tally.estimated),
+            )
+        )
+    return f"{title}\n{aligned(lines)}"
+
+
+def _cost(cost: Decimal | None, estimated: bool) -> str:
+    """``about`` where an answer broke off before its usage was told."""
+    return f"about {dollars(cost)}" if estimated and cost is not None else dollars(cost)
+
+
+async def _run_doctor(port: SessionPort, arguments: str) -> CommandResult:
+    if arguments not in ("", "online"):
+        return CommandResult.text("/doctor looks at what is set up; /doctor online asks each provider, too.", "error")
+    blocks = await port.examine(online=arguments == "online")
+    return CommandResult(tuple(blocks)) if blocks else CommandResult.text("There is nothing to examine here.")
+
+
+DOCTOR = SlashCommand("doctor", "Check providers, keys, models and the sandbox", _run_doctor, arguments="[online]")
+
+
+async def _run_plan(port: SessionPort, arguments: str) -> CommandResult:
+    if arguments:
+        return CommandResult.text(
+            "/plan stands alone: it switches the mode. Nothing was changed or sent; type /plan, then the message.",
+            "error",
+        )
+    port.send(SetMode("plan"))
+    return CommandResult.text(f"Mode plan: {MODE_MEANINGS['plan']}. /mode default ends it.")
+
+
+PLAN = SlashCommand("plan", "Switch to plan mode: look, change nothing", _run_plan)
+
+
+async def _run_permissions(port: SessionPort, arguments: str) -> CommandResult:
+    instead = (TextBlock("`swecli permissions` lists the rules of this folder, adds and revokes them."),)
+    return CommandResult(screen="permissions", argument=arguments, instead=instead)
+
+
+PERMISSIONS = SlashCommand(
+    "permissions",
+    "Rules about what runs unasked: look, add, revoke",
+    _run_permissions,
+    aliases=("approvals",),
+    arguments="[words | rule]",
+)
+
+
+async def _run_todos(port: SessionPort, arguments: str) -> CommandResult:
+    todos = port.view.todos
+    if not todos:
+        return CommandResult.text("There is no list; the agent makes one for tasks of several steps.", "dim")
+    return CommandResult((TodoBlock(todos),))
+
+
+TODOS = SlashCommand("todos", "Show the agent's list", _run_todos)
+
+
+JOBS_USAGE = (
+    "/jobs list says what runs in the background; /jobs j1 shows what it wrote, /jobs stop j1 ends it, /jobs stop all."
+)
+_COMMAND = 60
+"""Characters of a command in the list."""
+_STOP = ("stop", "kill", "end")
+
+
+async def _run_jobs(port: SessionPort, arguments: str) -> CommandResult:
+    words = arguments.split()
+    try:
+        if not words:
+            return CommandResult(screen="jobs", instead=_listed(port))
+        if words == ["list"]:
+            return CommandResult(_listed(port))
+        if words[0] in _STOP and len(words) == 2:
+            return await _stopped(port, words[1])
+        if len(words) == 1:
+            return await _shown(port, words[0])
+    except JobsError as error:
+        return CommandResult.text(str(error), "error")
+    return CommandResult.text(JOBS_USAGE, "warning")
+
+
+def _listed(port: SessionPort) -> tuple[DisplayBlock, ...]:
+    jobs = port.view.jobs
+    if not jobs:
+        return (TextBlock("Nothing runs in the background.", "dim"),)
+    return (TableBlock(("job", "status", "age", "output", "command"), tuple(_row(job) for job in jobs)),)
+
+
+def _row(job: JobInfo) -> tuple[str, ...]:
+    command = " ".join(job.command.split())
+    command = command if len(command) <= _COMMAND else f"{command[: _COMMAND - 1]}…"
+    return job.id, status_of(job), shown_age((job.ended or time.time()) - job.started), readable_size(job.size), command
+
+
+def status_of(job: JobInfo) -> str:
+    """What became of a job, in a few words."""
+    if job.status == "running":
+        return f"running (pid {job.pid})" if job.exit_status is None else "left running"
+    return "stopped" if job.status == "killed" else f"exit {job.exit_status}"
+
+
+async def _shown(port: SessionPort, name: str) -> CommandResult:
+    output = await port.job_output(name)
+    job = next(job for job in port.view.jobs if job.id == name)
+    status = job.exit_status if job.status == "exited" else None
+    duration = (job.ended or time.time()) - job.started
+    return CommandResult((TerminalBlock(job.command, output, status, duration=duration),))
+
+
+async def _stopped(port: SessionPort, name: str) -> CommandResult:
+    names = [job.id for job in port.view.jobs if job.status == "running"] if name == "all" else [name]
+    if not names:
+        return CommandResult.text("Nothing runs in the background.", "dim")
+    ended = [await port.stop_job(one) for one in names]
+    return CommandResult.text("\n".join(f"{job.id} {status_of(job)}: {job.command}" for job in ended))
+
+
+JOBS = SlashCommand(
+    "jobs",
+    "What runs in the background: list it, show its output, stop it",
+    _run_jobs,
+    arguments="[list | job | stop job]",
+)
+
+
+COPY_USAGE = "/copy copies the last answer, /copy code its last block of code, /copy code 2 the second one."
+_WANTED = re.compile(r"(?:(answer)|(code)(?:\s+(\d{1,4}))?)?", re.IGNORECASE)
+_FENCE = re.compile(r"^( {0,3})(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\2[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+
+
+async def _run_copy(port: SessionPort, arguments: str) -> CommandResult:
+    wanted = _WANTED.fullmatch(arguments)
+    if wanted is None:
+        return CommandResult.text(f"{COPY_USAGE} In the transcript, c copies the block at the cursor.", "error")
+    answer = last_answer(port.view.messages)
+    if not answer:
+        return CommandResult.text("There is no answer yet that could be copied.", "warning")
+    if not wanted[2]:
+        return _result(answer, "answer")
+    blocks = code_blocks(answer)
+    number = int(wanted[3]) if wanted[3] else len(blocks)
+    if not 1 <= number <= len(blocks):
+        count = len(blocks) or "no"
+        return CommandResult.text(f"The last answer has {count} block{'' if count == 1 else 's'} of code.", "warning")
+    return _result(blocks[number - 1], "code")
+
+
+def _result(text: str, what: str) -> CommandResult:
+    return CommandResult(clip=Clip(text, what), instead=(TextBlock(text),))
+
+
+def last_answer(messages: Sequence[Message]) -> str:
+    """The text of the newest message of the model that has any; empty where there is none."""
+    for message in reversed(messages):
+        if message.role == "assistant":
+            text = "".join(part.text for part in message.parts if isinstance(part, TextPart)).strip()
+            if text:
+                return text
+    return ""
+
+
+def code_blocks(text: str) -> list[str]:
+    """What is between the fences of a Markdown text, in order; the last may have no end."""
+    return [found[3].removesuffix("\n") for found in _FENCE.finditer(text)]
+
+
+COPY = SlashCommand("copy", "Copy the last answer, or code of it", _run_copy, arguments="[code [n]]")
+
+
+async def _run_clear(port: SessionPort, arguments: str) -> CommandResult:
+    return CommandResult(screen="clear")
+
+
+CLEAR = SlashCommand(
+    "clear", "Start a new conversation; this one stays stored", _run_clear, aliases=("new", "reset"), while_busy=False
+)

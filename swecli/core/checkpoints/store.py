@@ -1,0 +1,252 @@
+"""What was at a path at one moment, and the store of its bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import stat
+import zlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal, Protocol
+
+from swecli.core.workspace.text_file import READ_FLAGS, read_all
+
+_VERSION_1: tuple[str, ...] = (
+    """
+    CREATE TABLE blobs (
+        sha256 TEXT PRIMARY KEY,
+        size   INTEGER NOT NULL,
+        packed INTEGER NOT NULL,
+        data   BLOB    NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE shadow (
+        path    BLOB PRIMARY KEY,
+        changed INTEGER NOT NULL,
+        inode   INTEGER NOT NULL,
+        image   TEXT    NOT NULL,
+        sha256  TEXT
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE operations (
+        id      INTEGER PRIMARY KEY AUTOINCREMENT,
+        session TEXT    NOT NULL,
+        turn    INTEGER NOT NULL,
+        item    TEXT    NOT NULL,
+        kind    TEXT    NOT NULL,
+        title   TEXT    NOT NULL,
+        started REAL    NOT NULL,
+        pid     INTEGER NOT NULL,
+        state   TEXT    NOT NULL,
+        note    TEXT    NOT NULL DEFAULT ''
+    )
+    """,
+    "CREATE INDEX idx_operations_session ON operations(session, id)",
+    """
+    CREATE TABLE changes (
+        operation     INTEGER NOT NULL REFERENCES operations(id) ON DELETE CASCADE,
+        path          BLOB    NOT NULL,
+        before        TEXT    NOT NULL,
+        after         TEXT    NOT NULL,
+        before_sha256 TEXT,
+        after_sha256  TEXT,
+        PRIMARY KEY (operation, path)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX idx_shadow_sha256 ON shadow(sha256)",
+    "CREATE INDEX idx_changes_before ON changes(before_sha256)",
+    "CREATE INDEX idx_changes_after ON changes(after_sha256)",
+    """
+    CREATE TABLE reverts (
+        reverted INTEGER NOT NULL REFERENCES operations(id) ON DELETE CASCADE,
+        path     BLOB    NOT NULL,
+        by       INTEGER NOT NULL REFERENCES operations(id) ON DELETE CASCADE,
+        PRIMARY KEY (reverted, path)
+    ) WITHOUT ROWID
+    """,
+    "CREATE INDEX idx_reverts_by ON reverts(by)",
+)
+
+SCHEMA: tuple[tuple[str, ...], ...] = (_VERSION_1,)
+"""Step i leads from version i to version i + 1. Steps that were released never change."""
+
+
+Kind = Literal["absent", "file", "link", "folder", "other"]
+Keep = Callable[[bytes, str], bool]
+"""Stores the bytes of a file under their hash; False where there is no room for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One path. ``other`` is what is never put back: a pipe, a device, a folder that is not looked into."""
+
+    kind: Kind
+    mode: int = 0
+    """Permission bits; 0 for links, whose bits mean nothing."""
+    content: str = ""
+    """Of a file: SHA-256 of its bytes, which are stored under it; or ``?`` and a stamp where they are not stored."""
+    target: str = ""
+    """Where a link points."""
+    twin: str = ""
+    """Of a file with several names: those that are known, itself among them, a NUL between two. While trees are
+    looked at: device and inode."""
+    note: str = ""
+    """Why the content is not stored."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether everything is known that is needed to put it back."""
+        return self.kind != "other" and not self.content.startswith("?")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The known names of a file that has several."""
+        return tuple(self.twin.split("\0")) if self.twin else ()
+
+    def same(self, other: Image) -> bool:
+        """Whether both are the same to somebody who looks at the path alone."""
+        return (self.kind, self.mode, self.content, self.target) == (
+            other.kind,
+            other.mode,
+            other.content,
+            other.target,
+        )
+
+    def encoded(self) -> str:
+        """As JSON text."""
+        return json.dumps({name: value for name in _FIELDS if (value := getattr(self, name))})
+
+
+ABSENT = Image("absent")
+_FIELDS = tuple(Image.__dataclass_fields__)
+
+
+def decoded(text: str) -> Image:
+    """The image that ``encoded`` wrote."""
+    return Image(**json.loads(text))
+
+
+def capture(path: str, keep: Keep, limit: int, status: os.stat_result | None = None, *, secret: bool = False) -> Image:
+    """What is at ``path`` now, links not followed. The content of a file of up to ``limit`` bytes goes to ``keep``,
+    unless it may be ``secret``. Never raises for what it finds."""
+    try:
+        status = status or os.lstat(path)
+        mode = stat.S_IMODE(status.st_mode)
+        if stat.S_ISDIR(status.st_mode):
+            return Image("folder", mode)
+        if stat.S_ISLNK(status.st_mode):
+            return Image("link", target=os.readlink(path))
+        if not stat.S_ISREG(status.st_mode):
+            return Image("other", mode, note="a special file")
+        return _file(path, keep, limit, status, secret)
+    except (FileNotFoundError, NotADirectoryError):
+        return ABSENT
+    except OSError as error:
+        return Image("other", note=f"can't be read ({error.strerror or error})")
+
+
+def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: bool) -> Image:
+    twin = f"{status.st_dev}:{status.st_ino}" if status.st_nlink > 1 else ""
+    mode = stat.S_IMODE(status.st_mode)
+    stamp = f"?{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
+    if secret:
+        return Image("file", mode, stamp, twin=twin, note="may hold secrets, by its name")
+    if status.st_size > limit:
+        return Image("file", mode, stamp, twin=twin, note=f"larger than {limit / 1_000_000:g} MB")
+    try:
+        descriptor = os.open(path, READ_FLAGS)
+    except PermissionError:
+        return Image("file", mode, stamp, twin=twin, note="can't be read")
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return Image("other", note="changed while it was looked at")
+        data = read_all(descriptor, status.st_size)
+    finally:
+        os.close(descriptor)
+    digest = sha256(data).hexdigest()
+    if len(data) > limit or not keep(data, digest):
+        large = f"larger than {limit / 1_000_000:g} MB"
+        note = large if len(data) > limit else "no room: see checkpoints.max_total_bytes"
+        return Image("file", mode, stamp, twin=twin, note=note)
+    return Image("file", mode, digest, twin=twin)
+
+
+class Rows(Protocol):
+    """A SQLite database: transactions to write in, and a connection to read with."""
+
+    @property
+    def durable(self) -> bool:
+        """Whether it is on a disk; otherwise it takes memory."""
+        ...
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the user should know of how it was opened."""
+        ...
+
+    def write(self, *, power_safe: bool = False) -> AbstractContextManager[sqlite3.Connection]: ...
+
+    def read(self) -> AbstractContextManager[sqlite3.Connection]: ...
+
+    def close(self) -> None: ...
+
+
+class Blobs:
+    """What is stored, and how much of it. ``limit`` is bytes, compressed, for all together. Methods take the
+    connection of a transaction."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._total: int | None = None
+
+    def total(self, connection: sqlite3.Connection) -> int:
+        """Bytes of all that is stored."""
+        if self._total is None:
+            row = connection.execute("SELECT coalesce(sum(packed), 0) FROM blobs").fetchone()
+            self._total = int(row[0])
+        return self._total
+
+    def keep(self, connection: sqlite3.Connection, data: bytes, digest: str, *, always: bool = False) -> bool:
+        """Store ``data``; False where the limit leaves no room, unless it is to be stored ``always``."""
+        if connection.execute("SELECT 1 FROM blobs WHERE sha256 = ?", (digest,)).fetchone():
+            return True
+        packed = zlib.compress(data, 1)
+        total = self.total(connection)
+        if total + len(packed) > self._limit and not always:
+            return False
+        connection.execute(
+            "INSERT INTO blobs(sha256, size, packed, data) VALUES (?, ?, ?, ?)",
+            (digest, len(data), len(packed), packed),
+        )
+        self._total = total + len(packed)
+        return True
+
+    def sweep(self, connection: sqlite3.Connection) -> None:
+        """Remove what neither the copy of the tree nor a recorded change refers to."""
+        connection.execute(
+            """
+            DELETE FROM blobs WHERE NOT EXISTS (SELECT 1 FROM shadow s WHERE s.sha256 = blobs.sha256)
+            AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.before_sha256 = blobs.sha256)
+            AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.after_sha256 = blobs.sha256)
+            """
+        )
+        self._total = None
+
+
+def stored(connection: sqlite3.Connection, digest: str) -> bytes | None:
+    """The bytes of that hash; None where they are not stored, or no longer what they were."""
+    row = connection.execute("SELECT size, data FROM blobs WHERE sha256 = ?", (digest,)).fetchone()
+    if row is None:
+        return None
+    unpacker = zlib.decompressobj()
+    try:
+        data = unpacker.decompress(bytes(row[1]), int(row[0]) + 1)
+    except zlib.error:
+        return None
+    return data if sha256(data).hexdigest() == digest else None

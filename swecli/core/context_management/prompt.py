@@ -1,0 +1,291 @@
+"""The request to the model, most stable part first: system prompt and tools, conversation, and the tail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+from swecli.core.context_management.budget import Limits, clamp_output, percent, window_of
+from swecli.core.context_management.marks import without_notes
+from swecli.core.context_management.prompts import LEAN_WINDOW, mode_note, note, system_prompt
+from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.budget import MEMORY, PROJECT_INSTRUCTIONS, SKILLS, SYSTEM, USER_INSTRUCTIONS, Budget
+from swecli.core.protocol.events import Mode
+from swecli.core.protocol.messages import Message
+
+BASE = "base"
+TOOL_NOTES = "tool notes"
+
+_ORDER = (BASE, TOOL_NOTES, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, SKILLS)
+_GROUPS = (
+    (BASE, TOOL_NOTES, USER_INSTRUCTIONS),  # the same in all projects of one user
+    (PROJECT_INSTRUCTIONS,),  # the same in all sessions of one project
+)
+"""After each group, and after what follows them, there is a breakpoint."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSection:
+    """One section. ``name`` is one of this module's or of ``components``; other names come last. A section that is
+    not ``cacheable`` may change from request to request and is moved out of the system prompt."""
+
+    name: str
+    content: str
+    cacheable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A built system prompt. ``components`` maps each block's text to the component that it counts for;
+    ``volatile`` is text for the tail."""
+
+    system: tuple[SystemBlock, ...]
+    components: Mapping[str, str]
+    volatile: str = ""
+
+    @property
+    def breakpoints(self) -> tuple[int, ...]:
+        """Indexes of the blocks that end with a cache breakpoint; at most three."""
+        return tuple(index for index, block in enumerate(self.system) if block.breakpoint)
+
+
+class PromptBuilder:
+    """Orders sections. Equal sections give equal bytes, whatever the order in which they were added."""
+
+    def __init__(self, sections: Iterable[PromptSection] = ()) -> None:
+        self._sections = list(sections)
+
+    def add(self, section: PromptSection) -> None:
+        """Add one section; sections of one name keep the order in which they were added."""
+        self._sections.append(section)
+
+    def build(self) -> Prompt:
+        """Put the prompt together; empty sections are left out."""
+        present = [section for section in self._sections if section.content.strip()]
+        stable = sorted((section for section in present if section.cacheable), key=_rank)
+        blocks: list[SystemBlock] = []
+        for index, section in enumerate(stable):
+            is_last = index + 1 == len(stable)
+            ends_group = is_last or _group(stable[index + 1]) != _group(section)
+            blocks.append(SystemBlock(section.content, breakpoint=ends_group))
+        return Prompt(
+            system=tuple(blocks),
+            components={section.content: _component(section) for section in stable},
+            volatile="\n\n".join(section.content for section in present if not section.cacheable),
+        )
+
+
+def _rank(section: PromptSection) -> tuple[int, str]:
+    """Place of a section; unknown names are sorted, so that the order of adding can't change the bytes."""
+    known = section.name in _ORDER
+    return (_ORDER.index(section.name), "") if known else (len(_ORDER), section.name)
+
+
+def _group(section: PromptSection) -> int:
+    return next((number for number, names in enumerate(_GROUPS) if section.name in names), len(_GROUPS))
+
+
+def _component(section: PromptSection) -> str:
+    return SYSTEM if section.name in (BASE, TOOL_NOTES) else section.name
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTexts:
+    """What goes into the system prompt besides swecli's own words. ``base`` replaces these; None keeps them.
+    ``headless`` tells the model that nobody watches."""
+
+    base: str | None = None
+    append: str = ""
+    instructions: str = ""
+    """Of the project."""
+    user_instructions: str = ""
+    """The user's own, for all projects."""
+    headless: bool = False
+
+
+class Opening:
+    """Prompt and tools by model: equal bytes for the whole session, so that providers can reuse what they computed
+    for them. ``lean_tools`` are told to a model with a small window in place of ``tools``, ``special_tools`` besides
+    to a model of that name."""
+
+    def __init__(
+        self,
+        tools: Sequence[ToolSchema],
+        lean_tools: Sequence[ToolSchema] | None,
+        special_tools: Callable[[str], Sequence[ToolSchema]],
+        texts: PromptTexts,
+        limits: Limits,
+    ) -> None:
+        self._tools = tuple(tools)
+        self._lean_tools = self._tools if lean_tools is None else tuple(lean_tools)
+        self._special_tools = special_tools
+        self._texts = texts
+        self._limits = limits
+        self._prompts: dict[tuple[str, str], Prompt] = {}
+
+    def tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
+        """The tools, with those that only this model is told of at their place by name."""
+        if window_of(info, self._limits).total <= LEAN_WINDOW:
+            return self._lean_tools
+        special = self._special_tools(info.name)
+        return tuple(sorted((*self._tools, *special), key=lambda tool: tool.name)) if special else self._tools
+
+    def prompt(self, info: ModelInfo) -> Prompt:
+        """Built once per model, and anew only where its window turns out to be of another class."""
+        texts = self._texts
+        base = texts.base if texts.base is not None else system_prompt(window_of(info, self._limits).total)
+        prompt = self._prompts.get((info.ref, base))
+        if prompt is None:
+            sections = [
+                PromptSection(BASE, base),
+                PromptSection("appended", texts.append),
+                PromptSection(USER_INSTRUCTIONS, texts.user_instructions),
+                PromptSection(PROJECT_INSTRUCTIONS, texts.instructions),
+            ]
+            prompt = self._prompts[info.ref, base] = PromptBuilder(sections).build()
+        return prompt
+
+
+def environment_note(*, today: date, cwd: str, platform: str, shell: str, git: bool) -> str:
+    """Equal values give equal bytes. Line breaks in names are shown as ``?``."""
+    lines = (
+        f"Date: {today.isoformat()}",
+        f"Working directory: {_line(cwd)}",
+        f"Platform: {_line(platform)}",
+        f"Shell: {_line(shell)}" if shell else "",
+        f"Git work tree: {'yes' if git else 'no'}",
+    )
+    return "\n".join(["<environment>", *(line for line in lines if line), "</environment>"])
+
+
+def _line(value: str) -> str:
+    return "".join(character if character.isprintable() else "?" for character in value)
+
+
+_MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
+
+
+def tail_text(
+    *,
+    mode: Mode = "default",
+    todos: Iterable[Todo] = (),
+    budget: Budget | None = None,
+    git: str = "",
+    notes: Iterable[str] = (),
+    can_compact: bool = False,
+) -> str:
+    """The tail of one request; empty when there is nothing to say. ``can_compact``: the model has the tool for it.
+
+    ``budget`` is the newest measure: the model is told of it from the warning level on. ``git`` is the state of
+    the work tree in a line or two. What comes from outside can't end the note early.
+    """
+    parts = [mode_note(mode), _todo_text(todos), f"Git: {git}" if git else "", usage_note(budget, can_compact), *notes]
+    text = "\n\n".join(part for part in parts if part)
+    return note(without_notes(text)) if text else ""
+
+
+def usage_note(budget: Budget | None, can_compact: bool = False) -> str:
+    """What the model is told about a context that fills up; empty below the warning level."""
+    if budget is None or budget.level == "ok":
+        return ""
+    text = (
+        f"The context window is {percent(budget)} % full. Read narrow ranges, keep output short, and bring what you "
+        "are doing to a state that can be picked up again."
+    )
+    return f"{text} Before large work you can make room with compact_context." if can_compact else text
+
+
+def _todo_text(todos: Iterable[Todo]) -> str:
+    lines = [f"{_MARKS[todo.status]} {todo.text}" for todo in todos]
+    return "\n".join(["Your todo list:", *lines]) if lines else ""
+
+
+MAX_BREAKPOINTS = 4
+"""More than this in one request is an error at Anthropic, the only kind of provider that wants them marked."""
+
+MESSAGE_BREAKPOINTS = 3
+LOOKBACK = 20
+"""Blocks up to a breakpoint in which Anthropic looks for what it has kept."""
+
+
+def build_request(
+    prompt: Prompt,
+    tools: Iterable[ToolSchema],
+    messages: Sequence[Message],
+    *,
+    info: ModelInfo,
+    limits: Limits,
+    session: str,
+    tail: str = "",
+    effort: str | None = None,
+    watermarks: Sequence[int] = (),
+) -> ModelRequest:
+    """One request. Without its tail, request k is a prefix of request k + 1 as long as the caller's values only
+    grow at the end.
+
+    ``watermarks`` are indexes of the last message that was cleared, and of the one before the newest clearing where
+    that has just been done, in this order: what comes up to there the next clearing leaves alone.
+    """
+    marks = message_breakpoints(messages, *watermarks)
+    return ModelRequest(
+        system=_limited(prompt.system, MAX_BREAKPOINTS - len(marks)),
+        tools=tuple(sorted(tools, key=lambda tool: tool.name)),
+        messages=tuple(messages),
+        breakpoints=marks,
+        tail="\n\n".join(part for part in (prompt.volatile, tail) if part),
+        max_output_tokens=clamp_output(info, limits, 0),
+        effort=effort,
+        session=session,
+        server_clearing=limits.server_clearing,
+    )
+
+
+def fit_output(request: ModelRequest, budget: Budget, info: ModelInfo, limits: Limits) -> ModelRequest:
+    """The same request with its answer limited to what the window has left after it."""
+    limit = clamp_output(info, limits, budget.upper)
+    return request if limit == request.max_output_tokens else replace(request, max_output_tokens=limit)
+
+
+def message_breakpoints(messages: Sequence[Message], *watermarks: int) -> tuple[int, ...]:
+    """Where the conversation gets cache breakpoints: indexes in rising order, at most three.
+
+    In order of worth: the last message; the message that was last in the previous request, where an answer and its
+    results have more blocks than a provider looks back; the watermarks of clearing; the end of the previous turn.
+    """
+    last, previous = len(messages) - 1, _previous_last(messages)
+    far = previous is not None and sum(len(message.parts) for message in messages[previous + 1 :]) >= LOOKBACK
+    wanted = (last, previous if far else None, *watermarks, _turn_end(messages), previous)
+    chosen: list[int] = []
+    for index in wanted:
+        if index is not None and 0 <= index <= last and index not in chosen:
+            chosen.append(index)
+    return tuple(sorted(chosen[:MESSAGE_BREAKPOINTS]))
+
+
+def _turn_end(messages: Sequence[Message]) -> int | None:
+    """The message before the user's newest one."""
+    newest = _last_of(messages, "user")
+    return newest - 1 if newest is not None else None
+
+
+def _previous_last(messages: Sequence[Message]) -> int | None:
+    """The message before the model's newest answer."""
+    newest = _last_of(messages, "assistant")
+    return newest - 1 if newest is not None else None
+
+
+def _last_of(messages: Sequence[Message], role: str) -> int | None:
+    return next((index for index in range(len(messages) - 1, -1, -1) if messages[index].role == role), None)
+
+
+def _limited(system: tuple[SystemBlock, ...], most: int) -> tuple[SystemBlock, ...]:
+    """Keep at most so many breakpoints: the last first, for it covers the whole prompt, then those from the
+    beginning, which other projects share."""
+    marked = [index for index, block in enumerate(system) if block.breakpoint]
+    kept = {*marked[-1:], *marked[: max(0, most - 1)]}
+    return tuple(
+        block if not block.breakpoint or index in kept else replace(block, breakpoint=False)
+        for index, block in enumerate(system)
+    )

@@ -1,0 +1,393 @@
+"""Search over what left the context, and the way from an id to its text."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from swecli.core.context_management.compaction.clearing import target_of
+from swecli.core.context_management.ledger import RESULT, Entry, Ledger
+from swecli.core.ports import BlobError, BlobStore, TranscriptHit
+from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+
+WINDOW = 800
+"""Characters that are scored together; windows begin every half of it."""
+EXCERPT = 500
+MOST_TERMS = 24
+MOST_OCCURRENCES = 5_000
+"""Of one term in one text; more tell nothing."""
+_STRIDE = WINDOW // 2
+_K1 = 1.2
+_B = 0.5
+_PHRASE = 1.5
+"""What a document gains that has the query as it stands."""
+_ABOUT = 0.5
+"""What a term in the description is worth, as a share of its weight."""
+_LEAST = 0.5
+"""What a term is worth that is everywhere, and a window in which nothing stands together."""
+_CLOSE = 80
+"""Characters within which words belong together, about a sentence."""
+_LOOKED_AT = 6
+"""Windows of a document that are looked at closely."""
+_TOKEN = re.compile(r"\w+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_A-Za-z]+|\d+")
+_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+_STOP = re.compile(
+    r"a|an|and|are|as|at|be|but|by|did|do|does|for|from|had|has|have|how|i|in|into|is|it|its|me|"
+    r"my|of|on|or|our|that|the|their|them|then|there|this|to|was|we|were|what|when|where|which|who|why|will|with|you|your"
+)
+_ENDINGS = ("ing", "ed", "es", "s")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """``about`` is searched too, and shown."""
+
+    id: str
+    about: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """``at`` is where in the text the best window begins."""
+
+    document: Document
+    score: float
+    at: int
+
+
+def terms_of(query: str) -> tuple[str, ...]:
+    """What to look for: words without common ones and without endings, identifiers whole and in parts, pairs of
+    characters of a language without blanks."""
+    found: list[str] = []
+    for token in _TOKEN.findall(query):
+        if _CJK.search(token):
+            found += [token[at : at + 2] for at in range(max(1, len(token) - 1))]
+            continue
+        found.append(_stem(token.lower()))
+        parts = _PART.findall(token)
+        if len(parts) > 1:
+            found += [_stem(part.lower()) for part in parts]
+    distinct = list(dict.fromkeys(found))
+    telling = [term for term in distinct if not _STOP.fullmatch(term)]
+    return tuple((telling or distinct)[:MOST_TERMS])
+
+
+def _stem(word: str) -> str:
+    if word.isascii() and word.isalpha():
+        for ending in _ENDINGS:
+            if word.endswith(ending) and len(word) - len(ending) >= 4:
+                return word[: -len(ending)]
+    return word
+
+
+def rank(documents: Sequence[Document], query: str, limit: int) -> list[Ranked]:
+    """The best documents, best first, each by its best window."""
+    terms = terms_of(query)
+    found = [scan for document in documents if (scan := _scan(document, terms)).windows or scan.named]
+    windows = sum(1 + max(0, len(document.text) - 1) // _STRIDE for document in documents)
+    frequencies = Counter(term for scan in found for counts in scan.windows.values() for term in counts)
+    rarity = {term: math.log(1 + (windows - frequencies[term] + 0.5) / (frequencies[term] + 0.5)) for term in terms}
+    phrase = " ".join(query.casefold().split())
+    ranked = [_ranked(scan, rarity, phrase) for scan in found]
+    ranked.sort(key=lambda one: (-one.score, one.document.id))
+    return ranked[:limit]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """Where the terms are in one document: places in order, occurrences by the window's first character, and the
+    terms in the description."""
+
+    document: Document
+    places: list[tuple[int, str]]
+    windows: dict[int, Counter[str]]
+    named: frozenset[str]
+
+
+def _scan(document: Document, terms: Sequence[str]) -> _Scan:
+    lowered, about = _lowered(document.text), _lowered(document.about)
+    places = sorted((at, term) for term in terms for at in _occurrences(document.text, lowered, term, MOST_OCCURRENCES))
+    windows: dict[int, Counter[str]] = {}
+    for at, term in places:
+        first = at // _STRIDE * _STRIDE
+        for start in (first - _STRIDE, first) if first else (first,):
+            windows.setdefault(start, Counter())[term] += 1
+    named = frozenset(term for term in terms if _occurrences(document.about, about, term, 1))
+    return _Scan(document, places, windows, named)
+
+
+def _ranked(scan: _Scan, rarity: Mapping[str, float], phrase: str) -> Ranked:
+    """By the best of the windows with the highest sums: what stands close together is worth more than the same
+    words strewn about."""
+    document = scan.document
+    named = sum(_ABOUT * (_LEAST + rarity[term]) for term in scan.named)
+    sums = {at: _sum(counts, len(document.text), rarity) for at, counts in scan.windows.items()}
+    best, place = 0.0, 0
+    for at in sorted(sums, key=lambda start: (-sums[start], start))[:_LOOKED_AT]:
+        within = scan.places[bisect_left(scan.places, (at, "")) : bisect_left(scan.places, (at + WINDOW, ""))]
+        score = sums[at] * (_LEAST + _together(within, rarity))
+        if score > best:
+            best, place = score, at
+    if len(rarity) > 1 and phrase in " ".join(document.text[place : place + 2 * WINDOW].casefold().split()):
+        best *= _PHRASE
+    return Ranked(document, best + named, place)
+
+
+def _sum(counts: Mapping[str, int], length: int, rarity: Mapping[str, float]) -> float:
+    norm = _K1 * (1 - _B + _B * min(WINDOW, length) / WINDOW)
+    return sum(max(rarity[term], 0.01) * count * (_K1 + 1) / (count + norm) for term, count in counts.items())
+
+
+def _together(places: Sequence[tuple[int, str]], rarity: Mapping[str, float]) -> float:
+    """Share of the query, 0..1 by weight, in the stretch of ``_CLOSE`` characters that has most of it."""
+    best = 0.0
+    end = 0
+    inside: Counter[str] = Counter()
+    for start, term in places:
+        while end < len(places) and places[end][0] < start + _CLOSE:
+            inside[places[end][1]] += 1
+            end += 1
+        best = max(best, sum(_LEAST + rarity[one] for one, count in inside.items() if count))
+        inside[term] -= 1
+    return best / sum(_LEAST + weight for weight in rarity.values())
+
+
+def _lowered(text: str) -> str:
+    """Lower case of the same length: some characters would become two."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else "".join(one.lower()[:1] or one for one in text)
+
+
+def _occurrences(text: str, lowered: str, term: str, most: int) -> list[int]:
+    """Where the term is: words where a word or a part of an identifier begins, short words only whole, numbers not
+    inside of others."""
+    places: list[int] = []
+    word, number, short = term.isascii() and term[:1].isalpha(), term.isdigit(), len(term) <= 3 and term.isascii()
+    at = lowered.find(term)
+    while at >= 0 and len(places) < most:
+        before = lowered[at - 1] if at else " "
+        after = lowered[at + len(term)] if at + len(term) < len(lowered) else " "
+        if number:
+            joined = before.isdigit() or after.isdigit()
+        else:
+            inside = word and before.isalpha() and not text[at].isupper()
+            joined = inside or (short and (before.isalnum() or after.isalnum()))
+        if not joined:
+            places.append(at)
+        at = lowered.find(term, at + len(term))
+    return places
+
+
+def excerpt(text: str, at: int, query: str, size: int = EXCERPT) -> str:
+    """About ``size`` characters of the window at ``at``, around what the query asks for, at line ends."""
+    window = text[at : at + WINDOW]
+    lowered = _lowered(window)
+    places = sorted((place, term) for term in terms_of(query) for place in _occurrences(window, lowered, term, 20))
+
+    def different(place: int) -> int:
+        return len({term for other, term in places if place <= other < place + _CLOSE})
+
+    begin = max((place for place, _ in places), key=different, default=0)
+    start = max(0, at + begin - size // 4)
+    line = text.rfind("\n", 0, start + 1) + 1
+    if start - line <= size // 4:
+        start = line
+    end = min(len(text), start + size)
+    edge = text.rfind("\n", start, end)
+    if end < len(text) and edge > start + size // 2:
+        end = edge
+    return f"{'…' if start else ''}{text[start:end].strip()}{'…' if end < len(text) else ''}"
+
+
+Gone = Literal["cleared", "summarised", "dropped"]
+
+
+def gone(ledger: Ledger, view: Sequence[ViewEntry]) -> dict[str, Gone]:
+    """Every entry that is not in the view as it was said: replaced by a stub, part of a summary, or left out."""
+    live = {entry.id for entry in view if entry.kind == "live"}
+    cleared = {entry.id for entry in view if entry.kind == "stub"}
+    summarised = {source for entry in view for source in entry.sources}
+    states: dict[str, Gone] = {}
+    for entry in list(ledger.entries):
+        if entry not in live:
+            states[entry] = "cleared" if entry in cleared else "summarised" if entry in summarised else "dropped"
+    return states
+
+
+_RANGE = re.compile(r"\s*(\S+?)\s*[-–—]\s*(\S+)\s*")
+_MOST_STORED = 4_000_000
+"""Characters of one stored result that are searched; read_result searches all of it."""
+STORED = ("result", "user", "attachment")
+"""Kinds of entries whose text may be stored in place of a reference."""
+NAMED = 5
+"""Results that could not be searched are named, up to so many."""
+SHORT_CALL = 240
+"""Characters up to which a call is found by its result only, which names what the call was about."""
+
+
+class Recall:
+    """Reads the ledger and the stored results of one session; implements ``TranscriptSearch``.
+
+    Nothing is copied or indexed: what is found is what the record holds. Safe to call from a thread while the
+    ledger grows.
+    """
+
+    def __init__(self, ledger: Ledger, blobs: BlobStore | None = None) -> None:
+        self._ledger = ledger
+        self._blobs = blobs
+
+    def search(self, query: str, limit: int) -> list[TranscriptHit]:
+        """Entries that are no longer in the context and match the words best, best first. Where stored results could
+        not be searched, the last hit says which and why."""
+        unread: dict[str, str] = {}
+        hits = [
+            TranscriptHit(
+                found.document.id, excerpt(found.document.text, found.at, query), found.score, found.document.about
+            )
+            for found in rank(list(self._documents(unread)), query, limit)
+        ]
+        return [*hits, _not_searched(unread)] if unread else hits
+
+    def text(self, reference: str) -> str | None:
+        """What is behind an id: of an entry, an item, a message, a summary, a stored result; several ids with
+        commas, or a range, give one after the other.
+
+        Raises:
+            BlobError: a stored result is damaged or can't be read.
+        """
+        wanted = reference.strip().strip("[]")
+        single = self._single(wanted)
+        if single is not None:
+            return single
+        texts: list[str] = []
+        for part in wanted.split(","):
+            entries = self._range(part)
+            if entries is not None:
+                texts += [f"[{entry.id}] {self._about(entry)}\n{self._entry_text(entry)}" for entry in entries]
+            else:
+                text = self._single(part.strip())
+                if text is None:
+                    return None
+                texts.append(f"[{part.strip()}]\n{text}")
+        return "\n\n".join(texts)
+
+    # --- documents --------------------------------------------------------------------------------------------
+
+    def _documents(self, unread: dict[str, str]) -> Iterable[Document]:
+        """All that can be found; ``unread`` takes the stored results that can't be read, and why."""
+        ledger = self._ledger
+        states = gone(ledger, ledger.view)
+        stored = dict(ledger.stored)
+        for entry in list(ledger.entries.values()):
+            state = states.get(entry.id)
+            ref = stored.get(entry.item) if entry.kind in STORED else None
+            whole = self._stored_text(ref, unread)
+            if ref is not None and whole is not None:
+                about = f"{self._about(entry)}, stored{f', {state}' if state else ''} ({entry.id})"
+                yield Document(ref, about, whole[:_MOST_STORED])
+            elif state is not None:
+                text = _text_of(entry.parts)
+                if text.strip() and not (entry.kind == "call" and len(text) <= SHORT_CALL):
+                    yield Document(entry.id, f"{self._about(entry)}, {state}", text)
+
+    def _stored_text(self, ref: str | None, unread: dict[str, str]) -> str | None:
+        """The stored text, None where there is none or it can't be read: a search goes on without it."""
+        if ref is None or self._blobs is None:
+            return None
+        try:
+            raw = self._blobs.get(ref)
+        except BlobError as error:
+            unread[ref] = str(error)
+            return None
+        return raw.decode("utf-8", "replace") if raw is not None else None
+
+    def _about(self, entry: Entry) -> str:
+        call = self._ledger.items[entry.item].call if entry.item in self._ledger.items else None
+        target = f" {target_of(call) or call.arguments[:120]}" if call is not None else ""
+        match entry.kind:
+            case "user":
+                name = "the user's command" if entry.source == "shell" else "user"
+            case "attachment":
+                name = f"attached by the user:{target}"
+            case "text":
+                name = "assistant"
+            case "result":
+                name = f"result of {entry.source}{target}"
+            case "call":
+                name = f"call of {entry.source}{target}"
+            case _:
+                name = entry.kind
+        return f"{name}, turn {entry.turn}"
+
+    # --- ids --------------------------------------------------------------------------------------------------
+
+    def _single(self, reference: str) -> str | None:
+        ledger = self._ledger
+        entry = ledger.entries.get(reference)
+        if entry is not None:
+            result = ledger.entries.get(reference + RESULT) if entry.kind == "call" else None
+            text = self._entry_text(entry)
+            return f"{text}\n\n[{result.id}]\n{self._entry_text(result)}" if result is not None else text
+        of_message = [one for one in list(ledger.entries.values()) if one.message == reference]
+        if of_message:
+            return "\n\n".join(f"[{one.id}] {self._about(one)}\n{self._entry_text(one)}" for one in of_message)
+        summary = next((one for one in ledger.view if one.id == reference and one.text), None)
+        if summary is not None:
+            return summary.text
+        raw = self._blobs.get(reference) if self._blobs is not None and reference.startswith("r") else None
+        return raw.decode("utf-8", "replace") if raw is not None else None
+
+    def _range(self, text: str) -> list[Entry] | None:
+        """The entries from one id to another, in the order in which they were said."""
+        match = _RANGE.fullmatch(text)
+        if match is None:
+            return None
+        entries = list(self._ledger.entries.values())
+        first = next((n for n, entry in enumerate(entries) if match[1] in (entry.id, entry.item, entry.message)), None)
+        last = [n for n, entry in enumerate(entries) if match[2] in (entry.id, entry.item, entry.message)]
+        return entries[first : last[-1] + 1] if first is not None and last else None
+
+    def _entry_text(self, entry: Entry) -> str:
+        """What was said, whole: a stored result in place of its reference.
+
+        Raises:
+            BlobError: it was stored and is damaged or can't be read.
+        """
+        ref = self._ledger.stored.get(entry.item) if entry.kind in STORED else None
+        raw = self._blobs.get(ref) if ref is not None and self._blobs is not None else None
+        return raw.decode("utf-8", "replace") if raw is not None else _text_of(entry.parts)
+
+
+def _not_searched(unread: Mapping[str, str]) -> TranscriptHit:
+    refs = list(unread)
+    names = ", ".join(refs[:NAMED]) + (f" and {len(refs) - NAMED:,} more" if len(refs) > NAMED else "")
+    what = "A stored result" if len(refs) == 1 else f"{len(refs):,} stored results"
+    return TranscriptHit(refs[0], unread[refs[0]], 0.0, f"{what} could not be searched: {names}")
+
+
+def _text_of(parts: Sequence[Part]) -> str:
+    texts: list[str] = []
+    for part in parts:
+        match part:
+            case TextPart(text=text) | ReasoningPart(text=text):
+                texts.append(text)
+            case ToolResultPart(text=text, images=images):
+                texts.append(text + "".join(f"\n[image {image.name or image.media_type}]" for image in images))
+            case ToolCallPart(name=name, arguments=arguments):
+                texts.append(f"{name} {arguments}")
+            case ImagePart(name=name, media_type=media):
+                texts.append(f"[image {name or media}]")
+            case _:
+                pass
+    return "\n".join(texts)
+
+
+__all__ = ["Recall"]

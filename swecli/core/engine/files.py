@@ -1,0 +1,193 @@
+"""The user's files as a session sees them: changed outside, changed by it, undone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+from swecli.core.checkpoints.history import Difference
+from swecli.core.checkpoints.restore import Listed, Recent, Restored, Target
+from swecli.core.context_management.read_set import live_items, present_items
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.results import display_name
+from swecli.core.engine.services import Services
+from swecli.core.engine.work import Work
+from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
+from swecli.core.workspace.text_file import open_regular, read_all
+
+OFF = "Checkpoints are off for this session, so changes of files can't be taken back."
+OFF_DIFF = "Checkpoints are off for this session, so it is not known what it changed; git diff may tell."
+
+
+class FileUndo:
+    """Over the session's checkpoints, if it has any. What was done is an event of the session."""
+
+    def __init__(self, services: Services, recorder: Recorder) -> None:
+        self._checkpoints = services.checkpoints
+        self._recorder = recorder
+        self._newest = FilesRestored("undo")
+
+    async def undo(self, target: Target) -> None:
+        """Take changes back."""
+        checkpoints = self._checkpoints
+        self._tell(await checkpoints.undo(target) if checkpoints is not None else Restored("undo", reason=OFF))
+
+    async def redo(self) -> None:
+        """Bring back what was taken back last."""
+        checkpoints = self._checkpoints
+        self._tell(await checkpoints.redo() if checkpoints is not None else Restored("redo", reason=OFF))
+
+    async def beside(
+        self, work: Work, direction: Literal["undo", "redo"], target: Target | None = None
+    ) -> FilesRestored:
+        """The same, between turns, for somebody who waits for the result."""
+        if work.busy:
+            return FilesRestored(direction, reason="A turn is running; try again when it has ended.")
+        self._newest = FilesRestored(direction, reason="Interrupted; what was restored until then is recorded.")
+        await asyncio.wait([work.begin(self.undo(target or Target()) if direction == "undo" else self.redo())])
+        return self._newest
+
+    async def recent(self) -> Recent:
+        """What can be taken back."""
+        return await self._checkpoints.recent() if self._checkpoints is not None else Recent(reason=OFF)
+
+    async def difference(self) -> Difference:
+        """What the session changed."""
+        return await self._checkpoints.difference() if self._checkpoints is not None else Difference(reason=OFF_DIFF)
+
+    async def close(self) -> None:
+        """Close the record."""
+        if self._checkpoints is not None:
+            await self._checkpoints.close()
+
+    def _tell(self, done: Restored) -> None:
+        self._newest = FilesRestored(
+            done.direction,
+            done.operations,
+            tuple(RestoredFile(one.path, one.how) for one in done.paths),
+            _left(done.conflicts),
+            _left(done.not_covered),
+            done.reason,
+        )
+        self._recorder.emit(self._newest)
+
+
+def _left(listed: tuple[Listed, ...]) -> tuple[LeftFile, ...]:
+    return tuple(LeftFile(one.path, one.why) for one in listed)
+
+
+class SessionFiles:
+    """Implements ``FilesPort``: what changes files is done between turns, as work of the session."""
+
+    def __init__(self, undo: FileUndo, work: Work) -> None:
+        self._undo = undo
+        self._work = work
+
+    async def undo(self, target: Target) -> FilesRestored:
+        """Take changes back."""
+        return await self._undo.beside(self._work, "undo", target)
+
+    async def redo(self) -> FilesRestored:
+        """Bring back what was taken back last."""
+        return await self._undo.beside(self._work, "redo")
+
+    async def changes(self) -> Recent:
+        """What can be taken back."""
+        return await self._undo.recent()
+
+    async def difference(self) -> Difference:
+        """What the session changed."""
+        return await self._undo.difference()
+
+
+MOST_FILES = 64
+"""Files that are looked at before one request, the newest."""
+MOST_BYTES = 32_000_000
+"""Bytes that are read before one request; the rest waits for the next."""
+LARGEST = 10_000_000
+NAMED = 8
+_SETTLED = 2.0
+"""Seconds after a change from which on another change is sure to get another time stamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """A file's status at a look at it, and the hash that it had then; None = it was gone."""
+
+    size: int = 0
+    modified: int = 0
+    inode: int = 0
+    sha256: str | None = None
+
+
+class ChangedFiles:
+    """Finds files that someone else changed after the model saw them. ``note`` is what the next request has to tell
+    the model about that; empty when there is nothing."""
+
+    def __init__(self, recorder: Recorder, cwd: Path) -> None:
+        self._recorder = recorder
+        self._cwd = cwd
+        self._stamps: dict[str, _Stamp] = {}
+        self.note = ""
+
+    async def check(self) -> None:
+        """Look at the files, off the event loop, and make the note anew."""
+        ledger = self._recorder.ledger
+        live = live_items(ledger.view, ledger.entries)
+        present = present_items(ledger.view, ledger.entries)
+        visible = list(ledger.files.visible(live, present))[:MOST_FILES]
+        if not visible:
+            self.note = ""
+            return
+        found = await asyncio.to_thread(_look, [path for path, _ in visible], dict(self._stamps))
+        self._stamps.update(found)
+        taken_back = self._recorder.state.taken_back
+        changed = [
+            (display_name(path, self._cwd), _how(found[path].sha256, path in taken_back))
+            for path, touch in visible
+            if path in found and found[path].sha256 != touch.sha256
+        ]
+        self.note = _note(changed)
+
+
+def _how(sha256: str | None, taken_back: bool) -> str:
+    words = [*(["deleted"] if sha256 is None else []), *(["the user took your change back"] if taken_back else [])]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _note(changed: Sequence[tuple[str, str]]) -> str:
+    """``changed`` are names and what is to be said of each."""
+    if not changed:
+        return ""
+    names = [f"{name}{how}" for name, how in changed[:NAMED]]
+    more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+    listed = ", ".join(names) + more
+    return f"Changed on disk since you last saw them: {listed}. Read them again before you edit or rely on them."
+
+
+def _look(paths: Sequence[str], known: Mapping[str, _Stamp]) -> dict[str, _Stamp]:
+    """The present state of files. What was not touched since the last look is not read again; a file that can't be
+    looked at is left out."""
+    left = MOST_BYTES
+    found: dict[str, _Stamp] = {}
+    for path in paths:
+        try:
+            with open_regular(Path(path)) as (descriptor, status):
+                stamp = _Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
+                before = known.get(path)
+                settled = time.time() - status.st_mtime > _SETTLED
+                if before is not None and settled and replace(before, sha256=None) == stamp:
+                    found[path] = before
+                elif status.st_size <= min(LARGEST, left):
+                    left -= status.st_size
+                    found[path] = replace(stamp, sha256=sha256(read_all(descriptor, status.st_size)).hexdigest())
+        except FileNotFoundError:
+            found[path] = _Stamp()
+        except OSError:
+            continue
+    return found

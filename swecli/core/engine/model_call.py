@@ -1,0 +1,581 @@
+"""One request to the model: sent within its limits, its stream turned into items, its usage accounted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+from swecli.core.context_management.context_manager import Door, PreparedRequest
+from swecli.core.context_management.ledger import INTERRUPTED
+from swecli.core.context_management.monitor import Growing
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Services
+from swecli.core.llm.types import (
+    Failed,
+    Finished,
+    ModelClient,
+    ModelInfo,
+    ProviderError,
+    ReasoningDelta,
+    StreamEvent,
+    StreamNotice,
+    TextDelta,
+    ToolArgsDelta,
+    ToolCallDone,
+    ToolCallStarted,
+    UsageUpdate,
+)
+from swecli.core.protocol.events import (
+    ContextMeasured,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemKind,
+    ItemStarted,
+    ItemStatus,
+    ModelResponded,
+    Notice,
+    RetryScheduled,
+    StepEnded,
+)
+from swecli.core.protocol.messages import (
+    Message,
+    Origin,
+    Part,
+    ReasoningPart,
+    Response,
+    Stop,
+    TextPart,
+    ToolCallPart,
+    Usage,
+    added,
+)
+
+CHECKPOINT_SECONDS = 0.5
+"""Longest time in which text that was shown is not stored."""
+PAUSE_SECONDS = 0.05
+"""Shortest silence of the stream after which that text is stored at once."""
+_PAUSE_GAPS = 3.0
+"""Silence that counts as a pause, in usual times between two deltas: a slow stream is not stored at each delta."""
+_CLOCK = 0.001
+"""Seconds by which a timer may fire early."""
+_GAP_WEIGHT = 0.2
+"""Weight of the newest time between two deltas in the usual one."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """One part on its way."""
+
+    item: str
+    kind: ItemKind
+    pieces: list[str] = field(default_factory=list)
+    call: ToolCallPart | None = None
+    reasoning_kind: str = "raw"
+    stored: bool = True
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A complete call of a complete answer, ready for the scheduler."""
+
+    item: str
+    part: ToolCallPart
+    told: str = ""
+    """A line before the result that says where the call comes from; empty for the model's own."""
+
+
+class Answer:
+    """Follows one stream. Exactly one of ``complete`` and ``cut`` ends it; both leave every item terminal
+    except the tool calls of a complete answer, which are the scheduler's."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        origin: Origin,
+        monotonic: Callable[[], float],
+        grown: Callable[[Mapping[ItemKind, str]], None] = lambda _texts: None,
+    ) -> None:
+        """``grown`` is told now and then what has come since it was told last, by kind."""
+        self._recorder = recorder
+        self._grown = grown
+        self._told: dict[int, int] = {}
+        """How many pieces of each part were told of."""
+        self._origin = origin
+        self._monotonic = monotonic
+        self._started = monotonic()
+        self._first: float | None = None
+        self._parts: dict[int, _Running] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self._unstored_since = self._newest = 0.0
+        """When the oldest and the newest text came that is not stored, in the loop's time."""
+        self._usual_gap = 0.0
+        self._usage: Usage | None = None
+
+    @property
+    def visible(self) -> bool:
+        """Whether anything of the answer has been shown."""
+        return bool(self._parts)
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider has reported so far."""
+        return self._usage
+
+    @property
+    def written(self) -> int:
+        """Characters that have come so far, of all parts."""
+        return sum(len(piece) for running in self._parts.values() for piece in running.pieces)
+
+    def feed(self, event: StreamEvent) -> None:
+        """Take in one delta of the stream."""
+        match event:
+            case TextDelta(part=part, text=text):
+                self._grow(part, "text", text)
+            case ReasoningDelta(part=part, text=text, kind=kind):
+                self._grow(part, "reasoning", text).reasoning_kind = kind
+            case ToolCallStarted(part=part, name=name):
+                self._part(part, "tool", name)
+            case ToolArgsDelta(part=part, text=text) if part in self._parts:
+                running = self._parts[part]
+                running.pieces.append(text)
+                self._recorder.emit(ItemDelta(running.item, text, "arguments"))
+                self._look_soon()
+            case ToolCallDone(part=part, call=call):
+                running = self._part(part, "tool", call.name)
+                running.call = call
+            case UsageUpdate(usage=usage):
+                self._usage = usage
+            case _:
+                pass
+
+    def complete(self, message: Message) -> tuple[Call, ...]:
+        """The stream ended well: close its items and commit the response. Returns the calls to run."""
+        self._stop_timer()
+        items: list[str] = []
+        calls: list[Call] = []
+        for index, part in enumerate(message.parts):
+            running = self._part(index, _kind(part), part.name if isinstance(part, ToolCallPart) else "")
+            items.append(running.item)
+            running.ended = True
+            if isinstance(part, ToolCallPart):
+                self._recorder.emit(ItemCheckpointed(running.item, part))
+                calls.append(Call(running.item, part))
+            else:
+                self._recorder.emit(ItemCompleted(running.item, "ok", (part,)))
+        for running in self._parts.values():
+            if not running.ended:  # shown while streaming, but not part of the final message
+                self._recorder.emit(ItemCompleted(running.item, "ok"))
+        response = message.response or Response(self._origin)
+        self._respond(items, response)
+        return tuple(calls)
+
+    def cut(self, status: ItemStatus, detail: str, message: Message | None = None, reason: str = "") -> None:
+        """The stream failed or was interrupted: keep what there is, mark it, run nothing. ``detail`` goes to the
+        stop of the response, ``reason`` is a sentence for the user."""
+        self._stop_timer()
+        final = dict(enumerate(message.parts)) if message else {}
+        for index in sorted(final.keys() - self._parts.keys()):
+            part = final[index]
+            self._part(index, _kind(part), part.name if isinstance(part, ToolCallPart) else "")
+        items: list[str] = []
+        newest = max(self._parts, default=-1)
+        for index, running in sorted(self._parts.items()):
+            part = final.get(index) or _partial(running)
+            if isinstance(part, ToolCallPart):
+                self._recorder.emit(ItemCheckpointed(running.item, part))
+                self._recorder.emit(ItemCompleted(running.item, "interrupted", detail="not executed"))
+            else:
+                whole = index != newest and status == "error"  # what follows shows that it came to its end
+                ended = ItemCompleted(running.item, "ok" if whole else status, (part,) if part else ())
+                self._recorder.emit(ended if whole else replace(ended, detail=reason))
+            if part is not None:
+                items.append(running.item)
+        if items:
+            response = message.response if message and message.response else Response(self._origin)
+            stop = Stop(response.stop.kind, response.stop.raw, detail)
+            usage = response.usage or self._usage
+            self._respond(items, Response(response.origin, stop, usage, response.response_id, complete=False))
+
+    def _respond(self, items: list[str], response: Response) -> None:
+        self._recorder.emit(
+            ModelResponded(
+                message=f"m{self._recorder.state.seq + 1}",
+                items=tuple(items),
+                origin=response.origin,
+                stop=response.stop,
+                usage=response.usage or self._usage,
+                response_id=response.response_id,
+                complete=response.complete,
+                first_token_ms=self._since_start(self._first) if self._first is not None else None,
+                duration_ms=self._since_start(self._monotonic()),
+            )
+        )
+
+    def _since_start(self, moment: float) -> int:
+        return round((moment - self._started) * 1000)
+
+    def _part(self, index: int, kind: ItemKind, name: str = "") -> _Running:
+        running = self._parts.get(index)
+        if running is None:
+            if self._first is None:
+                self._first = self._monotonic()
+            item = self._recorder.new_item(_PREFIX[kind])
+            running = self._parts[index] = _Running(item, kind)
+            self._recorder.emit(ItemStarted(item, kind, name))
+        return running
+
+    def _grow(self, index: int, kind: ItemKind, text: str) -> _Running:
+        running = self._part(index, kind)
+        if text:
+            running.pieces.append(text)
+            running.stored = False
+            self._recorder.emit(ItemDelta(running.item, text))
+            self._look_soon()
+        return running
+
+    def _look_soon(self) -> None:
+        now = self._loop.time()
+        if self._newest:
+            self._usual_gap += _GAP_WEIGHT * (min(now - self._newest, CHECKPOINT_SECONDS) - self._usual_gap)
+        self._newest = now
+        if self._timer is None:
+            self._unstored_since = now
+            self._timer = self._loop.call_later(self._pause, self._checkpoint)
+
+    @property
+    def _pause(self) -> float:
+        """Seconds of silence after which a stream pauses."""
+        return min(max(PAUSE_SECONDS, _PAUSE_GAPS * self._usual_gap), CHECKPOINT_SECONDS)
+
+    def _checkpoint(self) -> None:
+        """Store what was shown, once the stream pauses or the time is over."""
+        due = min(self._newest + self._pause, self._unstored_since + CHECKPOINT_SECONDS)
+        if self._loop.time() < due - _CLOCK:
+            self._timer = self._loop.call_at(due, self._checkpoint)
+            return
+        self._timer = None
+        self._tell_growth()
+        for running in self._parts.values():
+            part = _partial(running)
+            if not running.stored and not running.ended and part is not None:
+                running.stored = True
+                self._recorder.emit(ItemCheckpointed(running.item, part))
+
+    def _tell_growth(self) -> None:
+        texts: dict[ItemKind, str] = {}
+        for index, running in self._parts.items():
+            new = "".join(running.pieces[self._told.get(index, 0) :])
+            self._told[index] = len(running.pieces)
+            if new:
+                texts[running.kind] = texts.get(running.kind, "") + new
+        if texts:
+            self._grown(texts)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+_PREFIX: dict[ItemKind, str] = {"text": "a", "reasoning": "r", "tool": "t", "opaque": "o"}
+
+
+def _kind(part: Part) -> ItemKind:
+    match part:
+        case ReasoningPart():
+            return "reasoning"
+        case ToolCallPart():
+            return "tool"
+        case TextPart(text=""):  # only what the provider wants back with it
+            return "opaque"
+        case TextPart():
+            return "text"
+        case _:
+            return "opaque"
+
+
+def _partial(running: _Running) -> Part | None:
+    """What has arrived of a part. A call counts only once it is whole: half of its arguments are no call."""
+    if running.kind == "tool":
+        return running.call
+    text = "".join(running.pieces)
+    if not text:
+        return None
+    if running.kind == "reasoning":
+        return ReasoningPart(text, "summary" if running.reasoning_kind == "summary" else "raw")
+    return TextPart(text)
+
+
+def tokens_left(services: Services, recorder: Recorder) -> int | None:
+    """Tokens that the session may still use, below 0 where an answer went past the cap; None = no cap."""
+    cap = services.limits.max_tokens
+    return None if cap is None else cap - recorder.state.tokens
+
+
+def door_of(services: Services, recorder: Recorder) -> Door:
+    """What every request of the session goes through."""
+    return Door(services.context, lambda: tokens_left(services, recorder))
+
+
+BASE = 0.5
+CAP = 8.0
+PATIENCE = 90.0
+"""Seconds for which a rate limit is outlived: limits are per minute, so that a number of attempts says nothing."""
+LONGEST_PAUSE = 20.0
+"""Seconds between two attempts against a rate limit that does not say how long it lasts."""
+LONGEST_ASKED = 60.0
+"""Seconds. A server that asks for a longer wait is not waited for: the user decides."""
+
+
+def retry_delay(error: ProviderError, attempt: int, limit: int, jitter: float) -> float | None:
+    """Seconds to wait before attempt ``attempt + 1``, or None to give up.
+
+    A ``Retry-After`` of the server is honoured up to a minute; otherwise the delay is anything up to a bound that
+    doubles (``jitter``, 0..1, is its share), so that programs that failed together do not come back together.
+    """
+    if not error.retryable or attempt > limit:
+        return None
+    if error.retry_after is not None:
+        return error.retry_after if error.retry_after <= LONGEST_ASKED else None
+    return min(CAP, BASE * 2.0 ** (attempt - 1)) * jitter
+
+
+def rate_limit_delay(error: ProviderError, attempt: int, waited: float, jitter: float) -> float | None:
+    """Seconds to wait before attempt ``attempt + 1`` after a rate limit, or None to give up: after ``PATIENCE``
+    seconds of waiting (``waited``), or where the server asks for more than ``LONGEST_ASKED``.
+
+    Pauses double; ``jitter`` (0..1) is spread over the second half of each. A server that asks for next to nothing
+    again and again is waited for like one that asks for nothing.
+    """
+    if not error.retryable or waited >= PATIENCE:
+        return None
+    pause = min(LONGEST_PAUSE, 2.0 ** (attempt - 1)) * (1 + jitter) / 2
+    if error.retry_after is None:
+        return pause
+    if error.retry_after > LONGEST_ASKED:
+        return None
+    return error.retry_after if attempt <= TRUSTED else max(error.retry_after, pause)
+
+
+TRUSTED = 3
+"""Attempts for which the time that a server asks for is taken at its word."""
+
+
+def why_not_again(error: ProviderError) -> str:
+    """What the user should know where the wait that the server asks for is too long; else nothing."""
+    if not error.retryable or error.retry_after is None or error.retry_after <= LONGEST_ASKED:
+        return ""
+    return f"The server asks to wait {duration(error.retry_after)}."
+
+
+def duration(seconds: float) -> str:
+    """In the largest unit that fits, rounded up."""
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{-(-seconds // size):.0f} {unit}"
+    return f"{-(-seconds // 1):.0f} s"
+
+
+CHARACTERS_PER_TOKEN = 4
+"""For the length of an answer that broke off before the provider told it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """What came of an answer that broke off: the usage that was reported until then, and characters of all parts."""
+
+    usage: Usage | None
+    written: int
+
+
+class StepAccount:
+    """Emits one StepEnded for each step that was begun and asked for an answer."""
+
+    def __init__(self, services: Services, recorder: Recorder) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._open: tuple[int, PreparedRequest, ModelInfo] | None = None
+        self._reported: Usage | None = None
+        self.usage: Usage | None = None
+        """Sum over the turn."""
+
+    def begin(self, step: int, prepared: PreparedRequest, info: ModelInfo) -> None:
+        """A request goes out."""
+        self._open, self._reported = (step, prepared, info), None
+
+    def answered(self, usage: Usage | None) -> None:
+        """The whole answer is there; its tools may still run."""
+        self._reported = usage
+
+    def end(self) -> None:
+        """The step is over."""
+        if self._open is not None:
+            step, prepared, info = self._open
+            if self._reported is not None:
+                cleared = self._services.context.update_usage(prepared.request, self._reported, info)
+                if cleared:
+                    text = f"The provider itself left about {cleared:,} tokens of old tool results out."
+                    self._recorder.emit(Notice(text, "info", "context", "They stay in the record of the session."))
+                self._tell_disbelief(prepared, info)
+            self._emit(step, info, self._reported)
+
+    def _tell_disbelief(self, prepared: PreparedRequest, info: ModelInfo) -> None:
+        context = self._services.context
+        reported, context.disbelieved = context.disbelieved, None
+        if reported is not None:
+            text = (
+                f"{info.ref} reported a prompt of {reported:,} tokens; counted are about {prepared.budget.used:,}. "
+                "The count is used from now on."
+            )
+            self._recorder.emit(Notice(text, "warning", "context", "Tokens and costs are shown as reported."))
+
+    def refused(self) -> None:
+        """There is no answer, so nothing is paid for."""
+        if self._open is not None:
+            self._recorder.emit(StepEnded(self._open[0], None, "0"))
+            self._open = None
+
+    def broke_off(self, fragment: Fragment) -> None:
+        """Only a part of the answer came; it is paid for all the same."""
+        if self._open is None:
+            return
+        step, prepared, info = self._open
+        usage = fragment.usage or Usage()
+        if usage.input_total is None:
+            usage = replace(usage, input_total=prepared.budget.used)
+        # What providers say of the output while it is under way is no more than a beginning.
+        written = max(usage.output_total or 0, fragment.written // CHARACTERS_PER_TOKEN)
+        self._emit(step, info, replace(usage, output_total=written), estimated=True)
+
+    def interrupted(self, fragment: Fragment | None) -> None:
+        """The turn is over before the step was: account for what came until then."""
+        if self._reported is not None:
+            self.end()
+        elif fragment is not None:
+            self.broke_off(fragment)
+
+    def _emit(self, step: int, info: ModelInfo, usage: Usage | None, *, estimated: bool = False) -> None:
+        self._open = None
+        cost = None
+        if usage is not None:
+            self.usage = added(self.usage, usage) if self.usage else usage
+            cost = self._services.price(info.ref, usage)
+        self._recorder.emit(StepEnded(step, usage, cost, estimated=estimated))
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The whole answer and the calls to run."""
+
+    message: Message
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CutShort:
+    """The answer broke off after a part of it was shown. That part is in the history, and nothing of it was run."""
+
+    error: ProviderError
+    fragment: Fragment
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """There is no answer, and asking the same model again soon is of no use."""
+
+    error: ProviderError
+
+
+@dataclass(slots=True)
+class _Failures:
+    """Of one request so far. ``waited`` are the seconds because of rate limits."""
+
+    limited: int = 0
+    others: int = 0
+    waited: float = 0.0
+
+
+class Asking:
+    """Asks with retries. Cancelled, it keeps what was shown and marks it as interrupted."""
+
+    def __init__(self, services: Services, recorder: Recorder) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._door = door_of(services, recorder)
+        self.fragment: Fragment | None = None
+        """What came of an answer that was interrupted."""
+
+    async def ask(self, client: ModelClient, prepared: PreparedRequest) -> Answered | CutShort | Refused:
+        """One answer, after as many attempts as it takes."""
+        failures = _Failures()
+        while True:
+            growing = self._services.context.growing(prepared.budget, client.info)
+
+            def meter(texts: Mapping[ItemKind, str], growing: Growing = growing) -> None:
+                self._recorder.emit(ContextMeasured(growing.add(texts)))
+
+            answer = Answer(self._recorder, Origin("", "", client.info.ref), self._services.monotonic, meter)
+            try:
+                result = await self._stream(client, prepared, answer)
+            except asyncio.CancelledError:
+                self.fragment = Fragment(answer.usage, answer.written) if answer.visible else None
+                answer.cut("interrupted", INTERRUPTED)
+                raise
+            if isinstance(result, Message):
+                return Answered(result, answer.complete(result))
+            error = result.error
+            if answer.visible or has_content(result.message):
+                answer.cut("error", error.kind, result.message, error.message)
+                return CutShort(error, Fragment(answer.usage, answer.written))
+            if not await self._again(error, failures):
+                answer.cut("error", error.kind, result.message)
+                return Refused(error)
+
+    async def _again(self, error: ProviderError, failures: _Failures) -> bool:
+        """Wait before the next attempt of a request. A rate limit is outlived by time rather than by a number of
+        attempts, unless another model can stand in meanwhile."""
+        if error.kind != "rate_limit" or self._services.fallback or not self._services.limits.max_retries:
+            failures.others += 1
+            return await self.wait(error, failures.others)
+        failures.limited += 1
+        delay = rate_limit_delay(error, failures.limited, failures.waited, self._services.jitter())
+        if delay is None:
+            return False
+        failures.waited += delay
+        self._recorder.emit(RetryScheduled(failures.limited, 0, delay, error.kind, error.message))
+        await self._services.sleep(delay)
+        return True
+
+    async def wait(self, error: ProviderError, attempt: int) -> bool:
+        """Wait before attempt ``attempt + 1``, visibly; False where there is to be none."""
+        limit = self._services.limits.max_retries
+        delay = retry_delay(error, attempt, limit, self._services.jitter())
+        if delay is None:
+            return False
+        self._recorder.emit(RetryScheduled(attempt, limit, delay, error.kind, error.message))
+        await self._services.sleep(delay)
+        return True
+
+    async def _stream(self, client: ModelClient, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
+        async with aclosing(self._door.send(client, prepared.request)) as events:
+            async for event in events:
+                match event:
+                    case Finished(message=message):
+                        return message
+                    case Failed():
+                        return event
+                    case StreamNotice(text=text):
+                        self._recorder.emit(Notice(text, "info", "model"))
+                    case _:
+                        answer.feed(event)
+        return Failed(ProviderError("truncated", "the answer ended without its end marker"))
+
+
+def has_content(message: Message | None) -> bool:
+    """Whether the message says or does something."""
+    return message is not None and bool(message.text.strip() or message.tool_calls)

@@ -1,0 +1,530 @@
+"""The tool calls of one answer: prepared, scheduled by their effects, approved, run, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any, Final, cast, get_args
+
+from swecli.core.context_management.recall import Recall
+from swecli.core.engine.consent import Consent, Consents, PreparedCall, Rejected, Requests, SandboxWatch
+from swecli.core.engine.model_call import Call
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.repeats import RepeatGuard
+from swecli.core.engine.results import Results, SeenFiles
+from swecli.core.engine.services import Services
+from swecli.core.permissions.types import Effects
+from swecli.core.ports import CompactionRequests
+from swecli.core.protocol.blocks import TerminalBlock, Todo
+from swecli.core.protocol.commands import Answer, ReplyPermission
+from swecli.core.protocol.events import (
+    Event,
+    FileChanged,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemDelta,
+    ItemStarted,
+    ItemStatus,
+    Mode,
+    PermissionRequested,
+    QuestionAsked,
+    TodosChanged,
+    UntrustedContent,
+)
+from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
+from swecli.core.tools.arguments import parse_arguments
+from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome
+from swecli.core.workspace.command_output import as_read
+from swecli.core.workspace.jobs import Jobs
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two paths are the same or one contains the other."""
+    a, b = PurePath(one), PurePath(other)
+    return a == b or a in b.parents or b in a.parents
+
+
+def conflict(one: Effects, other: Effects) -> bool:
+    """Whether two calls must not run at the same time."""
+    if one.interactive or other.interactive or one.internal or other.internal:
+        return False
+    if one.command is not None or other.command is not None:
+        return True
+    return _touches(one, other) or _touches(other, one)
+
+
+def _touches(writer: Effects, other: Effects) -> bool:
+    touched = (*other.reads, *other.writes)
+    return any(overlap(path, known) for path in writer.writes for known in touched)
+
+
+class EffectLocks:
+    """First come, first served: a call waits for every earlier one that it conflicts with, running or
+    waiting."""
+
+    def __init__(self) -> None:
+        self._holders: list[tuple[Effects, asyncio.Event]] = []
+
+    @asynccontextmanager
+    async def hold(self, effects: Effects) -> AsyncGenerator[None, None]:
+        """Wait for the turn of these effects, and keep others off until left."""
+        released = asyncio.Event()
+        earlier = [done for known, done in self._holders if conflict(effects, known)]
+        entry = (effects, released)
+        self._holders.append(entry)
+        try:
+            for done in earlier:
+                await done.wait()
+            yield
+        finally:
+            self._holders.remove(entry)
+            released.set()
+
+
+KEPT: Final = 4_000
+"""Characters of each call that are kept."""
+
+
+class LiveOutput:
+    """What was written is kept by call, from the first text on until it is forgotten."""
+
+    def __init__(self) -> None:
+        self._written: dict[str, str] = {}
+        self._cut: set[str] = set()
+
+    def add(self, item: str, text: str) -> None:
+        """More output of a call."""
+        written = self._written.get(item, "") + text
+        if len(written) > KEPT:
+            self._cut.add(item)
+        self._written[item] = written[-KEPT:]
+
+    def of(self, item: str) -> tuple[str, bool]:
+        """The end of a call's output, and whether there was more before it."""
+        return self._written.get(item, ""), item in self._cut
+
+    def forget(self, item: str) -> None:
+        """The call has ended."""
+        self._written.pop(item, None)
+        self._cut.discard(item)
+
+
+class SessionTodos:
+    """Reads the list from the session's state and changes it by an event."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    @property
+    def todos(self) -> tuple[Todo, ...]:
+        return self._recorder.state.todos
+
+    def replace(self, todos: Sequence[Todo]) -> None:
+        """Set the whole list."""
+        self._recorder.emit(TodosChanged(tuple(todos)))
+
+
+INTERRUPTED = "Interrupted by the user while this ran; it may have had part of its effect."
+RECORDING = "recording the files first"
+NOT_RUN = "Interrupted by the user before this ran; nothing was done."
+
+
+class ToolCalls:
+    """Runs single calls for the scheduler."""
+
+    def __init__(
+        self,
+        services: Services,
+        recorder: Recorder,
+        requests: Requests,
+        results: Results,
+        sandbox: SandboxWatch,
+        compaction: CompactionRequests | None = None,
+        jobs: Jobs | None = None,
+    ) -> None:
+        self._services = services
+        self._compaction = compaction
+        self._jobs = jobs
+        self._recorder = recorder
+        self._requests = requests
+        self.order = requests.order
+        self._results = results
+        self._sandbox = sandbox
+        self._consents = Consents(services, recorder, requests, sandbox)
+        self._recall = Recall(recorder.ledger, services.blobs)
+        self._files = SeenFiles(recorder, services.workspace.cwd)
+        self._locks = EffectLocks()
+        self._live = LiveOutput()
+
+    def prepare(self, call: Call) -> PreparedCall | None:
+        """Validate the arguments. None when the call already ended with an error result."""
+        part = call.part
+        tool = self._services.tools.get(part.name)
+        try:
+            if tool is None:
+                raise ToolError(self._services.tools.unknown(part.name))
+            params = parse_arguments(part.arguments, tool)
+            ctx = self._context(call.item)
+            effects = tool.effects(params, ctx)
+            title = tool.title(params, ctx)
+        except (ToolError, OSError, ValueError, RuntimeError) as error:
+            told = f"{call.told}\n{error}" if call.told else str(error)
+            self._end(call.item, part, "error", ToolOutcome(told, is_error=True, detail=_short(str(error))))
+            return None
+        self._recorder.emit(ItemCheckpointed(call.item, part, title))
+        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.told)
+
+    def _context(self, item: str) -> ToolContext:
+        workspace = self._services.workspace
+        return ToolContext(
+            item=item,
+            cwd=workspace.cwd,
+            roots=workspace.roots,
+            output=lambda text: self._output(item, text),
+            asker=self._requests,
+            todos=SessionTodos(self._recorder),
+            environment=dict(workspace.environment),
+            blobs=self._services.blobs,
+            transcript=self._recall,
+            files=self._files,
+            compaction=self._compaction,
+            jobs=self._jobs,
+        )
+
+    def _output(self, item: str, text: str) -> None:
+        if text and item in self._recorder.ledger.open:
+            self._live.add(item, text)
+            self._recorder.emit(ItemDelta(item, text, "output"))
+
+    async def run(
+        self,
+        call: PreparedCall,
+        earlier_writers: Sequence[asyncio.Task[None]],
+        before: Sequence[asyncio.Task[None]] = (),
+    ) -> None:
+        """Decide, ask if need be, and execute after the calls of ``before``. Ends the item in every case."""
+        started = self._services.monotonic()
+        running = False
+        outcome: ToolOutcome | None = None
+        consent: Consent | None = None
+        try:
+            if earlier_writers:  # the preview must show the file as the earlier calls leave it
+                await asyncio.wait(earlier_writers)
+            while outcome is None or consent is not None:
+                consent = consent or await self._consents.obtain(call)
+                call = consent.call
+                if not call.effects.interactive:  # else the question is what it does
+                    self.order.passed(call.item)
+                if before:
+                    await asyncio.wait(before)
+                await self._files_recorded(consent)
+                async with self._locks.hold(call.effects):
+                    if not await self._consents.holds(consent):
+                        consent, call = None, consent.call.as_proposed()
+                        continue
+                    outcome = None
+                    running = True
+                    started = self._services.monotonic()
+                    self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, running=True))
+                    outcome = await self._execute(consent)
+                consent, outcome = await self._consents.outside(call, outcome)
+            duration = self._services.monotonic() - started
+            outcome = self._files.shortened(outcome)
+            outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
+            outcome = replace(outcome, text=call.told(outcome.text))
+            self._end(call.item, call.part, _status(outcome), outcome, duration)
+            self._files.record(call.item, outcome.seen)
+        except Rejected as rejected:
+            outcome = ToolOutcome(str(rejected), is_error=True, detail=rejected.detail)
+            self._end(call.item, call.part, "rejected", outcome)
+        except ToolError as error:
+            outcome = ToolOutcome(call.told(str(error)), is_error=True, detail=_short(str(error)))
+            self._end(call.item, call.part, "error", outcome)
+            self._files.record(call.item, error.seen)
+        except asyncio.CancelledError:
+            if outcome is not None:  # it is done; only storing its result was interrupted
+                self._end(call.item, call.part, _status(outcome), self._results.bounded("output", outcome))
+                raise
+            self._end(call.item, call.part, "interrupted", self._cut_off(call) if running else _not_run("interrupted"))
+            raise
+        finally:
+            self._live.forget(call.item)
+            self.order.passed(call.item)
+            self.close(call)
+
+    def close(self, call: PreparedCall) -> None:
+        """Give a call that never came to its end a terminal item; a call that has one stays as it is."""
+        if call.item in self._recorder.ledger.open:
+            self._end(call.item, call.part, "interrupted", _not_run("not executed"))
+
+    def _cut_off(self, call: PreparedCall) -> ToolOutcome:
+        """What is left of a call that was interrupted while it ran: the end of what it wrote until then."""
+        written, cut = self._live.of(call.item)
+        if not written:
+            return ToolOutcome(INTERRUPTED, is_error=True, detail="interrupted")
+        begin = f"… (only the last {len(written):,} characters are kept)\n" if cut else ""
+        text = f"{INTERRUPTED} What it wrote until then:\n{begin}{as_read(written)}"
+        block = TerminalBlock(call.effects.command or call.title, written, None, str(call.ctx.cwd), truncated=cut)
+        return ToolOutcome(text, (block,), "interrupted", is_error=True)
+
+    async def _files_recorded(self, consent: Consent) -> None:
+        """Wait for the first record of the files, without which a command could not be taken back, and show that."""
+        checkpoints, call = self._services.checkpoints, consent.call
+        if checkpoints is not None and not consent.reads_only and checkpoints.delays(call.effects):
+            self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, awaits=RECORDING))
+            await checkpoints.ready()
+
+    async def _execute(self, consent: Consent) -> ToolOutcome:
+        call, ctx = consent.call, consent.ctx
+        async with self._recorded(consent):
+            outcome = await call.tool.run(call.params, ctx)
+        self._sandbox.ran(ctx, call.effects)
+        self._sandbox.tell()
+        for origin in _strangers(call, ctx, outcome):
+            self._recorder.emit(UntrustedContent(call.item, origin))
+        for changed in outcome.changed:
+            self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
+        return outcome
+
+    def _recorded(self, consent: Consent) -> AbstractAsyncContextManager[None]:
+        """What the call changes while it runs is recorded, so that it can be taken back."""
+        checkpoints, call = self._services.checkpoints, consent.call
+        if checkpoints is None:
+            return nullcontext()
+        title = call.title if call.effects.command is not None else f"{call.tool.verb} {call.title}".strip()
+        session, turn = self._recorder.session, self._recorder.turn
+        return checkpoints.around(session, turn, call.item, title, call.effects, reads_only=consent.reads_only)
+
+    def _end(
+        self,
+        item: str,
+        part: ToolCallPart,
+        status: ItemStatus,
+        outcome: ToolOutcome,
+        duration: float | None = None,
+    ) -> None:
+        text = self._results.bounded("page", outcome).text
+        result = ToolResultPart(part.call_id, part.name, text, outcome.is_error, outcome.images)
+        self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
+
+
+def _strangers(call: PreparedCall, ctx: ToolContext, outcome: ToolOutcome) -> tuple[str, ...]:
+    """Whose text the result brings: a host's, or that of files outside the workspace."""
+    host = (outcome.untrusted,) if outcome.untrusted else ()
+    outside = [path for path in call.effects.reads if not any(Path(path).is_relative_to(root) for root in ctx.roots)]
+    return (*host, *outside)
+
+
+def _not_run(detail: str) -> ToolOutcome:
+    return ToolOutcome(NOT_RUN, is_error=True, detail=detail)
+
+
+def _status(outcome: ToolOutcome) -> ItemStatus:
+    return "error" if outcome.is_error else "ok"
+
+
+def _short(text: str) -> str:
+    line = text.split("\n", 1)[0]
+    return line if len(line) <= 100 else line[:99] + "…"
+
+
+class Scheduler:
+    """Starts the calls of a step and waits for all of them."""
+
+    def __init__(self, calls: ToolCalls) -> None:
+        self._calls = calls
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self, calls: Sequence[Call]) -> None:
+        """Returns when every call has its terminal item; cancelled, it cancels them and still waits.
+
+        A call that waits for the user holds up only calls that write the same file, and commands: these run after the
+        writes and commands before them, whatever the order of the answers. They ask in the order of the calls.
+        """
+        prepared = [ready for call in calls if (ready := self._calls.prepare(call)) is not None]
+        self._calls.order.begin(call.item for call in prepared)
+        try:
+            for position, call in enumerate(prepared):
+                earlier = prepared[:position]
+                writers = [self._tasks[other.item] for other in earlier if _same_target(other, call)]
+                before = [self._tasks[other.item] for other in earlier if _comes_after(other, call)]
+                self._tasks[call.item] = asyncio.create_task(self._calls.run(call, writers, before), name=call.item)
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            _raise_defects(self._tasks.values())
+        except asyncio.CancelledError:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            raise
+        finally:
+            for call in prepared:  # a task cancelled before its first step never ran its own clean-up
+                self._calls.order.passed(call.item)
+                self._calls.close(call)
+            self._tasks.clear()
+
+    def cancel(self, item: str) -> bool:
+        """Stop one running call; the others go on. False when it does not run."""
+        task = self._tasks.get(item)
+        return task is not None and task.cancel()
+
+
+def _same_target(earlier: PreparedCall, later: PreparedCall) -> bool:
+    return any(overlap(one, other) for one in earlier.effects.writes for other in later.effects.writes)
+
+
+def _comes_after(earlier: PreparedCall, later: PreparedCall) -> bool:
+    """Whether ``later`` is a command, which may need what ``earlier`` writes or does."""
+    return later.effects.command is not None and (earlier.effects.command is not None or bool(earlier.effects.writes))
+
+
+def _raise_defects(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """An exception that is no ``ToolError`` is a defect of swecli: it ends the turn, and is seen."""
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+
+MakeServices = Callable[[Path, Mode], Services]
+"""Services for a working directory and a mode."""
+
+
+class BadLine(ValueError):
+    """The line is no request; the message says what is wrong."""
+
+
+class _Answering:
+    """A log that stores nothing and answers every question as the line says."""
+
+    def __init__(self, approve: bool, publish: Callable[[Sequence[Event]], None]) -> None:
+        self.approve = approve
+        self.events: list[Event] = []
+        self.requests: Requests | None = None
+        self._publish = publish
+
+    def append(self, event: Event) -> None:
+        self.events.append(event)
+        match event.body:
+            case PermissionRequested(request=request):
+                asyncio.get_running_loop().call_soon(self._reply, request)
+            case QuestionAsked(request=request):
+                asyncio.get_running_loop().call_soon(self._dismiss, request)
+            case _:
+                pass
+
+    def _reply(self, request: str) -> None:
+        if self.requests is not None:
+            self.requests.reply(ReplyPermission(request, "once" if self.approve else "reject"))
+
+    def _dismiss(self, request: str) -> None:
+        if self.requests is not None:
+            self.requests.answer(Answer(request, ()))
+
+    async def barrier(self) -> None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
+
+async def run_lines(lines: Iterable[str], make_services: MakeServices) -> AsyncIterator[str]:
+    """Each line ``{id, name, arguments, cwd, mode, approve}`` gives one line of JSON with the result."""
+    for line in lines:
+        if line.strip():
+            yield json.dumps(await _run_line(line, make_services), ensure_ascii=True)
+
+
+async def _run_line(line: str, make_services: MakeServices) -> dict[str, Any]:
+    identifier: object = None
+    try:
+        data = _object(line)
+        identifier = data.get("id")
+        return {"id": identifier, **await _run(_request(data), make_services)}
+    except BadLine as error:
+        return {"id": identifier, "status": "error", "is_error": True, "text": str(error), "bad_line": True}
+    except Exception as error:  # noqa: BLE001 - a defect that one line meets is told in its result and ends no other
+        text = f"internal failure: {type(error).__name__}: {error}"
+        return {"id": identifier, "status": "error", "is_error": True, "text": text, "defect": True}
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadLine(f"no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise BadLine("no JSON object")
+    return cast("dict[str, Any]", data)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    name: str
+    arguments: str
+    cwd: Path
+    mode: Mode
+    approve: bool
+
+
+def _request(data: dict[str, Any]) -> _Request:
+    name, arguments, mode = data.get("name"), data.get("arguments", {}), data.get("mode") or "default"
+    cwd = Path(os.path.expanduser(str(data.get("cwd") or ".")))
+    if not isinstance(name, str):
+        raise BadLine("name: the tool's name is missing")
+    if mode not in get_args(Mode):
+        raise BadLine(f"mode: {mode!r} is none of {', '.join(get_args(Mode))}")
+    if not os.path.isdir(cwd):
+        raise BadLine(f"cwd: {cwd} is not a directory")
+    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return _Request(name, raw, cwd.resolve(), mode, bool(data.get("approve")))
+
+
+async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]:
+    services = make_services(request.cwd, request.mode)
+    logs: list[_Answering] = []
+
+    def make_log(publish: Callable[[Sequence[Event]], None]) -> _Answering:
+        logs.append(_Answering(request.approve, publish))
+        return logs[0]
+
+    recorder = Recorder("batch", (), make_log, services.clock)
+    recorder.state.mode = request.mode
+    requests = logs[0].requests = Requests(recorder)
+    results = Results(services, recorder, lambda: None)
+    calls = ToolCalls(services, recorder, requests, results, SandboxWatch(services, recorder))
+    item, part = "t1", ToolCallPart("call_1", request.name, request.arguments)
+    recorder.emit(ItemStarted(item, "tool", request.name))
+    recorder.emit(ItemCheckpointed(item, part))
+    try:
+        await Scheduler(calls).run([Call(item, part)])
+        await RepeatGuard(recorder, services.tools, requests).check([Call(item, part)])
+    finally:
+        await asyncio.to_thread(services.sandbox.close)
+    return _result(logs[0].events)
+
+
+def _result(events: Sequence[Event]) -> dict[str, Any]:
+    bodies = [event.body for event in events]
+    ended = next(body for body in bodies if isinstance(body, ItemCompleted))
+    asked = next((body for body in bodies if isinstance(body, PermissionRequested)), None)
+    result = next(part for part in ended.parts if isinstance(part, ToolResultPart))
+    return {
+        "status": ended.status,
+        "is_error": result.is_error,
+        "text": result.text,
+        "detail": ended.detail,
+        "asked": asked is not None,
+        "reason": asked.reason if asked else "",
+        "rule": asked.rule if asked else None,
+        "executed": any(isinstance(body, ItemCheckpointed) and body.running for body in bodies),
+        "images": [{"media_type": image.media_type, "name": image.name} for image in result.images],
+        "changed": [
+            {"path": body.path, "before": body.before, "after": body.after}
+            for body in bodies
+            if isinstance(body, FileChanged)
+        ],
+    }

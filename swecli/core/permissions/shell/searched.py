@@ -1,0 +1,254 @@
+"""What a command reads of a tree: whether a search, or git, may show lines of files that hold secrets."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Collection, Sequence
+from fnmatch import fnmatchcase
+
+from swecli.core.permissions.facts import Reach
+from swecli.core.permissions.paths import SECRET_EXAMPLES, is_secret
+from swecli.core.permissions.shell.expand import Situation, absolute
+from swecli.core.permissions.shell.syntax import UnprovenError
+
+Texts = Sequence[tuple[str, str]]
+"""Options with their values, in order."""
+
+_RIPGREP_ALL = frozenset(("-u", "--unrestricted"))
+_RIPGREP_HIDDEN = frozenset(("-.", "--hidden", *_RIPGREP_ALL))
+_RIPGREP_TYPES = {
+    "py": ".py .pyi",
+    "python": ".py .pyi",
+    "js": ".js .jsx .mjs .cjs .vue",
+    "ts": ".ts .tsx .mts .cts",
+    "typescript": ".ts .tsx .mts .cts",
+    "rust": ".rs",
+    "go": ".go",
+    "java": ".java",
+    "c": ".c .h",
+    "cpp": ".c .h .cc .hh .cpp .hpp .cxx .hxx .inl",
+    "css": ".css .scss",
+    "html": ".htm .html .ejs",
+    "md": ".md .markdown .mdown .mkd .mkdn .mdx",
+    "markdown": ".md .markdown .mdown .mkd .mkdn .mdx",
+}
+"""Endings of ripgrep's commonest types; any other type counts as everything."""
+
+_PATCH_WORDS = """-p -u -U -c -L -W --patch --unified --cc --patch-with-stat --patch-with-raw --word-diff --color-words
+  --function-context --binary --combined-all-paths --irreversible-delete"""
+_NO_CONTENT_WORDS = """--stat --name-only --name-status --shortstat --numstat --summary --raw --dirstat -s --no-patch
+  --quiet --compact-summary --dirstat-by-file --cumulative"""
+_PATCH, _NO_CONTENT = frozenset(_PATCH_WORDS.split()), frozenset(_NO_CONTENT_WORDS.split())
+_ONLY_WITH_PATCH = frozenset(
+    ("git log", "git whatchanged", "git reflog", "git stash list", "git stash show", "git diff-tree", "git rev-list")
+)
+_PATCH_BY_DEFAULT = frozenset(("git diff", "git show", "git diff-index", "git diff-files"))
+
+
+def check_grep(options: Collection[str], texts: Texts, operands: Sequence[str], situation: Situation) -> None:
+    """Raise where a recursive grep over these operands reads a secret.
+
+    Raises:
+        UnprovenError: it does, or that can't be told.
+    """
+    pruned = tuple(value.rstrip("/") for option, value in texts if option == "--exclude-dir")
+    chosen = [(option, value) for option, value in texts if option in ("--include", "--exclude")]
+
+    def read(path: str) -> bool:
+        verdict = not chosen or chosen[0][0] == "--exclude"
+        for option, pattern in chosen:
+            if fnmatchcase(posixpath.basename(path), pattern):
+                verdict = option == "--include"
+        return verdict
+
+    _check("grep", operands or ["."], Reach(pruned=pruned), read, situation)
+
+
+def check_ripgrep(options: Collection[str], texts: Texts, operands: Sequence[str], situation: Situation) -> None:
+    """Raise where ripgrep over these operands reads a secret. It leaves hidden and ignored files out by itself, unless
+    a glob or an option asks for them.
+
+    Raises:
+        UnprovenError: it does, or that can't be told.
+    """
+    if not operands and situation.piped:
+        return
+    globs = [(option == "--iglob", value) for option, value in texts if option in ("-g", "--glob", "--iglob")]
+    wanted = any(not value.startswith("!") for _, value in globs)
+    types = [value for option, value in texts if option in ("-t", "--type")]
+    redefined = any(option in ("--type-add", "--type-clear") for option, _ in texts)
+    known = not redefined and all(name in _RIPGREP_TYPES for name in types)
+    endings = tuple(ending for name in types for ending in _RIPGREP_TYPES.get(name, "").split()) if known else ()
+    ignored = wanted or bool(_RIPGREP_ALL & set(options)) or any(one.startswith("--no-ignore") for one in options)
+    reach = Reach(
+        hidden=wanted or bool(_RIPGREP_HIDDEN & set(options)),
+        ignored=ignored,
+        pruned=tuple(
+            found[1]
+            for _, value in globs
+            if (found := re.fullmatch(r"!(?:\*\*/)?([^/{}\[\]]+?)(?:/(?:\*\*)?)?", value))
+        ),
+    )
+
+    def read(path: str) -> bool:
+        if types and endings and not path.casefold().endswith(endings):
+            return False
+        verdict = not wanted
+        for fold, value in globs:
+            bare = value.removeprefix("!")
+            if _glob_takes(bare, path.casefold() if fold else path, loose=not value.startswith("!"), fold=fold):
+                verdict = not value.startswith("!")
+        return verdict
+
+    _check("rg", operands or ["."], reach, read, situation)
+
+
+def check_listed(
+    name: str, predicates: Sequence[str], starts: Sequence[str], situation: Situation, reach: Reach | None = None
+) -> None:
+    """Raise where a command that reads what find lists gets a secret.
+
+    Raises:
+        UnprovenError: it does, or that can't be told.
+    """
+    alternatives = {"-o", "-or", ",", "!", "-not"} & set(predicates)
+    names = [
+        (word == "-iname", predicates[at + 1])
+        for at, word in enumerate(predicates[:-1])
+        if word in ("-name", "-iname") and not alternatives
+    ]
+
+    def read(path: str) -> bool:
+        base = posixpath.basename(path)
+        return all(fnmatchcase(base.casefold() if fold else base, p.casefold() if fold else p) for fold, p in names)
+
+    _check(name, starts or ["."], reach or Reach(), read, situation)
+
+
+def check_trees(name: str, operands: Sequence[str], situation: Situation) -> None:
+    """Raise where a command that compares whole trees reads a secret.
+
+    Raises:
+        UnprovenError: it does, or that can't be told.
+    """
+    _check(name, operands, Reach(), lambda path: True, situation)
+
+
+def _check(name: str, starts: Sequence[str], reach: Reach, read: Callable[[str], bool], situation: Situation) -> None:
+    for start in starts:
+        for path in absolute(start, situation):
+            found = situation.facts.secrets_below(path, reach)
+            if found is None:
+                raise UnprovenError(f"what is below {start} is too much to tell whether it holds secrets", soft=True)
+            first = next((secret for secret in found if read(secret)), None)
+            if first is not None:
+                shown = posixpath.relpath(first, posixpath.normpath(path))
+                raise UnprovenError(
+                    f"{name} would read {shown}, which may hold secrets; leave it out by an option", soft=True
+                )
+
+
+def _glob_takes(pattern: str, path: str, *, loose: bool, fold: bool) -> bool:
+    """Whether a glob may take a path. ``loose`` errs towards yes, otherwise towards no."""
+    text = pattern.casefold() if fold else pattern
+    expression, at, depth = "", 0, 0
+    while at < len(text):
+        char = text[at]
+        if text.startswith("**", at):
+            expression, at = expression + ".*", at + (3 if text.startswith("**/", at) else 2)
+            continue
+        if char == "*":
+            expression += ".*" if loose else "[^/]*"
+        elif char == "?":
+            expression += "."
+        elif char == "[" and (end := text.find("]", at + 2)) > 0:
+            expression, at = expression + ("." if loose else "(?!)"), end
+        elif char == "{":
+            expression, depth = expression + "(?:", depth + 1
+        elif char == "}" and depth:
+            expression, depth = expression + ")", depth - 1
+        elif char == "," and depth:
+            expression += "|"
+        else:
+            expression += re.escape(char)
+        at += 1
+    expression += ")" * depth
+    return re.search(rf"(?:^|/)(?:{expression.lstrip('/')})$", path, re.DOTALL) is not None
+
+
+# --- git -----------------------------------------------------------------------------------------------------------
+
+
+def check_git(name: str, options: Collection[str], paths: Sequence[str], situation: Situation) -> None:
+    """Raise where a git command shows lines of a file that may hold secrets. ``paths`` are the words that limit it to
+    some files; without any it shows all that git tracks.
+
+    Raises:
+        UnprovenError: it does, or that can't be told.
+    """
+    given = set(options)
+    shows = (
+        name == "git grep"
+        or (name in _PATCH_BY_DEFAULT and (not _NO_CONTENT & given or bool(_PATCH & given)))
+        or (name in _ONLY_WITH_PATCH and bool(_PATCH & given))
+    )
+    if not shows:
+        return
+    for path in paths:
+        check_pathspec(path)
+    tracked = situation.facts.tracked_secrets(situation.start)
+    if tracked is None:
+        raise UnprovenError("what git tracks here can't be told, so neither whether it shows secrets", soft=True)
+    limits = [path for path in paths if not path.startswith((":!", ":^"))]
+    for secret in tracked:
+        if _excluded(secret, paths, situation) or (
+            limits and not any(_covers(one, secret, situation) for one in limits)
+        ):
+            continue
+        raise UnprovenError(f"{name} may show {secret}, which may hold secrets", soft=True)
+    if name == "git grep" and {"--untracked", "--no-exclude-standard"} & given:
+        reach = Reach(ignored="--no-exclude-standard" in given)
+        _check(name, limits or ["."], reach, lambda path: not _excluded(path, paths, situation), situation)
+
+
+def check_pathspec(text: str) -> None:
+    """Raise where the wildcards of a path for git can stand for a file that holds secrets, rather than for any file.
+
+    Raises:
+        UnprovenError: they can.
+    """
+    if text.startswith((":!", ":^")):
+        return
+    bare = re.sub(r"^:(?:\([^)]*\)|/)", "", text)
+    name = bare.rpartition("/")[2]
+    if re.search(r"[*?\[\\]", bare) is None or not name.strip("*"):
+        return
+    if any(fnmatchcase(example, name.casefold()) or is_secret("/" + name) for example in SECRET_EXAMPLES):
+        raise UnprovenError(f"{text} may stand for files that hold secrets", soft=True)
+
+
+def _covers(limit: str, secret: str, situation: Situation) -> bool:
+    """Whether a path for git may take a file; magic words count as yes."""
+    if limit.startswith(":"):
+        return True
+    for path in absolute(limit, situation):
+        normal = posixpath.normpath(path)
+        if re.search(r"[*?\[\\]", limit) is not None:
+            if _glob_takes(normal.lstrip("/"), secret.lstrip("/"), loose=True, fold=False):
+                return True
+        elif secret == normal or secret.startswith(normal.rstrip("/") + "/"):
+            return True
+    return False
+
+
+def _excluded(secret: str, paths: Sequence[str], situation: Situation) -> bool:
+    """Whether one of the paths leaves the file out by its plain name or folder."""
+    for text in paths:
+        bare = text[2:] if text.startswith((":!", ":^")) else ""
+        if bare and re.search(r"[*?\[\\:(]", bare) is None:
+            for path in absolute(bare, situation):
+                normal = posixpath.normpath(path)
+                if secret == normal or secret.startswith(normal.rstrip("/") + "/"):
+                    return True
+    return False

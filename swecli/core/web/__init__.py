@@ -1,1 +1,0 @@
-"""Reading the web: which addresses may be asked, one page at a time, as text."""

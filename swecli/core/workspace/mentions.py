@@ -1,0 +1,89 @@
+"""Files that a message mentions with ``@``: what the words mean, and what they name on disk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST = 20
+"""Files that one message may attach."""
+
+_MENTION = re.compile(r"""(?:^|(?<=[\s(\[{<"'`]))@(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s@"'`<>]{1,1000}))""", re.M)
+_RANGE = re.compile(r"(.+):(\d{1,9})(?:-(\d{1,9}))?")
+_FILE_NAME = re.compile(r"(?:.*/)?[^/]*[^/.][^/]*\.[A-Za-z][A-Za-z0-9]{0,7}")
+_FILE_ENDINGS = """bash bat c cc cfg conf cpp cs css csv env gif go h hpp html ini ipynb java jpeg jpg js json jsx kt
+  lock log lua md mjs pdf php png ps1 py pyi rb rs rst scss sh sql svg swift tex toml ts tsv tsx txt vue webp xml yaml
+  yml"""
+"""Endings that decorators, packages and hosts do not have."""
+_ENDS = ".,;:!?)]}>*_"
+"""What may follow a name in a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """``word`` is what follows the ``@``. It names ``path``: a folder, or the lines ``first`` to ``last`` (0: the end)
+    of a file. ``problem`` says why it can't be attached."""
+
+    word: str
+    path: Path
+    is_folder: bool = False
+    first: int = 1
+    last: int = 0
+    problem: str = ""
+
+
+def mentioned(text: str) -> tuple[str, ...]:
+    """The words after an ``@`` that may name files, each once. A name with blanks is quoted: ``@"a b.txt":10-20``."""
+    words = ((quoted + lines) if quoted else plain for quoted, lines, plain in _MENTION.findall(text))
+    return tuple(dict.fromkeys(word for word in words if any(letter.isalnum() for letter in word)))
+
+
+def mentioned_by_hand(text: str, typed: str) -> tuple[str, ...] | None:
+    """What a message mentions of which only ``typed`` was written by the user, the rest pasted or piped in; None where
+    that is what the whole of it mentions."""
+    own = mentioned(typed)
+    return None if own == mentioned(text) else own
+
+
+def resolve(word: str, cwd: Path) -> Mention | None:
+    """What a word names on disk, looked at from ``cwd``; None for one that is no file, as a decorator or a package. A
+    word that can only be a file but names none is a ``problem``."""
+    for name in _readings(word):
+        path = _existing(name, cwd)
+        if path is not None:
+            return Mention(name, path, is_folder=path.is_dir())
+        lines = _RANGE.fullmatch(name)
+        path = _existing(lines[1], cwd) if lines is not None else None
+        if lines is not None and path is not None:
+            first, last = int(lines[2]), int(lines[3] or lines[2])
+            problem = "a folder has no lines" if path.is_dir() else ""
+            if not 1 <= first <= last:
+                problem = f"{lines[2]}-{lines[3] or lines[2]} is no range of lines"
+            return Mention(name, path, path.is_dir(), first, last, problem)
+    name = word.rstrip(_ENDS)
+    bare = lines[1] if (lines := _RANGE.fullmatch(name)) is not None else name
+    is_file = "/" in bare or lines is not None or bare.rpartition(".")[2].lower() in _FILE_ENDINGS.split()
+    if _FILE_NAME.fullmatch(bare) and is_file:
+        return Mention(name, cwd / bare, problem="there is no such file")
+    return None
+
+
+def _readings(word: str) -> Iterator[str]:
+    """The word itself, then without the marks that end a sentence after it."""
+    while word:
+        yield word
+        if word[-1] not in _ENDS:
+            return
+        word = word[:-1]
+
+
+def _existing(name: str, cwd: Path) -> Path | None:
+    """The resolved path of this name; None where there is nothing."""
+    try:
+        path = Path(name).expanduser()
+        path = (path if path.is_absolute() else cwd / path).resolve()
+        return path if path.exists() else None
+    except (OSError, ValueError, RuntimeError):
+        return None

@@ -1,0 +1,138 @@
+"""The dock at the bottom of the screen: the prompt, or one panel in its place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from swecli.tui.dock.panel import Clock, DockPanel, Surroundings
+from swecli.tui.prompt.box import Prompt
+
+if TYPE_CHECKING:
+    from swecli.tui.state import Request
+
+
+WHOLE = "-whole"
+"""Class of the screen while a panel has all of it."""
+
+
+class Slot(Vertical):
+    """Requests of the model take the slot before pickers do, oldest first."""
+
+    DEFAULT_CSS = "Slot { height: auto; }"
+
+    def __init__(self, prompt: Prompt, *, clock: Clock = time.monotonic) -> None:
+        super().__init__(id="slot")
+        self._prompt = prompt
+        self._around = Surroundings(
+            clock, lambda: prompt.typed_at, self._give_whole, prompt.receive, prompt.receive_paste
+        )
+        self._request: str | None = None
+        self._answered = 0
+        self._consent = False
+        self._above: Callable[[], None] | None = None
+        self.panel: DockPanel | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self._prompt
+
+    def show_requests(self, requests: Sequence[Request]) -> None:
+        """Show the oldest of the waiting requests, or what was there when none is left."""
+        if not requests:
+            self._answered = 0
+            if self._request is not None:
+                self.close()
+            return
+        first, place = requests[0], (self._answered + 1, self._answered + len(requests))
+        if first.request != self._request:
+            self._answered += self._request is not None
+            place = (self._answered + 1, self._answered + len(requests))
+            self._request = first.request
+            self._open(self._panel_for(first, place))
+        elif self.panel is not None:
+            self.panel.show_place(place)
+
+    def show(self, panel: DockPanel) -> None:
+        """Show a panel of the user's own, unless the model waits for an answer."""
+        if self._request is None:
+            self._open(panel)
+
+    @property
+    def asks_consent(self) -> bool:
+        """Whether the panel is an approval: Ctrl+C interrupts there instead of closing it."""
+        return self._consent
+
+    def escape(self) -> None:
+        """Esc, for the panel."""
+        if self.panel is not None:
+            self.panel.escape()
+
+    def fit(self) -> None:
+        """The screen has another size. A panel that is only about to be there fits itself."""
+        if self.panel is not None and self.panel.is_mounted:
+            self.panel.fit()
+
+    def focus_panel(self) -> None:
+        """Give the keyboard back to what is in the slot, or to the screen that is open above it."""
+        if self.panel is not None:
+            self.panel.focus()
+        elif self._above is not None:
+            self._above()
+        else:
+            self._prompt.editor.focus()
+
+    def cover(self, focus: Callable[[], None]) -> None:
+        """A screen is open: there is no prompt, and ``focus`` gives the keyboard to the screen."""
+        self._above = focus
+        self._prompt.display = False
+        self.focus_panel()
+
+    def uncover(self) -> None:
+        """The screen is closed."""
+        self._above = None
+        self._prompt.display = self.panel is None
+        self.focus_panel()
+
+    def expand_panel(self) -> bool:
+        """Give the panel more of the screen, or less again; whether it wanted that."""
+        return self.panel is not None and self.panel.toggle_expanded()
+
+    def close(self) -> None:
+        """Back to the prompt, or to the screen that is open."""
+        self._request, self._consent = None, False
+        panel, self.panel = self.panel, None
+        self.screen.remove_class(WHOLE)
+        self._prompt.display = self._above is None
+        self.focus_panel()
+        if panel is not None:
+            panel.remove()
+
+    def _open(self, panel: DockPanel) -> None:
+        before, self.panel = self.panel, panel
+        panel.around = self._around
+        self.screen.remove_class(WHOLE)
+        self._prompt.display = False
+        self.mount(panel)
+        panel.focus()
+        if before is not None:
+            before.remove()
+
+    def _give_whole(self, panel: DockPanel, on: bool) -> None:
+        if panel is self.panel:
+            self.screen.set_class(on, WHOLE)
+
+    def _panel_for(self, request: Request, place: tuple[int, int]) -> DockPanel:
+        from swecli.core.protocol.events import PermissionRequested
+
+        self._consent = isinstance(request, PermissionRequested)
+        if isinstance(request, PermissionRequested):
+            from swecli.tui.dock.approval import ApprovalPanel
+
+            return ApprovalPanel(request, place=place)
+        from swecli.tui.dock.question import QuestionPanel
+
+        return QuestionPanel(request)

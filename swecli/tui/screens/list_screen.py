@@ -1,0 +1,631 @@
+"""A screen with a list that typing narrows: entries, the line to type in, notes, keys."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from swecli.core.config.key_actions import Place
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.safe_text import SafeText, safe_line
+from swecli.tui.dock.block_view import BlockView
+from swecli.tui.keymap import Keymap, keymap_of
+from swecli.tui.line_input import LineInput
+from swecli.tui.screens.messages import ScreenClosed, ScreenReady
+from swecli.tui.transcript.markdown import SEPARATOR, column_widths
+from swecli.tui.transcript.rows import cells, cut
+
+Tone = Literal["plain", "dim", "ok", "warning", "heading"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line. ``name`` is what it stands for; one without a name is a heading and can't be chosen. ``words`` is what
+    else is searched."""
+
+    name: str
+    cells: tuple[str, ...]
+    tone: Tone = "plain"
+    words: str = ""
+    mark: str = " "
+    tail: bool = False
+    """Whether the end of the first cell tells entries apart: then its middle is left out where it is too long."""
+
+    @property
+    def heading(self) -> bool:
+        """Whether it only stands above others."""
+        return not self.name
+
+
+def heading(text: str) -> Entry:
+    """A line above others."""
+    return Entry("", (text,), "heading")
+
+
+def narrowed(entries: Sequence[Entry], query: str) -> list[Entry]:
+    """The entries that hold every word of the query, in any case, with the headings that have some of them left. The
+    words of a heading count for what is below it."""
+    words = query.casefold().split()
+    out: list[Entry] = []
+    above: Entry | None = None
+    for entry in entries:
+        if entry.heading:
+            above = entry
+            continue
+        under = above.cells[0] if above is not None else ""
+        hay = " ".join((under, entry.name, *entry.cells, entry.words)).casefold()
+        if all(word in hay for word in words):
+            if above is not None and (not out or above not in out):
+                out.append(above)
+            out.append(entry)
+    return out
+
+
+NOTHING = (TextBlock("Nothing in the list has all of these words.", "dim"),)
+
+
+class Board(Protocol):
+    """What a sheet can ask of the screen that it is on."""
+
+    @property
+    def text(self) -> str:
+        """What is typed."""
+        ...
+
+    @property
+    def chosen(self) -> Entry | None:
+        """The entry that is pointed at."""
+        ...
+
+    @property
+    def keymap(self) -> Keymap: ...
+    def show(self, name: str | None = None) -> None:
+        """List and say everything anew; the entry of this name is chosen, or else the one that was."""
+        ...
+
+    def say(self, blocks: Sequence[DisplayBlock]) -> None:
+        """Show this in place of what the sheet says, until something else is chosen."""
+        ...
+
+    def put(self, text: str) -> None:
+        """Replace what is typed."""
+        ...
+
+    def enter(self, sheet: Sheet, text: str = "") -> None:
+        """Go a step further, to another sheet on which this is typed."""
+        ...
+
+    def back(self) -> None:
+        """Go back to the sheet before, as it was left."""
+        ...
+
+    def shows(self, sheet: Sheet) -> bool:
+        """Whether this is the sheet that is on the board now."""
+        ...
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str = "") -> None:
+        """Run something beside the screen and as long as that is there; of a named group only the newest."""
+        ...
+
+    def after(self, seconds: float, do: Callable[[], None]) -> None:
+        """Do something later, if the same sheet is still there."""
+        ...
+
+
+class Sheet:
+    """Subclasses fill ``entries`` and say what is done with them. ``board`` is there from ``begin`` on."""
+
+    mark = "/ "
+    """What stands before the line to type in."""
+    reads = False
+    """Whether there is nothing to choose, and what is said fills the screen, its end in sight."""
+    leave = "goes back"
+    """What Esc does on a sheet that is not the first."""
+    board: Board
+
+    def __init__(self, title: str, placeholder: str = "type to narrow") -> None:
+        self.title = title
+        self.placeholder = placeholder
+        self.entries: Sequence[Entry] = ()
+        self.trouble: Sequence[DisplayBlock] = ()
+        """Why there is nothing to list, where that is a failure."""
+
+    def begin(self) -> None:
+        """The sheet has come to its board, or has come back to it."""
+
+    # --- what is seen ---
+
+    def headline(self, count: int, total: int) -> str:
+        """The title, with how many of all entries are left."""
+        return f"{self.title} · {count} of {total}" if count < total else f"{self.title} · {total}"
+
+    def found(self, query: str) -> Sequence[Entry]:
+        """What is left by what was typed."""
+        return narrowed(self.entries, query)
+
+    def said(self, entry: Entry | None, text: str) -> Sequence[DisplayBlock]:
+        """What is shown below the list: a word on the entry, or why there is none."""
+        if entry is None and self.trouble and not self.entries:
+            return self.trouble
+        lost = entry is None and bool(text.strip()) and bool(self.entries)
+        return self.about(entry) or (NOTHING if lost else ())
+
+    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+        """A word on the chosen entry, or on that there is none."""
+        return ()
+
+    def note(self, entry: Entry | None) -> str:
+        """Which keys do what, besides the one that leaves: parts with " · " between them."""
+        return "↑↓ choose"
+
+    # --- what is done ---
+
+    def typed(self, text: str) -> None:
+        """What is in the line has changed, and the list with it."""
+
+    def sent(self, entry: Entry | None, text: str) -> None:
+        """Enter."""
+        if entry is not None:
+            self.choose(entry)
+
+    def choose(self, entry: Entry) -> None:
+        """Enter on an entry."""
+
+    def remove(self, entry: Entry | None) -> None:
+        """The key that takes an entry away."""
+
+    def switch(self) -> None:
+        """The key that changes to the other of two."""
+
+
+GAP = 3
+"""Cells between two columns."""
+NARROW = 62
+"""Columns below which a single cell has to do."""
+
+
+class Lines(Widget, can_focus=False):
+    """Entries with a chosen one, scrolled so that it is in sight."""
+
+    DEFAULT_CSS = """
+    Lines { height: 1fr; color: $foreground; }
+    Lines > .lines--dim { color: $foreground-muted; text-style: $muted-style; }
+    Lines > .lines--ok { color: $success; }
+    Lines > .lines--warning { color: $warning; }
+    Lines > .lines--heading { color: $accent; text-style: bold; }
+    Lines > .lines--chosen { color: $accent; text-style: $chosen-style; background: $panel; }
+    """
+    COMPONENT_CLASSES = {"lines--dim", "lines--ok", "lines--warning", "lines--heading", "lines--chosen"}
+
+    @dataclass
+    class Clicked(Message):
+        """An entry was clicked; ``again`` when it was the chosen one already."""
+
+        again: bool
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._entries: list[Entry] = []
+        self._natural: list[int] = []
+        self._top = 0
+        self._at = -1
+
+    @property
+    def chosen(self) -> Entry | None:
+        """The chosen entry, if there is one to choose."""
+        return self._entries[self._at] if 0 <= self._at < len(self._entries) else None
+
+    def show(self, entries: Sequence[Entry], name: str | None = None) -> None:
+        """Replace the entries; the one of this name is chosen, or else the one that was, or else the first."""
+        wanted = name if name is not None else self.chosen.name if self.chosen else ""
+        self._entries = list(entries)
+        self._natural = _natural(self._entries)
+        places = [number for number, entry in enumerate(self._entries) if not entry.heading]
+        named = [number for number in places if self._entries[number].name == wanted]
+        self._at = (named or places or [-1])[0]
+        if not named:
+            self._top = 0
+        self.refresh()
+
+    def move(self, step: int) -> None:
+        """Choose the entry so many entries on; one step goes around the ends."""
+        places = [number for number, entry in enumerate(self._entries) if not entry.heading]
+        if not places:
+            return
+        here = places.index(self._at)
+        there = (here + step) % len(places) if abs(step) == 1 else min(max(0, here + step), len(places) - 1)
+        self._at = places[there]
+        if there == 0:
+            self._top = 0
+        self.refresh()
+
+    def move_page(self, step: int) -> None:
+        """Choose the entry about a screen on."""
+        self.move(step * max(2, self.size.height - 2))
+
+    def move_to_end(self, *, last: bool) -> None:
+        """Choose the first or the last entry."""
+        self.move(len(self._entries) * (1 if last else -1) + (2 if last else -2))
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y == 0:
+            self._follow()
+        number = self._top + y
+        if number >= len(self._entries) or width < 1:
+            return Strip.blank(max(0, width), self.rich_style)
+        line = self._line(self._entries[number], number == self._at, width)
+        return Strip(list(line.render_segments(self.visual_style)), width)
+
+    def _follow(self) -> None:
+        height = max(1, self.size.height)
+        if self._at >= 0:
+            self._top = min(self._top, self._at - (self._at > 0 and self._entries[self._at - 1].heading))
+            self._top = max(self._top, self._at - height + 1)
+        self._top = max(0, min(self._top, len(self._entries) - height))
+
+    def _line(self, entry: Entry, chosen: bool, width: int) -> Content:
+        if entry.heading:
+            text = cut(safe_line(entry.cells[0]), max(0, width - 1))
+            line = Content(" " + text).pad_right(max(0, width - 1 - cells(text)))
+            return line.stylize(self.get_visual_style("lines--heading", partial=True))
+        lead = ("›" if chosen else " ") + entry.mark + " "
+        gap = GAP if width >= NARROW else 1
+        text = _in_columns(entry, self._widths(width - len(lead), gap), gap)
+        line = Content(cut(SafeText(lead + text), width))
+        line = line.pad_right(max(0, width - line.cell_length))
+        style = "chosen" if chosen else entry.tone
+        return line if style == "plain" else line.stylize(self.get_visual_style(f"lines--{style}", partial=True))
+
+    def _widths(self, width: int, gap: int) -> list[int]:
+        natural = self._natural or [1]
+        between = len(natural) - 1
+        if sum(natural) + gap * between <= width:
+            return natural
+        most = max(12, width * 2 // 5)
+        squeezed = [*(min(size, most) for size in natural[:-1]), natural[-1]]
+        return column_widths(squeezed, width + (len(SEPARATOR) - gap) * between)
+
+    def on_click(self, event: events.Click) -> None:
+        number = self._top + event.y
+        if 0 <= number < len(self._entries) and not self._entries[number].heading:
+            again, self._at = self._at == number, number
+            self.refresh()
+            self.post_message(self.Clicked(again))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, 1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, -1)
+
+    def _wheel(self, event: events.MouseEvent, step: int) -> None:
+        event.stop()
+        for _ in range(3):
+            places = [number for number, entry in enumerate(self._entries) if not entry.heading]
+            if places and self._at != (places[-1] if step > 0 else places[0]):
+                self.move(step)
+        self.post_message(self.Clicked(again=False))
+
+
+def _natural(entries: Sequence[Entry]) -> list[int]:
+    """How wide each column would like to be."""
+    widths: list[int] = []
+    for entry in entries:
+        if entry.heading:
+            continue
+        for column, cell in enumerate(entry.cells):
+            size = cells(safe_line(cell))
+            if column == len(widths):
+                widths.append(1)
+            widths[column] = max(widths[column], size)
+    return widths
+
+
+def _in_columns(entry: Entry, widths: Sequence[int], gap: int) -> str:
+    parts: list[str] = []
+    for text, size in zip(entry.cells, widths, strict=False):
+        safe = safe_line(text)
+        shown = _without_middle(safe, size) if entry.tail and not parts else cut(safe, size)
+        parts.append(shown + " " * (size - cells(shown)))
+    return (" " * gap).join(parts)
+
+
+def _without_middle(text: SafeText, size: int) -> str:
+    """A text in so many cells: of one that is too long, a third of them for its beginning."""
+    if cells(text) <= size or size < 6:
+        return cut(text, size)
+    start = cut(text, size // 3 + 1)
+    return start + cut(text, size - cells(start) + 1, keep="end")[1:]
+
+
+T = TypeVar("T")
+
+
+async def read_or_say(sheet: Sheet, read: Callable[[], T]) -> T | None:
+    """What ``read`` finds, in a thread; None after the user was told why it can't be read (its ValueError), and where
+    the sheet has gone meanwhile."""
+    try:
+        found = await asyncio.to_thread(read)
+    except ValueError as error:
+        sheet.trouble = (TextBlock(str(error), "error"),)
+        if sheet.board.shows(sheet):
+            sheet.board.show()
+        return None
+    sheet.trouble = ()
+    return found if sheet.board.shows(sheet) else None
+
+
+BETWEEN = " · "
+
+
+class KeyNote(Static):
+    """Parts of the note are left out where there is no room for all."""
+
+    DEFAULT_CSS = "KeyNote { height: 1; color: $foreground-muted; text-style: $muted-style; }"
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+        self._note = self._leave = ""
+
+    def tell(self, note: str, leave: str) -> None:
+        """Show another note; ``leave`` is its last part."""
+        self._note, self._leave = safe_line(note), safe_line(leave)
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        self.update(Content(fitted(self._note, self._leave, self.size.width)))
+
+
+def fitted(note: str, last: str, width: int) -> str:
+    """The parts of a note that have room: how to leave before any other, then those that come first."""
+    kept: list[str] = []
+    for part in filter(None, note.split(BETWEEN)):
+        if cells(BETWEEN.join((*kept, part, last))) > width:
+            break
+        kept.append(part)
+    return BETWEEN.join((*kept, last))
+
+
+ROOMY = 14
+"""Lines from which on a third of them is for a word on the chosen entry."""
+TIGHT = 9
+"""Lines below which there is no word on it at all while something is listed."""
+
+_PLACES: tuple[Place, ...] = ("screen", "list", "everywhere")
+_IN_LIST: Mapping[str, Callable[[Lines], None]] = {
+    "previous": lambda lines: lines.move(-1),
+    "next": lambda lines: lines.move(1),
+    "page_up": lambda lines: lines.move_page(-1),
+    "page_down": lambda lines: lines.move_page(1),
+    "scroll_home": lambda lines: lines.move_to_end(last=False),
+    "scroll_end": lambda lines: lines.move_to_end(last=True),
+}
+_IN_TEXT: Mapping[str, Callable[[BlockView], None]] = {
+    "previous": lambda text: text.scroll_up(animate=False),
+    "next": lambda text: text.scroll_down(animate=False),
+    "page_up": lambda text: text.scroll_page_up(animate=False),
+    "page_down": lambda text: text.scroll_page_down(animate=False),
+    "scroll_home": lambda text: text.scroll_home(animate=False),
+    "scroll_end": lambda text: text.scroll_end(animate=False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A sheet as it was left for the next one."""
+
+    sheet: Sheet
+    text: str
+    chosen: str | None
+
+
+class ScreenView(Vertical):
+    """Shows a sheet in place of the transcript, and is its board."""
+
+    DEFAULT_CSS = """
+    ScreenView { height: 1fr; padding: 0 1; }
+    ScreenView .screen--title { height: 1; text-style: bold; }
+    ScreenView .screen--line { height: 1; }
+    ScreenView .screen--mark {
+        width: auto; max-width: 50%; height: 1; color: $accent; text-style: bold;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    ScreenView BlockView { height: 6; max-height: 100%; border-top: solid $border-blurred; }
+    ScreenView LineInput { height: 1; width: 1fr; border: none; padding: 0; background: $background; }
+    ScreenView LineInput:focus { border: none; background-tint: transparent; }
+    ScreenView LineInput > .input--placeholder { color: $foreground-muted; text-style: $muted-style; }
+    ScreenView LineInput > .input--selection { text-style: $selection-style; }
+    """
+
+    def __init__(self, sheet: Sheet, words: str = "") -> None:
+        super().__init__()
+        self._sheet = sheet
+        self._before: list[_Step] = []
+        self._listed: str | None = None
+        """What was typed when the list was made."""
+        self._pointed: str | None = None
+        self._bare = False
+        """Whether nothing is listed: a low screen then has room for what is said."""
+        self._line = LineInput(words, intercept=self._intercept)
+        self._lines = Lines()
+        self._heading = Static("", classes="screen--title", markup=False)
+        self._mark = Static("", classes="screen--mark", markup=False)
+        self._about = BlockView(())
+        self._note = KeyNote()
+
+    def compose(self) -> ComposeResult:
+        yield self._heading
+        with Horizontal(classes="screen--line"):
+            yield self._mark
+            yield self._line
+        yield self._lines
+        yield self._about
+        yield self._note
+
+    def on_mount(self) -> None:
+        self._lay(self._sheet, self.text)
+        self.post_message(ScreenReady())
+
+    def on_resize(self) -> None:
+        height = self.size.height
+        reads = self._sheet.reads or (self._bare and height < TIGHT)
+        self._lines.display = not reads
+        self._about.display = reads or height >= TIGHT
+        self._about.styles.height = "1fr" if reads else max(5, height // 3) if height >= ROOMY else 3
+
+    # --- the keyboard ---
+
+    def take_focus(self) -> None:
+        """Give the keyboard to the screen."""
+        if self._line.is_mounted:
+            self._line.focus()
+
+    async def take_key(self, event: events.Key) -> None:
+        """Do what a key does that came before the screen had the keyboard."""
+        await self._line.take_key(event)
+        self.take_focus()
+
+    def escape(self) -> None:
+        """Esc was pressed: one step back, or out."""
+        if self._before:
+            self.back()
+        elif self.text:
+            self.put("")
+        else:
+            self.post_message(ScreenClosed())
+
+    def _intercept(self, event: events.Key) -> bool:
+        self._catch_up()
+        action = next((found for place in _PLACES if (found := self.keymap.action(place, event.key))), "")
+        at = self._line.cursor_position
+        if (action == "scroll_home" and at > 0) or (action == "scroll_end" and at < len(self.text)):
+            return False
+        if action in _IN_LIST:
+            if self._sheet.reads:
+                _IN_TEXT[action](self._about)
+            else:
+                _IN_LIST[action](self._lines)
+        elif action == "remove":
+            self._sheet.remove(self.chosen)
+        elif action == "switch":
+            self._sheet.switch()
+        else:
+            return False
+        self._point()
+        return True
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """List what the typed words leave, unless that is done: a key may come before the message that says so."""
+        if self.text != self._listed:
+            self.show()
+            self._sheet.typed(self.text)
+
+    @on(Input.Submitted)
+    def _sent(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._sheet.sent(self.chosen, self.text)
+
+    @on(Lines.Clicked)
+    def _clicked(self, event: Lines.Clicked) -> None:
+        event.stop()
+        self.take_focus()
+        self._point()
+        if event.again:
+            self._sheet.sent(self.chosen, self.text)
+
+    # --- the board of its sheet ---
+
+    @property
+    def text(self) -> str:
+        return self._line.value
+
+    @property
+    def chosen(self) -> Entry | None:
+        return self._lines.chosen
+
+    @property
+    def keymap(self) -> Keymap:
+        return keymap_of(self)
+
+    def show(self, name: str | None = None) -> None:
+        self._listed = self.text
+        entries = self._sheet.found(self.text)
+        typed = self.text.strip()
+        if name is None and any(entry.name == typed for entry in entries):
+            name = typed
+        self._lines.show(entries, name)
+        if self._bare != (not entries):
+            self._bare = not entries
+            self.on_resize()
+        count = sum(not entry.heading for entry in entries)
+        total = sum(not entry.heading for entry in self._sheet.entries)
+        self._heading.update(Content(safe_line(self._sheet.headline(count, total))))
+        self._point(again=True)
+
+    def say(self, blocks: Sequence[DisplayBlock]) -> None:
+        self._about.show(blocks, tail=self._sheet.reads)
+
+    def put(self, text: str) -> None:
+        self._line.put(text)
+
+    def enter(self, sheet: Sheet, text: str = "") -> None:
+        chosen = self.chosen
+        self._before.append(_Step(self._sheet, self.text, chosen.name if chosen is not None else None))
+        self._lay(sheet, text)
+
+    def back(self) -> None:
+        if self._before:
+            step = self._before.pop()
+            self._lay(step.sheet, step.text, step.chosen)
+
+    def shows(self, sheet: Sheet) -> bool:
+        return self.is_attached and self._sheet is sheet
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str = "") -> None:
+        async def run() -> None:  # nothing is made that would be waited for by nobody where a newer one comes first
+            await work()
+
+        self.run_worker(run, group=group or "default", exclusive=bool(group))
+
+    def after(self, seconds: float, do: Callable[[], None]) -> None:
+        sheet = self._sheet
+        self.set_timer(seconds, lambda: do() if self.shows(sheet) else None)
+
+    # --- drawing ---
+
+    def _lay(self, sheet: Sheet, text: str, chosen: str | None = None) -> None:
+        self._sheet = sheet
+        sheet.board = self
+        self._line.placeholder = sheet.placeholder
+        self._mark.update(Content(safe_line(sheet.mark)))
+        self.put(text)
+        self.on_resize()
+        self.show(chosen)
+        sheet.begin()
+
+    def _point(self, *, again: bool = False) -> None:
+        """Bring what is said of the chosen entry up to date."""
+        entry = self.chosen
+        name = entry.name if entry is not None else ""
+        if again or name != self._pointed:
+            self._pointed = name
+            self.say(self._sheet.said(entry, self.text))
+            leave = self._sheet.leave if self._before else "clears" if self.text else "closes"
+            self._note.tell(self._sheet.note(entry), f"esc {leave}")

@@ -1,0 +1,553 @@
+"""The activity line above the prompt and the status bar below it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
+
+from textual.content import Content
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+from swecli.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from swecli.core.engine.view import SessionView
+    from swecli.core.protocol.budget import Budget, ContextLevel
+    from swecli.core.protocol.events import Mode, SandboxChanged
+    from swecli.tui.state import Running, UiState
+
+
+Tone = Literal["plain", "dim", "mode", "ok", "warn", "compact", "block"]
+
+BAR_WIDTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the bar shows. ``cost`` is US dollars, None while unknown; ``branch`` carries a ``*`` when there
+    are uncommitted changes."""
+
+    mode: Mode
+    model: str | None
+    budget: Budget | None = None
+    cache_share: float | None = None
+    cost: Decimal | None = None
+    branch: str = ""
+    sandbox: SandboxChanged | None = None
+    jobs: int = 0
+    """Commands that run in the background."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    text: str
+    tone: Tone = "plain"
+
+
+_WORDS: dict[ContextLevel, str] = {"ok": "", "warn": " high", "compact": " nearly full", "block": " FULL"}
+
+
+def tokens(count: int) -> str:
+    """A token count in few characters: 950, 5.4K, 54K, 1.2M."""
+    if count < 1000:
+        return str(count)
+    if count < 9950:
+        return f"{count / 1000:.1f}K"
+    if count < 999_500:
+        return f"{round(count / 1000)}K"
+    return f"{count / 1_000_000:.1f}M"
+
+
+def money(cost: Decimal | None) -> str:
+    """Dollars with two digits, more where it is less than a cent; ``$?`` while unknown."""
+    if cost is None:
+        return "$?"
+    return f"${cost:.2f}" if cost >= Decimal("0.01") or cost == 0 else f"${cost:.4f}"
+
+
+def bar(share: float) -> str:
+    """A bar of fixed width; anything above nothing shows, and full shows only when it is full."""
+    filled = int(share * BAR_WIDTH + 0.5)
+    if share > 0:
+        filled = max(1, filled)
+    if share < 1:
+        filled = min(BAR_WIDTH - 1, filled)
+    filled = min(BAR_WIDTH, filled)
+    return "▓" * filled + "░" * (BAR_WIDTH - filled)
+
+
+def context(budget: Budget | None, detail: int) -> list[Piece]:
+    """The meter in four sizes: 3 with bar and totals, 2 with totals, 1 the percentage, 0 without its label."""
+    label = [] if detail == 0 else [Piece("ctx ", "dim")]
+    if budget is None or budget.source == "unknown" or budget.effective <= 0:
+        return [*label, Piece("?", "dim")]
+    tone: Tone = budget.level
+    pieces = list(label)
+    if detail == 3:
+        pieces.append(Piece(bar(budget.share) + " ", tone))
+    pieces.append(Piece(budget.shown, tone))
+    if detail >= 2:
+        pieces.append(Piece(f" {tokens(budget.used)}/{tokens(budget.effective)}", "dim"))
+    if budget.level != "ok":
+        pieces.append(Piece(_WORDS[budget.level], tone))
+    return pieces
+
+
+def sandbox(facts: Facts) -> tuple[list[list[Piece]], bool]:
+    """The state of the sandbox, and whether it must not give way: in auto mode without a full one, commands ask."""
+    state = facts.sandbox
+    if state is None:
+        return [], False
+    degraded = facts.mode == "auto" and state.level != "full"
+    asks = ", asks" if degraded else ""
+    return [[Piece(f"sandbox {state.label or state.level}{asks}", "warn" if degraded else "dim")]], degraded
+
+
+def percent(share: float) -> str:
+    """A whole percentage; 100 % only when it is reached."""
+    value = share * 100
+    return f"{min(99, round(value)) if value < 100 else round(value)}%"
+
+
+def line(facts: Facts, width: int) -> list[Piece]:
+    """The pieces of the bar, separated, that fit into ``width`` cells. Mode, model and context stay longest."""
+    name = facts.model.rsplit("/", 1)[-1] if facts.model else "no model"
+    mode = [Piece(facts.mode, "mode")]
+    cache = [] if facts.cache_share is None else [[Piece(f"cache {percent(facts.cache_share)}", "dim")]]
+    cost = [[Piece(money(facts.cost), "dim")]]
+    branch = [[Piece(facts.branch, "dim")]] if facts.branch else []
+    shield, always = sandbox(facts)
+    jobs = [[Piece("1 job" if facts.jobs == 1 else f"{facts.jobs} jobs", "warn")]] if facts.jobs else []
+    urgent = [*(shield if always else []), *jobs]
+    candidates = [
+        [mode, *shield, *jobs, [Piece(name)], context(facts.budget, 3), *cache, *cost, *branch],
+        [mode, *shield, *jobs, [Piece(name)], context(facts.budget, 2), *cache, *cost, *branch],
+        [mode, *shield, *jobs, [Piece(name)], context(facts.budget, 2), *cache, *cost],
+        [mode, *urgent, [Piece(name)], context(facts.budget, 2), *cache, *cost],
+        [mode, *urgent, [Piece(name)], context(facts.budget, 2), *cost],
+        [mode, *urgent, [Piece(name)], context(facts.budget, 1), *cost],
+        [mode, *urgent, [Piece(name)], context(facts.budget, 1)],
+        [mode, *urgent, [Piece(shorten(name, 14))], context(facts.budget, 1)],
+        [mode, [Piece(shorten(name, 14))], context(facts.budget, 1)],
+        [mode, context(facts.budget, 1)],
+        [context(facts.budget, 1)],
+        [context(facts.budget, 0)],
+    ]
+    for groups in candidates:
+        pieces = _joined(groups)
+        if sum(len(piece.text) for piece in pieces) <= width:
+            return pieces
+    return []
+
+
+def shorten(text: str, limit: int) -> str:
+    """The text, cut in its middle to at most ``limit`` characters."""
+    if len(text) <= limit:
+        return text
+    head = (limit - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+def _joined(groups: list[list[Piece]]) -> list[Piece]:
+    pieces: list[Piece] = []
+    for group in groups:
+        if pieces:
+            pieces.append(Piece(" · ", "dim"))
+        pieces.extend(group)
+    return pieces
+
+
+SILENCE = 10.0
+"""Seconds without anything from the model after which that is told."""
+FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+VERBS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "read_file": "Reading",
+        "write_file": "Writing",
+        "edit_file": "Editing",
+        "apply_patch": "Editing",
+        "list_files": "Listing",
+        "search": "Searching",
+        "run_command": "Running",
+        "update_todos": "Planning",
+        "ask_user": "Asking",
+        "web_fetch": "Fetching",
+        "job": "Looking at job",
+        "read_result": "Reading result",
+        "recall": "Recalling",
+        "compact_context": "Compacting",
+    }
+)
+"""What a tool is doing, by its name."""
+
+
+def describe(state: UiState, *, now: float) -> tuple[str, str]:
+    """The activity as ``(what, how to stop)``; both empty while nothing runs. ``now`` is Unix seconds."""
+    if not state.busy and not state.running:
+        return "", ""
+    seconds = elapsed(now - state.turn_since) if state.busy else ""
+    stop = "esc to interrupt"
+    if state.interrupting:
+        return "Interrupting…", ""
+    if state.requests:
+        return f"Waiting for your answer {seconds}".rstrip(), ""
+    if state.retry is not None:
+        left = max(0, round(state.retry_at - now))
+        retry = state.retry
+        number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
+        return f"Retry {number} in {left}s: {retry.reason}", "esc to stop"
+    what = f"{_doing(state.running)} {seconds}".rstrip()
+    silence = now - state.heard
+    model_works = state.busy and not any(
+        item.executing or item.awaits or item.kind == "compaction" for item in state.running.values()
+    )
+    told_already = not state.running and silence > now - state.turn_since - 2  # by the time since the turn began
+    if model_works and silence >= SILENCE and not told_already:
+        what = f"{what} · nothing new for {elapsed(silence)}"
+    return what, stop
+
+
+def _doing(running: dict[str, Running]) -> str:
+    executing = [item for item in running.values() if item.executing and item.kind in ("tool", "subagent")]
+    if executing:
+        first = executing[0]
+        verb = VERBS.get(first.name, first.name or "Working")
+        more = f" (+{len(executing) - 1} more)" if len(executing) > 1 else ""
+        return f"{verb} {first.title}{more}".strip()
+    for item in reversed(running.values()):
+        match item.kind:
+            case "reasoning":
+                return "Reasoning…"
+            case "text":
+                return "Writing…"
+            case "tool" if item.awaits:
+                return f"{VERBS.get(item.name, item.name)} {item.title}: {item.awaits}…"
+            case "tool":
+                return f"Preparing {item.name}…" if item.name else "Preparing…"
+            case "compaction":
+                return "Compacting the context…"
+            case _:
+                continue
+    return "Waiting for the model…"
+
+
+def elapsed(seconds: float) -> str:
+    """A duration as people say it: 0s, 59s, 2m05s, 1h02m."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+
+
+SPIN = 1 / 8
+"""Seconds between two frames of the spinner."""
+
+FLASH = 4.0
+"""Seconds for which a short message stays."""
+
+
+class LineWidget(Widget, can_focus=False):
+    """One line, drawn from content that is made when it is drawn."""
+
+    def content(self, width: int) -> Content:
+        raise NotImplementedError
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y or width < 1:
+            return Strip.blank(max(0, width), self.rich_style)
+        line = self.content(width).truncate(width, ellipsis=True, pad=True)
+        return Strip(list(line.render_segments(self.visual_style)), width)
+
+
+class ActivityLine(LineWidget):
+    """What is going on, or a short message, or nothing. It ticks only while something runs and the terminal
+    has the focus."""
+
+    DEFAULT_CSS = """
+    ActivityLine { height: 1; padding: 0 1; color: $foreground; }
+    ActivityLine > .activity--stop { color: $foreground-muted; text-style: $muted-style; }
+    ActivityLine > .activity--flash { color: $warning; }
+    ActivityLine > .activity--unseen { color: $accent; text-style: bold; background: $panel; }
+    """
+    COMPONENT_CLASSES = {"activity--stop", "activity--flash", "activity--unseen"}
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(id="activity")
+        self._clock = clock
+        self._still = False
+        self._state: UiState | None = None
+        self._starting = True
+        self._shown = 0.0
+        self._flash = ""
+        self._unseen = 0
+        self._timer: Timer | None = None
+        self._flash_timer: Timer | None = None
+
+    def show(self, state: UiState, *, starting: bool) -> None:
+        """Take the newest state."""
+        self._state, self._starting = state, starting
+        self._tick_if_needed()
+        self._shown = self._clock()
+        self.refresh()
+
+    def keep_still(self, still: bool) -> None:
+        """Whether nothing turns; seconds are counted all the same."""
+        if still != self._still:
+            self._still = still
+            if self._timer is not None:
+                self._timer.stop()
+                self._timer = None
+            self._tick_if_needed()
+            self.refresh()
+
+    def flash(self, text: str, seconds: float = FLASH) -> None:
+        """Show a short message for a while."""
+        self._flash = text
+        if self._flash_timer is not None:
+            self._flash_timer.stop()
+        self._flash_timer = self.set_timer(seconds, self._unflash) if text else None
+        self.refresh()
+
+    def show_unseen(self, lines: int) -> None:
+        """How many lines have come below what is in sight since the user scrolled up."""
+        if lines != self._unseen:
+            self._unseen = lines
+            self.refresh()
+
+    def focus_changed(self) -> None:
+        """The terminal got or lost the focus."""
+        self._tick_if_needed()
+
+    def content(self, width: int) -> Content:
+        line = self._what(width)
+        if not self._unseen:
+            return line
+        new = f" ↓ {self._unseen:,} new {'line' if self._unseen == 1 else 'lines'} · End "
+        pill = Content(new).stylize(self.get_visual_style("activity--unseen", partial=True))
+        if pill.cell_length >= width:
+            return line
+        room = width - pill.cell_length
+        return line.truncate(room, ellipsis=True).pad_right(max(0, room - line.cell_length)) + pill
+
+    def _what(self, width: int) -> Content:
+        muted = self.get_visual_style("activity--stop", partial=True)
+        what, stop = ("", "") if self._state is None else describe(self._state, now=self._clock())
+        if self._flash:  # what stops the work is told all the same
+            line = Content(safe_line(self._flash)).stylize(self.get_visual_style("activity--flash", partial=True))
+        elif self._starting:
+            return Content("Starting…").stylize(muted)
+        elif not what:
+            return Content("")
+        else:
+            frame = int(self._clock() / SPIN) % len(FRAMES)
+            mark = "●" if self._still else FRAMES[frame]
+            line = Content(f"{mark} {safe_line(what)}")
+        rest = Content(f" · {stop}" if stop else "").stylize(muted)
+        return line.truncate(max(1, width - rest.cell_length), ellipsis=True) + rest
+
+    def _tick_if_needed(self) -> None:
+        works = self._state is not None and (self._state.busy or bool(self._state.running))
+        wanted = works and self.app.app_focus
+        if wanted and self._timer is None:
+            self._timer = self.set_interval(1.0 if self._still else SPIN, self._tick)
+        elif not wanted and self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def _tick(self) -> None:
+        """While an answer streams, each piece of it draws this line too: no frames beside those."""
+        if not 0 <= self._clock() - self._shown < SPIN:
+            self.refresh()
+
+    def _unflash(self) -> None:
+        self._flash = ""
+        self.refresh()
+
+
+class StatusBar(LineWidget):
+    """Mode, model, context, cache, cost, branch."""
+
+    DEFAULT_CSS = """
+    StatusBar { height: 1; padding: 0 1; background: $panel; color: $foreground; }
+    StatusBar > .status--dim { color: $foreground-muted; text-style: $muted-style; }
+    StatusBar > .status--mode { color: $accent; text-style: bold; }
+    StatusBar > .status--ok { color: $success; }
+    StatusBar > .status--warn { color: $warning; }
+    StatusBar > .status--compact { color: $warning; text-style: bold; }
+    StatusBar > .status--block { color: $error; text-style: bold reverse; }
+    """
+    COMPONENT_CLASSES = {f"status--{tone}" for tone in ("dim", "mode", "ok", "warn", "compact", "block")}
+
+    def __init__(self) -> None:
+        super().__init__(id="status")
+        self._facts: Facts | None = None
+        self._line: Content | None = None
+
+    def show(self, facts: Facts) -> None:
+        """Take new facts."""
+        if facts != self._facts:
+            self._facts = facts
+            self.refresh()
+
+    def show_line(self, line: Content | None) -> None:
+        """Show this in place of the facts; None brings them back."""
+        self._line = line
+        self.refresh()
+
+    def content(self, width: int) -> Content:
+        if self._line is not None:
+            return self._line
+        if self._facts is None:
+            return Content("")
+        return self._assembled(line(self._facts, width))
+
+    def _assembled(self, pieces: Sequence[Piece]) -> Content:
+        line = Content("")
+        for piece in pieces:
+            part = Content(safe_line(piece.text))
+            if piece.tone != "plain":
+                part = part.stylize(self.get_visual_style(f"status--{piece.tone}", partial=True))
+            line = line + part
+        return line
+
+
+PAUSE = 0.3
+"""Seconds between two runs at least, from the end of one to the start of the next."""
+LIMIT = 8_192
+"""Bytes of output that are read."""
+GIVE_UP = 3
+"""Failures in a row after which the command is not run again in this session."""
+
+
+def document(facts: Facts, view: SessionView | None, columns: int) -> dict[str, object]:
+    """What the command gets on its standard input. Values that are not known are null."""
+    budget = facts.budget
+    context = None
+    if budget is not None and budget.source != "unknown":
+        context = {
+            "used": budget.used,
+            "effective": budget.effective,
+            "share": round(budget.share, 4),
+            "level": budget.level,
+            "estimated": budget.source == "estimated",
+        }
+    return {
+        "session_id": None if view is None else view.session_id,
+        "cwd": None if view is None else str(view.cwd),
+        "model": facts.model,
+        "mode": facts.mode,
+        "busy": False if view is None else view.busy,
+        "context": context,
+        "cache_share": facts.cache_share,
+        "cost_usd": None if facts.cost is None else float(facts.cost),
+        "branch": facts.branch or None,
+        "sandbox": None if facts.sandbox is None else facts.sandbox.level,
+        "columns": columns,
+    }
+
+
+class StatusScript:
+    """Runs the command when the state has changed, one run at a time, never in the way of anything.
+
+    ``show`` gets the output's first line, raw, or None where the usual bar is to be shown; ``complain`` a sentence
+    about the first failure.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        timeout: float,
+        show: Callable[[str | None], None],
+        complain: Callable[[str], None],
+        *,
+        environ: Mapping[str, str] | None = None,
+        pause: float = PAUSE,
+    ) -> None:
+        self._command = command
+        self._timeout = timeout
+        self._show = show
+        self._complain = complain
+        self._environ = environ
+        self._pause = pause
+        self._wanted: tuple[dict[str, object], Path] | None = None
+        self._last: dict[str, object] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._failures = 0
+        self._told = False
+
+    def update(self, state: dict[str, object], cwd: Path) -> None:
+        """The state is this now. Returns at once."""
+        if self._failures >= GIVE_UP or state == self._last:
+            return
+        self._last, self._wanted = state, (state, cwd)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+
+    def stop(self) -> None:
+        """Begin no run any more, and end the one that is going on."""
+        self._failures, self._wanted = GIVE_UP, None
+        if self._task is not None:
+            self._task.cancel()
+
+    async def close(self) -> None:
+        """As ``stop``, and wait for its end."""
+        self.stop()
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _work(self) -> None:
+        while self._wanted is not None and self._failures < GIVE_UP:
+            (state, cwd), self._wanted = self._wanted, None
+            began = time.monotonic()
+            await self._run(state, cwd)
+            await asyncio.sleep(max(0.0, self._pause - (time.monotonic() - began)))
+
+    async def _run(self, state: dict[str, object], cwd: Path) -> None:
+        from swecli.core.workspace.command_output import capture
+        from swecli.core.workspace.process import scrubbed_environment
+
+        environment = scrubbed_environment(os.environ if self._environ is None else self._environ)
+        environment["COLUMNS"] = str(state.get("columns", 80))
+        text = json.dumps(state, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        try:
+            ran = await capture(
+                ["/bin/sh", "-c", self._command],
+                cwd=cwd,
+                environment=environment,
+                timeout=self._timeout,
+                limit=LIMIT,
+                stdin=text,
+            )
+        except OSError as error:
+            self._failed(f"can't be started: {error.strerror or error}")
+            return
+        if ran.timed_out:
+            self._failed(f"took longer than {self._timeout:g} s and was stopped")
+        elif ran.status not in (0, None):
+            said = ran.errors.decode("utf-8", "replace").strip().partition("\n")[0][:200]
+            self._failed(f"ended with status {ran.status}{f': {said}' if said else ''}")
+        else:
+            self._failures = 0
+            lines = ran.output.decode("utf-8", "replace").strip("\n").splitlines()
+            self._show(lines[0] if lines else "")
+
+    def _failed(self, how: str) -> None:
+        self._failures += 1
+        self._show(None)
+        if not self._told:
+            self._told = True
+            self._complain(f"The command of ui.status_line {how}. The usual bar is shown.")

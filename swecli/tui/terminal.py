@@ -1,0 +1,527 @@
+"""The terminal around the screen: driver, input filter, title, progress, notifications, signals."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import signal
+import threading
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from textual import events
+from textual._parser import ParseError
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+from swecli import stopping
+from swecli.safe_text import safe_line
+from swecli.tui.boot import KEYS_OFF, KEYS_ON
+from swecli.tui.options import Notify, Preferences, Progress
+
+if TYPE_CHECKING:
+    from swecli.core.engine.view import SessionView
+    from swecli.tui.state import UiState
+    from swecli.tui.status_bar import Facts, StatusScript
+
+
+PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
+
+_REPORT = re.compile(r"\x1b\]1[01];(?:rgb:([0-9a-fA-F/]{5,14}))?[^\x07\x1b]*(?:\x07|\x1b\\)")
+_PARTIAL = re.compile(r"\x1b(?:\[2(?:0|00)?|\](?:1[01]?(?:;[^\x07\x1b]{0,40}\x1b?)?)?)\Z")
+_ALT = re.compile(r"\x1b([a-z0-9\x7f\r])")
+_ALT_NAMES = {"\x7f": "backspace", "\r": "enter"}
+_REST_OF_ALT_ENTER = "[13;3u"
+"""What follows Esc where a terminal reports Alt+Enter as a sequence."""
+_RUN = re.compile(r"[^\x00-\x1f\x7f-\x9f]{33,}")
+"""More letters than anybody types between two reads: a paste of a terminal that does not mark pastes."""
+_LONGEST_TYPED = 32
+_SEQUENCE = re.compile(r"\[[0-?]*[ -/]*[@-~]|O[ -~]")
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O|[\]P_^X][^\x07\x1b]*)?\Z")
+_NOT_A_NUMBER = re.compile(r"\x1b\[<[^mM\x1b]{0,24}NaN[^mM\x1b]{0,24}[mM]")
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Input for the key parser."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alt:
+    """A key with Alt, which terminals send as Esc and the key; ``key`` is its name."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pasted:
+    """One whole bracketed paste."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Many letters that came at once."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """The terminal's background colour as three shares, 0..1."""
+
+    red: float
+    green: float
+    blue: float
+
+    @property
+    def dark(self) -> bool:
+        return 0.2126 * self.red + 0.7152 * self.green + 0.0722 * self.blue < 0.5
+
+
+Piece = Keys | Alt | Pasted | Run | Background
+
+
+class InputFilter:
+    """Cuts decoded input into keys, pastes and reports. A key parser that walks a paste character by
+    character takes seconds for some megabytes; here a paste costs a search for its end."""
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._paste: list[str] | None = None
+        self._within = False
+        """Whether the keys so far end in the middle of a sequence."""
+        self._escaped = False
+        """Whether an Esc that ended the last read has been handed over already, so that what follows belongs to it."""
+
+    def feed(self, text: str) -> list[Piece]:
+        """Take a chunk; an unfinished marker at its end is held back until more comes or ``flush``."""
+        if self._escaped and text.startswith("\r"):
+            text = _REST_OF_ALT_ENTER + text[1:]
+        text, self._held = self._held + text, ""
+        self._escaped = text.endswith("\x1b") and self._paste is None
+        out: list[Piece] = []
+        while text:
+            text = self._outside(text, out) if self._paste is None else self._inside(text, out)
+        return out
+
+    def flush(self) -> list[Piece]:
+        """What was held back turns out to be keys: nothing has followed it."""
+        self._within = self._escaped = False
+        if self._paste is not None or not self._held:
+            return []
+        held, self._held = self._held, ""
+        return [Keys(held)]
+
+    def _outside(self, text: str, out: list[Piece]) -> str:
+        before, marker, rest = text.partition(PASTE_START)
+        if marker:
+            self._paste = []
+        elif partial := _PARTIAL.search(before):
+            before, self._held = before[: partial.start()], partial.group()
+        if before:
+            self._keys(before, out)
+        return rest
+
+    def _inside(self, text: str, out: list[Piece]) -> str:
+        assert self._paste is not None
+        body, marker, rest = text.partition(PASTE_END)
+        if marker:
+            pasted = "".join((*self._paste, body))
+            self._paste = None
+            out.append(Pasted(pasted.replace("\x00", "")))
+            return rest
+        keep = next((n for n in range(min(len(PASTE_END) - 1, len(body)), 0, -1) if PASTE_END.startswith(body[-n:])), 0)
+        if keep:
+            body, self._held = body[:-keep], body[-keep:]
+        self._paste.append(body)
+        return ""
+
+    def _keys(self, text: str, out: list[Piece]) -> None:
+        if "NaN" in text:
+            text = _NOT_A_NUMBER.sub("", text)
+        position = 0
+        for report in _REPORT.finditer(text):
+            if report.start() > position:
+                self._split(text[position : report.start()], out)
+            position = report.end()
+            if report.group(1) and (colour := _colour(report.group(1))):
+                out.append(colour)
+        if position < len(text):
+            self._split(text[position:], out)
+
+    def _split(self, text: str, out: list[Piece]) -> None:
+        """Keys with Alt as pieces of their own: a key parser that waits whether more belongs to them loses what came
+        in the same read."""
+        position = 0
+        for found in _ALT.finditer(text):
+            if found.start() > position:
+                self._runs(text[position : found.start()], out)
+            out.append(Alt(_ALT_NAMES.get(found[1], found[1])))
+            position = found.end()
+        if position < len(text):
+            self._runs(text[position:], out)
+
+    def _runs(self, text: str, out: list[Piece]) -> None:
+        """Long runs of letters as pieces of their own, unless they are part of a sequence that the terminal sent."""
+        within, self._within = self._within, _UNFINISHED.search(text) is not None
+        position = 0
+        for found in _RUN.finditer(text):
+            start = found.start()
+            if start == 0 and within:
+                continue
+            if start and text[start - 1] == "\x1b":
+                sequence = _SEQUENCE.match(text, start)
+                start = sequence.end() if sequence is not None else found.end()
+            if found.end() - start > _LONGEST_TYPED:
+                if start > position:
+                    out.append(Keys(text[position:start]))
+                out.append(Run(text[start : found.end()]))
+                position = found.end()
+        if position < len(text):
+            out.append(Keys(text[position:]))
+
+
+def _colour(text: str) -> Background | None:
+    parts = text.split("/")
+    if len(parts) != 3 or not all(parts):
+        return None
+    red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in parts)
+    return Background(red, green, blue)
+
+
+def through(sequence: str, environ: Mapping[str, str]) -> str:
+    """The sequence so that it reaches the terminal through tmux (where ``allow-passthrough`` is on) or screen."""
+    if environ.get("TMUX"):
+        return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    if environ.get("STY"):
+        return f"\x1bP{sequence}\x1b\\"
+    return sequence
+
+
+Doing = Literal["rests", "works", "waits"]
+
+MAX_TEXT = 120
+"""Characters of a notification or a title."""
+
+_OSC9 = frozenset(("iTerm.app", "WezTerm", "ghostty", "WarpTerminal"))
+_OSC777 = ("foot", "rxvt")
+_PROGRESS = frozenset(("ghostty", "WezTerm"))
+_MARKS: Mapping[Doing, str] = {"rests": "", "works": "● ", "waits": "? "}
+_STATES: Mapping[Doing, str] = {"rests": "0;0", "works": "3;0", "waits": "4;100"}
+"""State and share of the progress sequence: none, going on for an unknown time, held up."""
+_OUTCOMES = {
+    "done": "has finished",
+    "interrupted": "was interrupted",
+    "blocked": "is blocked",
+    "limit": "reached a limit",
+    "error": "ended with an error",
+}
+
+
+class Announcer:
+    """Follows the state of the screen. ``place`` names the folder in titles and notifications."""
+
+    def __init__(self, environ: Mapping[str, str], place: str) -> None:
+        self._environ = environ
+        self._place = place
+        self._notify: Notify = "off"
+        self._title = self._progress = False
+        self._doing: Doing = "rests"
+        self._titled = ""
+        self._busy = False
+        self._asked: str | None = None
+
+    def adopt(self, *, notify: Notify, title: bool, progress: Progress) -> None:
+        """Take over the settings; until then nothing is told."""
+        self._notify = usual_notification(self._environ) if notify == "auto" else notify
+        self._title = title and self._environ.get("TERM", "") not in ("", "linux", "dumb", "unknown")
+        self._progress = shows_progress(self._environ) if progress == "auto" else progress == "on"
+
+    def follow(self, state: UiState, *, watched: bool) -> str:
+        """What to write to the terminal now that the state is this; ``watched`` is whether it has the focus."""
+        out = "" if watched else self._notification(state)
+        self._busy = state.busy
+        self._asked = state.requests[0].request if state.requests else None
+        doing: Doing = "waits" if state.requests else "works" if state.busy else "rests"
+        if self._title:
+            out += self._retitle(f"{_MARKS[doing]}{self._place}")
+        if self._progress and doing != self._doing:
+            out += self._osc(f"9;4;{_STATES[doing]}")
+        self._doing = doing
+        return out
+
+    def farewell(self) -> str:
+        """Takes back what was told, for the end of the program. Safe to write at any moment."""
+        out = ""
+        if self._progress and self._doing != "rests":
+            out += self._osc("9;4;0;0")
+        return out + ("\x1b[23;0t" if self._titled else "")
+
+    def _retitle(self, title: str) -> str:
+        if title == self._titled:
+            return ""
+        # The shell's title is put on the terminal's stack before the first of ours.
+        save = "" if self._titled else "\x1b[22;0t"
+        self._titled = title
+        text = safe_line(title)[:MAX_TEXT]
+        screen = bool(self._environ.get("STY")) and not self._environ.get("TMUX")
+        return save + (f"\x1bk{text}\x1b\\" if screen else f"\x1b]0;{text}\x07")
+
+    def _notification(self, state: UiState) -> str:
+        asked = state.requests[0].request if state.requests else None
+        if asked is not None and asked != self._asked:
+            return self._tell(f"{self._place}: waits for your answer")
+        if self._busy and not state.busy and not state.requests and state.ended is not None:
+            return self._tell(f"{self._place}: the turn {_OUTCOMES.get(state.ended.outcome, 'has ended')}")
+        return ""
+
+    def _tell(self, text: str) -> str:
+        shown = safe_line(text)[:MAX_TEXT]
+        match self._notify:
+            case "bell":
+                return "\x07"
+            case "osc9":
+                return self._osc(f"9;{shown}")
+            case "osc777":
+                return self._osc(f"777;notify;swecli;{shown.replace(';', ',')}")
+            case _:
+                return ""
+
+    def _osc(self, body: str) -> str:
+        # A BEL at the end: within screen's own wrapping an ST would end that.
+        return through(f"\x1b]{body}\x07", self._environ)
+
+
+def usual_notification(environ: Mapping[str, str]) -> Notify:
+    """What this terminal is known to show as a notification, or else the bell."""
+    if environ.get("TERM_PROGRAM") in _OSC9 or environ.get("WEZTERM_PANE") or environ.get("KITTY_WINDOW_ID"):
+        return "osc9"
+    if environ.get("TERM", "").startswith(_OSC777):
+        return "osc777"
+    return "bell"
+
+
+def shows_progress(environ: Mapping[str, str]) -> bool:
+    """Whether this terminal is known to have a progress bar. Others may show the sequence as a notification."""
+    if environ.get("TMUX") or environ.get("STY"):
+        return False
+    return bool(environ.get("WT_SESSION") or environ.get("ConEmuANSI")) or environ.get("TERM_PROGRAM") in _PROGRESS
+
+
+class Outside:
+    """``write`` puts a sequence to the terminal, ``show_line`` replaces the status bar (None brings it back), and
+    ``complain`` tells the user something once."""
+
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        show_line: Callable[[str | None], None],
+        complain: Callable[[str], None],
+    ) -> None:
+        self._write = write
+        self._show_line = show_line
+        self._complain = complain
+        self._announcer = Announcer(os.environ, Path.cwd().name or "/")
+        self._script: StatusScript | None = None
+        self._command: tuple[str, float] | None = None
+
+    def adopt(self, preferences: Preferences) -> None:
+        """Take over what the user has set."""
+        self._write(self._announcer.farewell())
+        self._announcer = Announcer(os.environ, Path.cwd().name or "/")
+        self._announcer.adopt(notify=preferences.notify, title=preferences.title, progress=preferences.progress)
+        text = (preferences.status_line or "").strip()
+        command = (text, preferences.status_line_timeout) if text else None
+        if command != self._command:
+            self._replace_script(command)
+
+    def follow(self, state: UiState, facts: Facts, view: SessionView | None, *, watched: bool, columns: int) -> None:
+        """The screen shows this now. Never blocks."""
+        if sequences := self._announcer.follow(state, watched=watched):
+            self._write(sequences)
+        if self._script is not None:
+            from swecli.tui.status_bar import document
+
+            self._script.update(document(facts, view, columns), Path.cwd() if view is None else view.cwd)
+
+    async def close(self) -> None:
+        """Nothing of this goes on."""
+        if self._script is not None:
+            await self._script.close()
+
+    def farewell(self) -> str:
+        """What gives the terminal its own title back. Safe to ask for at any moment."""
+        return self._announcer.farewell()
+
+    def _replace_script(self, command: tuple[str, float] | None) -> None:
+        from swecli.tui.status_bar import StatusScript
+
+        if self._script is not None:
+            self._script.stop()
+        self._command = command
+        self._show_line(None)
+        self._script = None if command is None else StatusScript(*command, self._show_line, self._complain)
+
+
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+GRACE = 0.8
+"""Seconds from a signal to the hard end, whatever the event loop is doing."""
+
+
+def exit_code(number: int) -> int:
+    """The shell's exit code for an end by this signal."""
+    return 128 + number
+
+
+@contextlib.contextmanager
+def handled(
+    end: Callable[[int], None], interrupt: Callable[[], None], restore: Callable[[], None], *, grace: float = GRACE
+) -> Iterator[None]:
+    """Route signals while the block runs.
+
+    ``end`` is called with the exit code at SIGTERM, SIGHUP and SIGQUIT and starts an orderly shutdown; when
+    that takes longer than ``grace`` seconds, ``restore`` is called and the process ends at once, with its commands.
+    ``interrupt`` is called at SIGINT. Both run in the main thread between two steps of the program, so they
+    must only hand over to the event loop.
+    """
+
+    def hard_end(code: int) -> None:
+        restore()
+        stopping.hard_end(code)
+
+    def on_end(number: int, frame: FrameType | None) -> None:
+        code = exit_code(number)
+        timer = threading.Timer(grace, hard_end, (code,))
+        timer.daemon = True
+        timer.start()
+        end(code)
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        interrupt()
+
+    before = {number: signal.signal(number, on_end) for number in ENDING}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+READ_SIZE = 1 << 16
+
+
+class BackgroundReported(Message):
+    """The terminal answered which background it has."""
+
+    def __init__(self, dark: bool) -> None:
+        super().__init__()
+        self.dark = dark
+
+
+class Driver(LinuxDriver):
+    """Reads keys in its thread and posts them to the app."""
+
+    shell_attributes: ClassVar[list[Any] | None] = None
+    """Line settings to give back when the program is suspended, as they were before the splash."""
+
+    _away = False
+
+    typed: ClassVar[bytes] = b""
+    """What was typed before the program read keys."""
+
+    def start_application_mode(self) -> None:
+        super().start_application_mode()
+        if self.shell_attributes is not None:
+            self.attrs_before = self.shell_attributes
+        self.write(KEYS_ON)
+        self.flush()
+
+    def stop_application_mode(self) -> None:
+        self.write(KEYS_OFF)
+        super().stop_application_mode()
+
+    def suspend_application_mode(self) -> None:
+        """Another program has the terminal now: what is drawn meanwhile is left out, and drawn afterwards."""
+        super().suspend_application_mode()
+        self._away = True
+
+    def resume_application_mode(self) -> None:
+        self._away = False
+        super().resume_application_mode()
+
+    def use_mouse(self, on: bool) -> None:
+        """Whether the program hears of the mouse. While it doesn't, the terminal selects text by itself."""
+        if on != self._mouse:
+            self._disable_mouse_support()
+            self._mouse = on
+            self._enable_mouse_support()
+
+    def write(self, data: str) -> None:
+        if not self._away:
+            super().write(data)
+
+    def run_input_thread(self) -> None:
+        """Read until the driver stops."""
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        cutter = InputFilter()
+
+        def handle(pieces: list[Piece]) -> None:
+            for piece in pieces:
+                if isinstance(piece, Keys):
+                    for message in parser.feed(piece.text):
+                        self.process_message(message)
+                elif isinstance(piece, Alt):
+                    self.process_message(events.Key(f"alt+{piece.key}", None))
+                elif isinstance(piece, Pasted | Run):
+                    self.process_message(events.Paste(piece.text))
+                else:
+                    self.process_message(BackgroundReported(piece.dark))
+
+        handle(cutter.feed(decode(self._take_typed())))
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(0.05):
+                    try:
+                        data = os.read(self.fileno, READ_SIZE)
+                    except OSError:
+                        data = b""
+                    if not data:  # the terminal is gone; SIGHUP ends the program
+                        self.exit_event.wait(0.1)
+                        continue
+                    handle(cutter.feed(decode(data)))
+                else:
+                    handle(cutter.flush())
+                for message in parser.tick():
+                    self.process_message(message)
+        try:
+            for _ in parser.feed(""):
+                pass
+        except (EOFError, ParseError):
+            pass
+
+    @classmethod
+    def _take_typed(cls) -> bytes:
+        typed, cls.typed = cls.typed, b""
+        return typed
+
+
+def prepare(attributes: list[Any], typed: bytes) -> None:
+    """Hand over what is known of the terminal before the first driver starts: the shell's line settings, and
+    what was typed already."""
+    Driver.shell_attributes = [*attributes[:6], list(attributes[6])]
+    Driver.typed = typed

@@ -1,0 +1,181 @@
+"""Every setting has a reader: some code outside of the settings asks for the value."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import swecli
+from swecli.core.config.key_actions import ACTIONS
+from swecli.core.config.settings import ApprovalSettings, KeySettings, Section, Settings
+from swecli.core.permissions.types import RuleEffect
+
+PROGRAM = Path(swecli.__file__).parent
+ROUNDS = 3
+"""A value is passed on so often before it is read, at most: each round finds the names that the one before gave it."""
+
+TELLING = (
+    *(ast.arg, ast.FunctionDef, ast.AsyncFunctionDef, ast.AnnAssign, ast.Assign, ast.For, ast.comprehension),
+    *(ast.NamedExpr, ast.Attribute, ast.Call),
+)
+
+Kinds = dict[str, set[type[Section]]]
+
+
+def sections(section: type[Section] = Settings) -> set[type[Section]]:
+    """A section and all that are reached from it, also in lists and tables."""
+    found = {section}
+    for field in section.model_fields.values():
+        for inner in inner_sections(field.annotation):
+            found |= sections(inner)
+    return found
+
+
+def inner_sections(annotation: object) -> set[type[Section]]:
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return {annotation}
+    return {found for part in get_args(annotation) for found in inner_sections(part)}
+
+
+class Readers:
+    """Follows settings through the program by annotations, assignments, loops and results of functions. A name that
+    holds a section somewhere in a file counts as one in all of the file; attributes and functions in all files."""
+
+    def __init__(self, trees: dict[str, ast.Module]) -> None:
+        self.trees = trees
+        self.known = {section.__name__: section for section in sections()}
+        self.read: set[tuple[type[Section], str]] = set()
+        self.names: dict[str, Kinds] = {file: {} for file in trees}
+        self.attributes: Kinds = {}
+        self.functions: Kinds = {}
+
+    def follow(self) -> None:
+        nodes = {
+            file: [node for node in ast.walk(tree) if isinstance(node, TELLING)] for file, tree in self.trees.items()
+        }
+        for _ in range(ROUNDS):
+            for file, found in nodes.items():
+                for node in found:
+                    self._node(node, self.names[file])
+
+    def _node(self, node: ast.AST, names: Kinds) -> None:
+        if isinstance(node, ast.arg):
+            note(names, node.arg, self._annotated(node.annotation))
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            note(self.functions, node.name, self._annotated(node.returns))
+            if any(isinstance(mark, ast.Name) and mark.id == "property" for mark in node.decorator_list):
+                note(self.attributes, node.name, self._annotated(node.returns))
+        elif isinstance(node, ast.AnnAssign):
+            kinds = self._annotated(node.annotation)
+            self._bind(node.target, kinds, names)
+            if isinstance(node.target, ast.Name):
+                note(self.attributes, node.target.id, kinds)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._assign(target, node.value, names)
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            kinds = self._kinds(node.iter, names)
+            if isinstance(node.target, ast.Tuple) and not isinstance(node.iter, ast.Call):
+                self._all(kinds)  # names and values of a section
+            else:
+                self._bind(node.target, kinds, names)
+        elif isinstance(node, ast.NamedExpr):
+            self._bind(node.target, self._kinds(node.value, names), names)
+        elif isinstance(node, ast.expr):
+            self._kinds(node, names)
+
+    def _assign(self, target: ast.expr, value: ast.expr, names: Kinds) -> None:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            for one, other in zip(target.elts, value.elts, strict=False):
+                self._assign(one, other, names)
+        else:
+            self._bind(target, self._kinds(value, names), names)
+
+    def _bind(self, target: ast.expr, kinds: set[type[Section]], names: Kinds) -> None:
+        if isinstance(target, ast.Name):
+            note(names, target.id, kinds)
+        elif isinstance(target, ast.Attribute):
+            note(self.attributes, target.attr, kinds)
+        elif isinstance(target, ast.Tuple):
+            for one in target.elts:
+                self._bind(one, kinds, names)
+
+    def _annotated(self, annotation: ast.expr | None) -> set[type[Section]]:
+        text = "" if annotation is None else ast.unparse(annotation)
+        words = text.replace("'", " ").replace('"', " ").replace("[", " ").replace("]", " ").replace(",", " ")
+        return {self.known[word] for word in words.split() if word in self.known}
+
+    def _kinds(self, node: ast.expr, names: Kinds) -> set[type[Section]]:
+        """The sections that an expression may be, or hold as a list or table."""
+        if isinstance(node, ast.Name):
+            return names.get(node.id, set())
+        if isinstance(node, ast.Attribute):
+            owners = self._kinds(node.value, names)
+            fields = [(owner, owner.model_fields[node.attr]) for owner in owners if node.attr in owner.model_fields]
+            self.read |= {(owner, node.attr) for owner, _ in fields}
+            if fields:
+                return {inner for _, field in fields for inner in inner_sections(field.annotation)}
+            return owners if node.attr in ("values", "items", "get") else self.attributes.get(node.attr, set())
+        if isinstance(node, ast.Call):
+            return self._called(node, names)
+        if isinstance(node, ast.Subscript):
+            return self._kinds(node.value, names)
+        if isinstance(node, (ast.BoolOp, ast.IfExp)):
+            parts = node.values if isinstance(node, ast.BoolOp) else [node.body, node.orelse]
+            return {kind for part in parts for kind in self._kinds(part, names)}
+        return set()
+
+    def _called(self, node: ast.Call, names: Kinds) -> set[type[Section]]:
+        called = node.func
+        if isinstance(called, ast.Attribute):
+            owners = self._kinds(called.value, names)
+            if called.attr == "model_dump":
+                self._all(owners)
+                return set()
+            return self._kinds(called, names) | self.functions.get(called.attr, set())
+        name = called.id if isinstance(called, ast.Name) else ""
+        if name in self.known:
+            return {self.known[name]}
+        if name == "getattr" and not isinstance(node.args[1], ast.Constant):
+            self._all(self._kinds(node.args[0], names))
+            return set()
+        if name in ("enumerate", "sorted", "reversed", "tuple", "list", "next", "iter") and node.args:
+            return self._kinds(node.args[0], names)
+        return self.functions.get(name, set())
+
+    def _all(self, kinds: set[type[Section]]) -> None:
+        self.read |= {(owner, field) for owner in kinds for field in owner.model_fields}
+
+
+def note(kinds: Kinds, name: str, found: set[type[Section]]) -> None:
+    if found:
+        kinds.setdefault(name, set()).update(found)
+
+
+def program() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PROGRAM.rglob("*.py")):
+        yield str(path.relative_to(PROGRAM)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_every_setting_has_a_reader() -> None:
+    readers = Readers(dict(program()))
+    readers.follow()
+    fields = {(section, name) for section in sections() for name in section.model_fields}
+    # The keys are asked for by the name of the action, the rules by that of their list.
+    by_name = {(KeySettings, action.name) for action in ACTIONS} | {
+        (ApprovalSettings, effect) for effect in get_args(RuleEffect)
+    }
+    unread = sorted(f"{section.__name__}.{name}" for section, name in fields - readers.read - by_name)
+    assert not unread
+
+
+def test_every_action_of_the_keys_is_taken_up() -> None:
+    texts = {
+        node.value
+        for path in (PROGRAM / "tui").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant)
+    }
+    assert not {action.name for action in ACTIONS} - texts

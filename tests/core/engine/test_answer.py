@@ -1,0 +1,105 @@
+"""When the text of a running answer is stored: at the latest in a fixed time, at once where the stream pauses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from swecli.core.engine import model_call
+from swecli.core.engine.model_call import CHECKPOINT_SECONDS, PAUSE_SECONDS, Answer
+from swecli.core.engine.recorder import Recorder
+from swecli.core.llm.types import TextDelta
+from swecli.core.protocol.events import Event, ItemCheckpointed
+from swecli.core.protocol.messages import Origin, TextPart
+
+
+@dataclass
+class Timer:
+    at: float
+    callback: Callable[[], None]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@dataclass
+class Loop:
+    """A loop's clock and timers, moved by hand."""
+
+    now: float = 100.0
+    timers: list[Timer] = field(default_factory=list[Timer])
+
+    def time(self) -> float:
+        return self.now
+
+    def call_at(self, at: float, callback: Callable[[], None]) -> Timer:
+        self.timers.append(Timer(at, callback))
+        return self.timers[-1]
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        return self.call_at(self.now + delay, callback)
+
+    def advance(self, seconds: float) -> None:
+        end = self.now + seconds
+        while due := sorted((t for t in self.timers if t.at <= end and not t.cancelled), key=lambda t: t.at):
+            self.now = max(self.now, due[0].at)
+            self.timers.remove(due[0])
+            due[0].callback()
+        self.now = end
+
+
+class Log:
+    def __init__(self) -> None:
+        self.stored: list[str] = []
+
+    def append(self, event: Event) -> None:
+        if isinstance(event.body, ItemCheckpointed):
+            assert isinstance(event.body.part, TextPart)
+            self.stored.append(event.body.part.text)
+
+
+@pytest.fixture
+def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
+    made = Loop()
+    monkeypatch.setattr(model_call.asyncio, "get_running_loop", lambda: made)
+    return made
+
+
+def streamed(loop: Loop, gaps: list[float]) -> list[str]:
+    """What was stored of an answer whose letters come with these gaps before them."""
+    log = Log()
+    recorder = Recorder("s", (), lambda publish: log, loop.time)  # type: ignore[arg-type, return-value]
+    running = Answer(recorder, Origin("", "", "fake/m"), loop.time)
+    for gap in gaps:
+        loop.advance(gap)
+        running.feed(TextDelta(0, "x"))
+    return log.stored
+
+
+@pytest.mark.parametrize("before", [1, 20, 200])
+def test_a_tail_is_stored_as_soon_as_the_stream_pauses(loop: Loop, before: int) -> None:
+    stored = streamed(loop, [0.01] * before)
+    loop.advance(PAUSE_SECONDS)
+    assert stored[-1] == "x" * before
+
+
+def test_a_steady_stream_is_stored_once_in_a_while(loop: Loop) -> None:
+    stored = streamed(loop, [0.01] * 400)
+    assert len(stored) == pytest.approx(4 / CHECKPOINT_SECONDS, abs=2)
+
+
+def test_a_slow_stream_is_not_stored_at_each_delta(loop: Loop) -> None:
+    stored = streamed(loop, [0.1] * 100)
+    assert len(stored) <= 10 / CHECKPOINT_SECONDS * 1.8
+    loop.advance(CHECKPOINT_SECONDS)
+    assert stored[-1] == "x" * 100
+
+
+def test_what_ended_is_not_stored_again(loop: Loop) -> None:
+    stored = streamed(loop, [0.01] * 5)
+    loop.advance(10)
+    assert stored == ["x" * 5]
+    assert [timer for timer in loop.timers if not timer.cancelled] == []

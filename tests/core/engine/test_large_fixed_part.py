@@ -1,0 +1,81 @@
+"""A large fixed part (system prompt, tools, instructions) leaves less room, and never wedges a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swecli.core.context_management.budget import Limits, fixed_tokens, much_fixed
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.counter import PieceEstimator
+from swecli.core.context_management.prompt import PromptTexts
+from swecli.core.protocol.budget import Budget, Component
+from swecli.core.protocol.events import CompactionCompleted, Event, Notice
+from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
+from tests.core.engine.support import bench
+
+RULE = "- Keep the public interface of the package as it is, and say what you changed.\n"
+TURNS = 60
+
+
+def context(instructions: int) -> ContextManager:
+    """With so many tokens of project instructions."""
+    registry = ToolRegistry(builtin_tools())
+    rules = RULE * (instructions // PieceEstimator().count(RULE))
+    return ContextManager(registry.schemas(), PromptTexts(instructions=rules), lean_tools=lean_schemas(registry))
+
+
+def script(window: int, answers: int) -> str:
+    words = "I looked at it and found nothing that matters for the task at hand. " * 8
+    return f"window = {window}\n" + f'[[step]]\ntext = "{words}"\n' * answers
+
+
+@pytest.mark.parametrize(("window", "instructions"), [(8_000, 1_500), (8_192, 1_500), (32_000, 8_000)])
+async def test_sixty_turns(tmp_path: Path, window: int, instructions: int) -> None:
+    async with bench(script(window, 3 * TURNS), tmp_path, context=context(instructions)) as b:
+        for number in range(TURNS):
+            end = await b.say(f"Question {number}: " + "what about this part of the program? " * (window // 400))
+            assert end.outcome == "done", (number, end.reason)
+        assert b.bodies(CompactionCompleted)
+        assert [body for body in b.bodies(Notice) if "What is in every request takes" in body.text]
+
+
+async def test_sixty_runs_that_each_continue(tmp_path: Path) -> None:
+    facts: list[Event] = []
+    for number in range(TURNS):
+        async with bench(script(8_000, 3), tmp_path, history=facts, context=context(1_500)) as b:
+            end = await b.say(f"Question {number}: " + "what about this part of the program? " * 20)
+            assert end.outcome == "done", (number, end.reason)
+        facts = list(b.facts)
+
+
+def budget(fixed: int, said: int, effective: int = 6_400) -> Budget:
+    parts = (
+        Component("system prompt", fixed - 100),
+        Component("tool descriptions", 100),
+        Component("user messages", said),
+    )
+    used = fixed + said
+    return Budget(parts, used, used, effective, 8_000, 1_600, "ok", "measured", "user")
+
+
+def test_the_warning_about_the_fixed_part() -> None:
+    assert fixed_tokens(budget(1_000, 5_000)) == 1_000
+    assert much_fixed(budget(2_000, 4_000)) == ""
+    told = much_fixed(budget(2_500, 0))
+    assert "2,500 of the 6,400 tokens" in told
+    assert "39%" in told
+
+
+async def test_a_block_names_compact_only_where_it_was_not_tried(tmp_path: Path) -> None:
+    huge = "one message that is larger than the window " * 1_200
+    for manager in (ContextManager(()), ContextManager((), limits=Limits(0.5, 0.6, 0.7))):
+        async with bench(script(8_000, 2), tmp_path, context=manager) as b:
+            end = await b.say(huge)
+            assert end.outcome == "blocked"
+            assert "/compact" not in end.reason
+            assert "/clear" in end.reason
+            prepared = manager.prepare((Message("user", (TextPart(huge),), "u9"),), info=b.model.info)
+            assert "/compact" in prepared.reason

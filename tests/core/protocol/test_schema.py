@@ -1,0 +1,39 @@
+"""What the published schema has works: every command is carried out, every event is told by something."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import UnionType
+from typing import cast, get_args
+
+import swecli
+from swecli.core.protocol.codec import json_schema
+from swecli.core.protocol.commands import Close, Command
+from swecli.core.protocol.events import Body
+from tests.core.engine.support import bench
+
+
+def names(union: object) -> set[type]:
+    return set(get_args(cast("UnionType", union)))
+
+
+async def test_every_command_is_carried_out(tmp_path: Path) -> None:
+    async with bench('[[step]]\ntext = "done"\n', tmp_path) as b:
+        handled = set(b.session._dispatcher._handlers)  # pyright: ignore[reportPrivateUsage]
+    assert handled | {Close} == names(Command)
+
+
+def test_every_event_comes_from_somewhere() -> None:
+    package = Path(swecli.__file__).parent
+    sources = "\n".join(
+        re.sub(r"case .*:", "", path.read_text())  # a pattern looks like a call
+        for path in sorted((package / "core").rglob("*.py"))
+        if path.parent.name != "protocol"
+    )
+    assert [body.__name__ for body in names(Body) if not re.search(rf"\b{body.__name__}\(", sources)] == []
+
+
+def test_nothing_in_the_schema_is_for_later() -> None:
+    text = str(json_schema())
+    assert not [word for word in ("'fork'", "'edit_context'", "'context_edited'") if word in text]

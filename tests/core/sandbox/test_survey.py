@@ -1,0 +1,225 @@
+"""What is looked at before and after a contained command: sockets, hard links, and what steers other programs."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from swecli.core.sandbox import survey as module
+from swecli.core.sandbox.plan import Request, mount_plan
+from swecli.core.sandbox.sandbox import Sandbox
+from swecli.core.sandbox.survey import Survey, Surveyor, sockets_below, undo
+from tests.core.sandbox.fake_disk import FakeDisk
+from tests.core.sandbox.support import Grounds, contained, scratch
+
+
+def survey(roots: tuple[str, ...]) -> Survey:
+    return Surveyor(roots, "").survey()
+
+
+MACHINE = {"/tmp/": "", "/dev/shm/": "", "/p/": ""}
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    folder = Path(os.path.realpath(tmp_path)) / "w"
+    folder.mkdir()
+    return folder
+
+
+def put(folder: Path, name: str, text: str = "x") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+# --- sockets ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_socket_that_somebody_bound_is_found_wherever_it_is(work: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as outside, socket.socket(socket.AF_UNIX) as inside:
+        outside.bind(str(work.parent / "s"))
+        inside.bind(str(work / "s"))
+        found = survey((str(work),)).sockets
+        assert str(work.parent / "s") in found
+        assert str(work / "s") not in found, "the workspace's own servers stay in reach"
+
+
+def test_a_socket_below_home_is_found_even_if_another_namespace_bound_it(work: Path) -> None:
+    put(work.parent, ".config/tool/state.json")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(work.parent / ".config" / "tool" / "s"))
+        assert list(sockets_below(str(work.parent), (str(work),))) == [str(work.parent / ".config" / "tool" / "s")]
+
+
+def test_sockets_can_not_be_opened_in_the_sandbox() -> None:
+    request = Request(("/w",), "/home/u", "/p", found=Survey(sockets=("/home/u/.tool/s", "/w2/s")))
+    made = mount_plan(request, FakeDisk({**MACHINE, "/w/a": "", "/home/u/.tool/s": "", "/w2/s": ""}))
+    assert {"/home/u/.tool/s", "/w2/s"} <= set(made.paths("denied"))
+
+
+# --- hard links ----------------------------------------------------------------------------------------------------
+
+
+def test_files_with_a_name_outside_are_found_and_others_are_not(work: Path) -> None:
+    os.link(put(work.parent, "store"), work / "linked")
+    os.link(put(work, "a"), work / "b")
+    put(work, "c")
+    assert survey((str(work),)).links == (str(work / "linked"),)
+
+
+def test_folders_of_packages_are_looked_into_again_when_they_changed(work: Path) -> None:
+    surveyor = Surveyor((str(work),), "")
+    put(work, "node_modules/a/i.js")
+    store = put(work.parent, "store")
+    assert surveyor.survey().links == ()
+    os.link(store, work / "node_modules" / "a" / "linked.js")
+    linked = str(work / "node_modules" / "a" / "linked.js")
+    assert surveyor.survey().links == surveyor.survey().links == (linked,)
+    os.unlink(linked)
+    assert surveyor.survey().links == ()
+
+
+def planned_links(*links: str, whole: bool = True) -> tuple[set[str], tuple[str, ...]]:
+    files = {**MACHINE, "/w/a": "", "/w/node_modules/.vite/": "", **dict.fromkeys(links, "")}
+    made = mount_plan(Request(("/w",), "/home/u", "/p", found=Survey(links=links, whole=whole)), FakeDisk(files))
+    return set(made.paths("read")), made.uncovered
+
+
+def test_such_files_are_read_only_by_themselves_or_with_the_folder_of_a_package_manager() -> None:
+    assert "/w/src/x" in planned_links("/w/src/x")[0]
+    assert "/w/node_modules/.pnpm" in planned_links("/w/node_modules/.pnpm/a/i.js", "/w/node_modules/.pnpm/b/i.js")[0]
+    assert "/w/.venv/lib/site-packages" in planned_links("/w/.venv/lib/site-packages/x.py")[0]
+    assert "/w/node_modules" in planned_links("/w/node_modules/a/i.js")[0]
+    assert planned_links("/w/src/x")[1] == ()
+
+
+def test_too_many_of_them_or_too_large_a_workspace_is_said() -> None:
+    many = tuple(f"/w/src/{number}" for number in range(65))
+    assert "65 files such as /w/src/0 have names outside" in planned_links(*many)[1][0]
+    assert "too many files" in planned_links(whole=False)[1][0]
+
+
+def test_a_workspace_that_is_too_large_is_not_wholly_known(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(work, "a")
+    put(work, "b")
+    assert survey((str(work),)).whole
+    monkeypatch.setattr(module, "MAX_ENTRIES", 1)
+    assert not survey((str(work),)).whole
+
+
+# --- what steers other programs --------------------------------------------------------------------------------------
+
+APPEARS = """.claude/settings.json .husky/pre-commit .cargo/config.toml .npmrc sub/.vscode/tasks.json deep/er/.envrc
+  sub/.git/hooks/pre-commit .cursor/mcp.json lefthook.yml .nvim.lua sub/.swecli/config.toml"""
+STAYS = """src/main.py node_modules/.bin/tsc node_modules/x/.npmrc .venv/bin/python .github/workflows/ci.yml
+  sub/.git/HEAD sub/.git/hooks/pre-commit.sample sub/.git/objects/ab/cd .swecli/memory/a.md"""
+
+
+def test_what_appeared_is_taken_away_and_kept_elsewhere(work: Path) -> None:
+    before = survey((str(work),)).steering
+    for name in (*APPEARS.split(), *STAYS.split()):
+        put(work, name, f"of {name}")
+    put(work, "sub/.git/config", "[core]\n\tbare = false\n")
+    put(work, "other/.git/config", "[core]\n\tfsmonitor = ./x\n")
+    keep = work.parent / "kept"
+    undone = undo(before, survey((str(work),)).steering, keep)
+    expected = {str(work / name) for name in APPEARS.split()} | {str(work / "other/.git/config")}
+    assert set(undone) == expected
+    assert not any(Path(path).exists() for path in undone)
+    assert all((work / name).exists() for name in (*STAYS.split(), "sub/.git/config"))
+    assert (keep / str(work / ".npmrc").lstrip("/")).read_text() == "of .npmrc"
+
+
+def test_what_was_changed_is_put_back_and_what_was_not_stays(work: Path) -> None:
+    tasks, other = put(work, "sub/.vscode/tasks.json", "old"), put(work, "sub/.envrc", "same")
+    before = survey((str(work),)).steering
+    tasks.write_text("new")
+    assert undo(before, survey((str(work),)).steering, work.parent / "kept") == (str(tasks),)
+    assert (tasks.read_text(), other.read_text()) == ("old", "same")
+
+
+def test_undoing_follows_no_link(work: Path) -> None:
+    victim = put(work.parent, "victim/.npmrc", "keep")
+    (work / "sub").symlink_to(victim.parent)
+    assert undo({}, {str(work / "sub" / ".npmrc"): b"x"}, work.parent / "kept") == ()
+    assert victim.read_text() == "keep"
+    (work / ".npmrc").symlink_to(victim)
+    assert undo({}, survey((str(work),)).steering, work.parent / "kept") == (str(work / ".npmrc"),)
+    assert victim.read_text() == "keep"
+
+
+# --- in a real sandbox -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grounds() -> Iterator[Grounds]:
+    with scratch() as base:
+        made = Grounds(base)
+        made.lay_out()
+        yield made
+        made.close()
+
+
+def full(grounds: Grounds) -> Sandbox:
+    sandbox = grounds.sandbox()
+    if sandbox.check().level != "full":
+        pytest.skip(f"no full sandbox here: {sandbox.state.text}")
+    return sandbox
+
+
+def test_a_service_below_home_can_not_be_reached(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    with socket.socket(socket.AF_UNIX) as service:
+        # Bound by a name that leads nowhere afterwards, as from another namespace.
+        short = Path("/tmp") / f"swecli-{os.getpid()}"
+        short.symlink_to(grounds.home)
+        try:
+            service.bind(str(short / "tool.sock"))
+        finally:
+            short.unlink()
+        service.listen()
+        service.setblocking(False)
+        code = f"import os, socket; os.chdir({str(grounds.home)!r}); socket.socket(socket.AF_UNIX).connect('tool.sock')"
+        result = contained(sandbox, f'python3 -c "{code}"', grounds.work, full=True)
+        assert result.exit_status != 0
+        with pytest.raises(BlockingIOError):
+            service.accept()
+
+
+def test_a_command_that_plants_a_setting_is_undone_and_said(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    launch = sandbox.begin(grounds.work, full=True)
+    put(grounds.work, "sub/.vscode/tasks.json")
+    blocked = launch.blocked("", 0)
+    launch.end()
+    sandbox.close()
+    assert "sub/.vscode/tasks.json, which steers other programs; that was undone" in blocked
+    assert not (grounds.work / "sub" / ".vscode" / "tasks.json").exists()
+
+
+def test_a_file_with_a_name_outside_is_not_written_through(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    victim = grounds.outside / "victim"
+    os.link(victim, grounds.work / "source" / "linked")
+    result = contained(sandbox, "echo changed > source/linked; echo fine > source/other", grounds.work, full=True)
+    assert "Read-only" in result.output
+    assert victim.read_text() == "keep\n"
+    assert (grounds.work / "source" / "other").read_text() == "fine\n"
+
+
+def test_what_the_user_agreed_to_while_a_contained_command_runs_stays(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    launch = sandbox.begin(grounds.work, full=True)
+    agreed = put(grounds.work, "sub/.vscode/tasks.json")
+    planted = put(grounds.work, "sub/.envrc")
+    sandbox.accept((str(agreed),))
+    assert list(launch.undone()) == [str(planted)]
+    launch.end()
+    sandbox.close()
+    assert agreed.exists()

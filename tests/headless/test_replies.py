@@ -1,0 +1,18 @@
+"""What a run without a person answers."""
+
+from __future__ import annotations
+
+from swecli.core.permissions.decide import UNREAD, decide
+from swecli.core.permissions.types import Call, Effects, Policy
+from swecli.core.protocol.events import PermissionRequested
+from swecli.headless.run import refusal
+
+
+def test_a_refused_overwriting_names_the_way_that_needs_nobody() -> None:
+    effects = Effects(writes=("/w/a",), unread=("/w/a",))
+    decision = decide(Policy("accept-edits"), Call("write_file", {}, effects, "/w", ("/w",)))
+    assert UNREAD in decision.reason
+    asked = PermissionRequested("r", "i", "write_file", "a", (), decision.reason, "b")
+    assert "Read the file first" in refusal(asked).note
+    other = PermissionRequested("r", "i", "write_file", "a", (), "This would change a.", "b")
+    assert "Do not try it again" in refusal(other).note

@@ -1,0 +1,89 @@
+"""What is sent while the session still opens is done in order once it is open, each by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from swecli.core.engine.view import SessionPort
+from swecli.core.protocol.commands import Submit
+from swecli.core.protocol.events import ItemCompleted, ItemStarted, Rewound, TurnEnded, TurnStarted
+from swecli.core.protocol.messages import TextPart
+from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.support import Running, Session, running
+
+
+class Slow:
+    """A session that opens when a test says so."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.may_open = asyncio.Event()
+
+    async def __call__(self) -> SessionPort:
+        await self.may_open.wait()
+        return self.session
+
+
+@asynccontextmanager
+async def opening(session: Session) -> AsyncIterator[tuple[Running, Slow]]:
+    slow = Slow(session)
+    async with running(session=session, open_session=slow) as it:
+        await it.until(lambda: it.app.furnished and it.app.can_talk.is_set())
+        yield it, slow
+
+
+async def test_commands_are_done_one_by_one() -> None:
+    async with opening(Session((WAIT_FOR_INTERRUPT,))) as (it, slow):
+        for line in ("/init", "/context", "hello"):
+            await it.say(line)
+        assert it.text == ""
+        await it.shows("still opening")
+        assert it.session.commands == []
+        slow.may_open.set()
+        await it.shows("init got []", "context got []")
+        await it.until(lambda: [command.text for command in it.session.sent(Submit)] == ["hello"])
+        lines = it.screen()
+        assert lines.index("init got []") < lines.index("context got []")
+        assert it.text == ""
+
+
+async def test_lines_that_come_in_one_go_are_not_glued() -> None:
+    """As what was typed before the program read keys."""
+    async with opening(Session((WAIT_FOR_INTERRUPT,))) as (it, slow):
+        await it.at_once(*"/init", "enter", *"/context", "enter", *"hello", "enter", *"half")
+        slow.may_open.set()
+        await it.shows("init got []", "context got []")
+        await it.until(lambda: [command.text for command in it.session.sent(Submit)] == ["hello"])
+        assert it.text == "half"
+
+
+async def test_quitting_needs_no_session() -> None:
+    async with opening(Session()) as (it, _slow):
+        await it.say("/quit")
+        await it.until(lambda: it.app.return_code == 0)
+
+
+async def test_a_message_without_a_model_comes_back_although_it_was_sent_early() -> None:
+    async with opening(Session(model=False)) as (it, slow):
+        await it.say("hello")
+        slow.may_open.set()
+        await it.until(lambda: it.text == "hello")
+
+
+async def test_a_message_that_was_blocked_is_in_the_prompt_again() -> None:
+    said = (TurnStarted("u1"), ItemStarted("u1", "user"), ItemCompleted("u1", "ok", (TextPart("much too long"),)))
+    end = (Rewound("u1", "the message was not sent", "much too long"), TurnEnded("blocked", "It does not fit."))
+    async with running(session=Session()) as it:
+        for body in (*said, *end):
+            it.session.emit(body)
+        await it.shows("It does not fit.", "the message was not sent")
+        await it.until(lambda: it.text == "much too long")
+
+
+async def test_what_was_typed_meanwhile_stays() -> None:
+    async with running(session=Session()) as it:
+        await it.type("something else")
+        it.session.emit(Rewound("u1", "the message was not sent", "much too long"))
+        await it.until(lambda: it.text == "much too long\nsomething else")
