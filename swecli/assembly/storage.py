@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from swecli import __version__
+from swecli.core.atomic_text import ASIDE
 from swecli.core.config.paths import user_paths
 from swecli.core.engine.recorder import EventLog
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
@@ -23,7 +24,7 @@ from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TextBlock
 from swecli.core.protocol.codec import CodecError, decode_body
 from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, ModelChanged, SessionStarted
 from swecli.core.protocol.messages import TextPart
-from swecli.core.sessions.database import ASIDE, Database, open_database, open_in_memory, read_only
+from swecli.core.sessions.database import Database, open_database, open_in_memory, read_only
 from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
 from swecli.core.sessions.leases import Process
 from swecli.core.sessions.rescue import is_damage
