@@ -123,33 +123,6 @@ class Snapshots(Protocol):
         ...
 
 
-class SubagentRunner(Protocol):
-    """Runs a task in a session of its own and returns its capped report."""
-
-    async def run(self, profile: str, task: str, item: str) -> str: ...
-
-
-class MemoryStore(Protocol):
-    """Notes that outlive a session, as text for the prompt."""
-
-    def prompt_text(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class HookOutcome:
-    """``block`` refuses the action with the reason; ``context`` is text for the model."""
-
-    block: bool = False
-    reason: str = ""
-    context: str = ""
-
-
-class Hooks(Protocol):
-    """User programs at named points of the loop. Payloads are JSON objects."""
-
-    async def fire(self, point: str, payload: dict[str, object]) -> HookOutcome: ...
-
-
 class Asker(Protocol):
     """Puts questions to the user and waits. Returns one tuple of labels or free text for each question;
     an empty tuple when the user dismissed them, None when nobody can be asked (headless)."""
