@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Question
 from swecli.core.protocol.messages import Message
 
@@ -128,28 +127,3 @@ class Asker(Protocol):
     an empty tuple when the user dismissed them, None when nobody can be asked (headless)."""
 
     async def ask(self, item: str, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...] | None: ...
-
-
-class TodoBoard(Protocol):
-    """The session's todo list."""
-
-    @property
-    def todos(self) -> tuple[Todo, ...]: ...
-
-    def replace(self, todos: Sequence[Todo]) -> None: ...
-
-
-class FileMemory(Protocol):
-    """What the model has seen of files."""
-
-    def last_seen(self, path: str) -> str | None:
-        """SHA-256 of a file's bytes as the model last saw it; None when it never did."""
-        ...
-
-
-class CompactionRequests(Protocol):
-    """Takes the model's wish for room in the context."""
-
-    def request_compaction(self) -> str:
-        """Ask for a compaction before the next model request. Returns one line that says what will happen."""
-        ...
