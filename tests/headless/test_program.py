@@ -46,7 +46,8 @@ HELLO = '[[step]]\ntext = "Hello there."'
 
 
 def server(script: str, **manners: Any) -> LoopbackServer:
-    return LoopbackServer(parse_script(script, python=sys.executable), manners=Manners(**manners))
+    told = {"window": 32_000, **manners}  # a busy server that names none is asked for seconds, and that is reported
+    return LoopbackServer(parse_script(script, python=sys.executable), manners=Manners(**told))
 
 
 @pytest.fixture
