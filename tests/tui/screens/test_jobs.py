@@ -163,7 +163,7 @@ async def test_without_jobs_it_says_how_to_get_one() -> None:
     for size in ((80, 24), (40, 12)):
         async with running(session=session(jobs=()), size=size) as it:
             it.app.screens.jobs()
-            await it.shows("Jobs · 0", "No background jobs", "esc closes")
+            await it.shows("Jobs · 0", "Nothing runs", "esc closes")
             if size[0] >= 80:
                 await it.shows("Ctrl+B lets a command that runs go on in the background")
             await it.press("enter", "ctrl+x", "escape")
