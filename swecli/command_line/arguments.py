@@ -138,7 +138,7 @@ def _scope_options(group: Group) -> None:
         action="append",
         default=[],
         metavar="RULES",
-        help="allow without asking, for example 'edit_file,run_command(git *)'",
+        help="allow without asking, allow without asking, for example 'edit_file,run_command(git *)'",
     )
     group.add_argument("--disallowed-tools", action="append", default=[], metavar="RULES")
     group.add_argument("-C", "--cwd", metavar="DIR", help="work in this folder")

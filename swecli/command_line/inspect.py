@@ -60,7 +60,7 @@ def context(arguments: Sequence[str]) -> int:
     parser = Parser(prog="swecli context", description="Show what fills a session's context; asks no model.")
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.add_argument("-r", "--resume", metavar="ID", help="this session; otherwise a new one in this folder")
-    parser.add_argument("-c", "--continue", dest="newest", action="store_true", help="the newest session")
+    parser.add_argument("-c", "--continue", dest="newest", action="store_true", help="continue the newest session")
     parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="count as for this model")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)

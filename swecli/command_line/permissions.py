@@ -49,7 +49,7 @@ def rules_block(rules: FolderRules) -> DisplayBlock:
 
     cells = tuple((row.id, row.effect, row.rule, row.origin, row.used, row.void or "in force") for row in rules.rows())
     if not cells:
-        return TextBlock("No rules hold here. Reading in the folder runs, everything else is asked about.")
+        return TextBlock("No rules yet. Reading in the folder runs; anything that may change files asks first.")
     return TableBlock(("id", "", "rule", "from", "used", "effect"), cells)
 
 
@@ -79,7 +79,7 @@ def try_rule(arguments: Sequence[str]) -> int:
 
 def grant(arguments: Sequence[str]) -> int:
     """Allow something in this folder for seven days or until revoked."""
-    parser = Parser(prog="swecli permissions grant", description="Allow something in this folder without asking.")
+    parser = Parser(prog="swecli permissions grant", description="Allow something in this folder without approval.")
     parser.add_argument("rule", help="for example 'Bash(npm run *)'")
     parser.add_argument(
         "--for", dest="span", choices=("week", "project"), default="week", help="7 days, or until revoked"
@@ -101,7 +101,7 @@ def grant(arguments: Sequence[str]) -> int:
 
 def revoke(arguments: Sequence[str]) -> int:
     """Take a grant back. Running sessions ask again from their next call on."""
-    parser = Parser(prog="swecli permissions revoke", description="Take back what was granted in this folder.")
+    parser = Parser(prog="swecli permissions revoke", description="Revoke a grant in this folder.")
     parser.add_argument("name", help="the grant's id or its rule, as `swecli permissions` shows them")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)

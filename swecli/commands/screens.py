@@ -33,7 +33,7 @@ def command_table(commands: Sequence[SlashCommand]) -> TableBlock:
 
 
 async def _run_keys(port: Session, arguments: str) -> CommandResult:
-    instead = (TextBlock("There are no keys here; `swecli config` shows the section [keys] of the settings."),)
+    instead = (TextBlock("No keys here; `swecli config` shows the [keys] settings."),)
     return CommandResult(screen="keys", argument=arguments, instead=instead)
 
 
@@ -41,7 +41,7 @@ KEYS = SlashCommand("keys", "Show and change key bindings", _run_keys, arguments
 
 
 async def _run_find(port: Session, arguments: str) -> CommandResult:
-    instead = (TextBlock("There is no transcript on a screen here; /recall WORDS searches the session."),)
+    instead = (TextBlock("There is no transcript to search here; /recall WORDS searches the session."),)
     return CommandResult(screen="find", argument=arguments, instead=instead)
 
 
@@ -49,9 +49,7 @@ FIND = SlashCommand("find", "Search the transcript", _run_find, arguments="[word
 
 
 async def _run_theme(port: Session, arguments: str) -> CommandResult:
-    instead = (
-        TextBlock("There are no colours to choose here; `theme` in the section [ui] of the settings sets them."),
-    )
+    instead = (TextBlock("There are no colours to choose here; ui.theme in the settings sets them."),)
     return CommandResult(screen="pick_theme", argument=arguments, instead=instead)
 
 

@@ -199,7 +199,7 @@ PLAN = SlashCommand("plan", "Switch to plan mode (read-only)", _run_plan)
 
 
 async def _run_permissions(port: Session, arguments: str) -> CommandResult:
-    instead = (TextBlock("`swecli permissions` lists the rules of this folder, adds and revokes them."),)
+    instead = (TextBlock("`swecli permissions` lists, adds and revokes this folder's rules."),)
     return CommandResult(screen="permissions", argument=arguments, instead=instead)
 
 
