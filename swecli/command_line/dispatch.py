@@ -283,9 +283,10 @@ def _settings_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:
 
 def _permissions_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:
     """All rules, where there is no screen to look at them."""
-    from swecli.command_line.permissions import folder_policy, rules_block
+    from swecli.assembly.permissions import FolderRules
+    from swecli.command_line.permissions import rules_block
 
-    return (rules_block(folder_policy(options.cwd), options.cwd),)
+    return (rules_block(FolderRules(LaunchOptions(options.cwd), dict(os.environ))),)
 
 
 def run_plain(options: LaunchOptions) -> int:
