@@ -1,4 +1,4 @@
-"""Commands about the session: /clear, /resume, /status, /mode, /jobs and others."""
+"""Commands about the session: /status, /mode, /usage, /jobs, /copy and others."""
 
 from __future__ import annotations
 
@@ -22,23 +22,6 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
     from swecli.core.engine.state import Tally
     from swecli.core.engine.view import SessionView
-
-
-async def _run_resume(port: Session, arguments: str) -> CommandResult:
-    instead = (TextBlock("`swecli sessions` lists the sessions of this folder, `swecli -r ID` continues one."),)
-    return CommandResult(screen="sessions", argument=arguments, instead=instead)
-
-
-RESUME = SlashCommand(
-    "resume", "Stored sessions: look into them, continue one", _run_resume, aliases=("sessions",), arguments="[words]"
-)
-
-
-async def _run_quit(port: Session, arguments: str) -> CommandResult:
-    return CommandResult(screen="quit")
-
-
-QUIT = SlashCommand("quit", "End swecli; the conversation is stored", _run_quit, aliases=("exit", "q"))
 
 
 MODE_MEANINGS: dict[Mode, str] = {
@@ -198,20 +181,6 @@ async def _run_plan(port: Session, arguments: str) -> CommandResult:
 PLAN = SlashCommand("plan", "Switch to plan mode: look, change nothing", _run_plan)
 
 
-async def _run_permissions(port: Session, arguments: str) -> CommandResult:
-    instead = (TextBlock("`swecli permissions` lists the rules of this folder, adds and revokes them."),)
-    return CommandResult(screen="permissions", argument=arguments, instead=instead)
-
-
-PERMISSIONS = SlashCommand(
-    "permissions",
-    "Rules about what runs unasked: look, add, revoke",
-    _run_permissions,
-    aliases=("approvals",),
-    arguments="[words | rule]",
-)
-
-
 async def _run_todos(port: Session, arguments: str) -> CommandResult:
     todos = port.view.todos
     if not todos:
@@ -332,12 +301,3 @@ def code_blocks(text: str) -> list[str]:
 
 
 COPY = SlashCommand("copy", "Copy the last answer, or code of it", _run_copy, arguments="[code [n]]")
-
-
-async def _run_clear(port: Session, arguments: str) -> CommandResult:
-    return CommandResult(screen="clear")
-
-
-CLEAR = SlashCommand(
-    "clear", "Start a new conversation; this one stays stored", _run_clear, aliases=("new", "reset"), while_busy=False
-)
