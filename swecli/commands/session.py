@@ -64,7 +64,6 @@ def sandbox_text(state: SandboxChanged | None) -> str:
 
 
 def status_text(view: SessionView) -> str:
-    """The report as plain text."""
     model, budget = view.model, view.budget
     size, source = (model.window, model.window_source) if model else (0, "")
     if budget:  # what requests are measured against
@@ -110,7 +109,6 @@ USAGE = SlashCommand("usage", "Tokens and cost of this session", _run_usage, ali
 
 
 def usage_text(view: SessionView) -> str:
-    """The report as plain text."""
     totals, last = view.totals, view.last_usage
     tools = ", ".join(f"{name} {count}" for name, count in sorted(totals.by_tool.items(), key=lambda pair: -pair[1]))
     share = totals.cache_read / totals.input_tokens if totals.input_tokens else None
@@ -229,7 +227,6 @@ def _row(job: JobInfo) -> tuple[str, ...]:
 
 
 def status_of(job: JobInfo) -> str:
-    """What became of a job, in a few words."""
     if job.status == "running":
         return f"running (pid {job.pid})" if job.exit_status is None else "left running"
     return "stopped" if job.status == "killed" else f"exit {job.exit_status}"

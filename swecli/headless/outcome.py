@@ -152,7 +152,6 @@ class Outcome:
 
     @property
     def idle(self) -> bool:
-        """Whether everything that began has ended."""
         return not self.turn_open and not self._kinds
 
     @property
@@ -191,7 +190,6 @@ class Outcome:
         self._nobody.add(request.item)
 
     def apply(self, event: Event) -> None:
-        """Take the next event into account."""
         self.session = event.session
         match event.body:
             case TurnStarted():
