@@ -106,7 +106,7 @@ def test_over_json(work: Path) -> None:
         assert done["direction"] == "undo"
         assert files(work) == first
         process.stdin.close()
-        process.wait(30)
+        process.wait(60)
 
 
 def test_after_kill_in_the_middle_of_a_command(work: Path) -> None:
