@@ -33,50 +33,50 @@ HELP = _opens("help", "help", "Keys and commands", aliases=("?",))
 KEYS = _opens(
     "keys",
     "keys",
-    "What every key does, and how to change it",
-    "There are no keys here; `swecli config` shows the section [keys] of the settings.",
+    "Show and change key bindings",
+    "No keys here; `swecli config` shows the [keys] settings.",
 )
 FIND = _opens(
     "find",
     "find",
     "Search the transcript",
-    "There is no transcript on a screen here; /recall WORDS searches the session.",
+    "There is no transcript to search here; /recall WORDS searches the session.",
 )
 THEME = _opens(
     "pick_theme",
     "theme",
-    "Choose the colours of the screen",
-    "There are no colours to choose here; `theme` in the section [ui] of the settings sets them.",
+    "Choose a colour theme",
+    "There are no colours to choose here; ui.theme in the settings sets them.",
     arguments="[name]",
 )
 CONFIG = _opens(
     "settings",
     "config",
-    "All settings: look, search, change",
+    "Show, search and change settings",
     "`swecli config` shows every setting; `swecli config set KEY VALUE` changes one.",
     aliases=("settings",),
 )
 PERMISSIONS = _opens(
     "permissions",
     "permissions",
-    "Rules about what runs unasked: look, add, revoke",
-    "`swecli permissions` lists the rules of this folder, adds and revokes them.",
+    "Show, add and revoke permission rules",
+    "`swecli permissions` lists, adds and revokes this folder's rules.",
     aliases=("approvals",),
     arguments="[words | rule]",
 )
 RESUME = _opens(
     "sessions",
     "resume",
-    "Stored sessions: look into them, continue one",
+    "Browse stored sessions, continue one",
     "`swecli sessions` lists the sessions of this folder, `swecli -r ID` continues one.",
     aliases=("sessions",),
 )
 CLEAR = _opens(
     "clear",
     "clear",
-    "Start a new conversation; this one stays stored",
+    "Start a new conversation; this one is kept",
     aliases=("new", "reset"),
     arguments="",
     while_busy=False,
 )
-QUIT = _opens("quit", "quit", "End swecli; the conversation is stored", aliases=("exit", "q"), arguments="")
+QUIT = _opens("quit", "quit", "Quit; the conversation is stored", aliases=("exit", "q"), arguments="")
