@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -12,7 +11,6 @@ from swecli.core.context_management.budget import (
     COMPACT_ADVICE,
     Limits,
     decide,
-    edge,
     first_edge,
 )
 from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
@@ -26,8 +24,7 @@ from swecli.core.context_management.monitor import (
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import Opening, PromptTexts, build_request, fit_output, tail_text
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.llm.client import stream_events
-from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent, ToolSchema
+from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import Mode, ViewEntry
@@ -55,6 +52,8 @@ class PreparedRequest:
 
     request: ModelRequest
     budget: Budget
+    info: ModelInfo
+    """The model that it was measured for."""
     reason: str = ""
     warning: str = ""
 
@@ -102,10 +101,11 @@ class ContextManager:
         """Whether the model is told that nobody watches."""
         return self._headless
 
-    async def settle(self, ledger: Ledger, info: ModelInfo | None = None) -> None:
+    async def settle(self, ledger: Ledger, info: ModelInfo | None = None) -> Budget | None:
         """Count what is new in the ledger, long texts in a thread, so that measuring never holds up the event loop.
 
-        With ``info``, the conversation is counted exactly where it may be decided that it is too long.
+        With ``info``, the conversation is counted exactly where it may be decided that it is too long, and its measure
+        is returned.
         """
         new = islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled))
         texts = [text for entry in new for part in entry.parts for text in texts_of(part)]
@@ -113,16 +113,19 @@ class ContextManager:
         newest = self.newest
         matters = newest is not None and newest.share >= EXACT_FROM and is_vague(newest)
         await self.monitor.count_ahead(texts, exact=matters)
+        budget = None
         if info is not None:
             messages = project(ledger)
             budget = self.measure(messages, info)
-            if budget.upper >= NEAR * first_edge(self.limits, budget.effective):
-                await self.count_exactly(messages, info)
+            near = budget.upper >= NEAR * first_edge(self.limits, budget.effective)
+            if near and await self.count_exactly(messages, info):
+                budget = self.measure(messages, info)
         await self.monitor.keep_ratios()
+        return budget
 
     async def count_exactly(self, messages: Sequence[Message], info: ModelInfo) -> bool:
         """Let no estimate be left in the measure of a request with these messages. True where that may differ now."""
-        return await self.monitor.count_exactly(self._measured(messages, info, "default", (), None, "", None)[0])
+        return await self.monitor.count_exactly(self._request(messages, info))
 
     def prepare(
         self,
@@ -142,9 +145,14 @@ class ContextManager:
         that note in it. ``notes`` are told in the tail too. ``watermarks`` see ``build_request``.
         """
         notes = [read_prompt("headless"), *notes] if self._headless else notes
-        request, budget = self._measured(messages, info, mode, todos, effort, session, None, notes, watermarks)
+        tail = tail_text(mode=mode, todos=todos, notes=notes)
+        request = self._request(messages, info, tail, effort=effort, session=session, watermarks=watermarks)
+        budget = self._measure(request, info)
         if budget.level != "ok":
-            request, budget = self._measured(messages, info, mode, todos, effort, session, budget, notes, watermarks)
+            can_compact = any(tool.name == COMPACT_TOOL for tool in request.tools)
+            tail = tail_text(mode=mode, todos=todos, budget=budget, notes=notes, can_compact=can_compact)
+            request = replace(request, tail=tail)
+            budget = self._measure(request, info)
         self.newest = budget
         decision = decide(budget, self._advice)
         warning = ""
@@ -154,7 +162,7 @@ class ContextManager:
             self._warned = True
             warning = decision.reason
         fitted = fit_output(request, budget, info, self.limits)
-        return PreparedRequest(fitted, budget, decision.reason if budget.level == "block" else "", warning)
+        return PreparedRequest(fitted, budget, info, decision.reason if budget.level == "block" else "", warning)
 
     def why_blocked(self, budget: Budget) -> str:
         """Why a request is not sent after a compaction was tried in vain."""
@@ -162,7 +170,7 @@ class ContextManager:
 
     def measure(self, messages: Sequence[Message], info: ModelInfo) -> Budget:
         """The measure of a request that would be made now, without its tail."""
-        return self._measured(messages, info, "default", (), None, "", None)[1]
+        return self._measure(self._request(messages, info), info)
 
     def weigh(self, request: ModelRequest, info: ModelInfo) -> Budget:
         """The measure of any request, as it is, against the window of the model that it goes to. It leaves the measure
@@ -191,108 +199,37 @@ class ContextManager:
 
     def take_up(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
         """Take in the size that a request with these messages, without its tail, is known to have had earlier."""
-        request, _ = self._measured(messages, info, "default", (), None, "", None)
-        self.monitor.observe(replace(request, tail=""), usage, info)
+        self.monitor.observe(self._request(messages, info), usage, info)
 
-    def _measured(
+    def _request(
         self,
         messages: Sequence[Message],
         info: ModelInfo,
-        mode: Mode,
-        todos: Sequence[Todo],
-        effort: str | None,
-        session: str,
-        known: Budget | None,
-        notes: Sequence[str] = (),
+        tail: str = "",
+        *,
+        effort: str | None = None,
+        session: str = "",
         watermarks: Sequence[int] = (),
-    ) -> tuple[ModelRequest, Budget]:
-        prompt = self._opening.prompt(info)
-        tools = self._opening.tools(info)
-        can_compact = any(tool.name == COMPACT_TOOL for tool in tools)
-        request = build_request(
-            prompt,
-            tools,
+    ) -> ModelRequest:
+        return build_request(
+            self._opening.prompt(info),
+            self._opening.tools(info),
             messages,
             info=info,
             limits=self.limits,
             session=session,
-            tail=tail_text(mode=mode, todos=todos, budget=known, notes=notes, can_compact=can_compact),
+            tail=tail,
             effort=effort,
             watermarks=watermarks,
         )
-        budget = self.monitor.measure(request, self.limits, info, prompt.components, _left_out(request, *self._cleared))
+
+    def _measure(self, request: ModelRequest, info: ModelInfo) -> Budget:
         self.measured_for = info
-        return request, budget
+        names = self._opening.prompt(info).components
+        return self.monitor.measure(request, self.limits, info, names, _left_out(request, *self._cleared))
 
 
 def _left_out(request: ModelRequest, before: tuple[Message, ...], cleared: int) -> int:
     """Tokens of the request that the provider leaves out by itself, as far as that is known: it left out ``cleared``
     of these messages."""
     return cleared if cleared and request.messages[: len(before)] == before else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Door:
-    """``left`` gives the tokens that may still be used; None = no cap."""
-
-    context: ContextManager
-    left: Callable[[], int | None] = lambda: None
-
-    async def send(
-        self, client: ModelClient, request: ModelRequest, *, likely: bool = False
-    ) -> AsyncGenerator[StreamEvent]:
-        """The events of one request. One that may not leave fails as if the provider had refused it, and nothing of it
-        is sent. Closing this generator (``contextlib.aclosing``) aborts the request at once. ``likely`` as in
-        ``too_long``."""
-        budget = await self._measured(request, client.info)
-        size = budget.used if likely else budget.upper
-        trouble = self._trouble(budget, size, self._room(budget, request), client.info)
-        if trouble is not None:
-            yield Failed(trouble)
-            return
-        # A server may refuse a request whose answer would not fit at its longest.
-        most = request.max_output_tokens or client.info.max_output or client.info.usual_output
-        free = max(1, budget.window - budget.upper)
-        if most is not None and most > free:
-            request = replace(request, max_output_tokens=free)
-        async with aclosing(stream_events(client, request)) as events:
-            async for event in events:
-                yield event
-
-    async def too_long(self, request: ModelRequest, info: ModelInfo, *, likely: bool = False) -> bool:
-        """Whether the request is too long for the model, at the most that it may have; ``likely``: by what it probably
-        has, where there is another way if the provider refuses it."""
-        budget = await self._measured(request, info)
-        return (budget.used if likely else budget.upper) > self._room(budget, request)
-
-    async def _measured(self, request: ModelRequest, info: ModelInfo) -> Budget:
-        # What is older is counted already; a long new text must not hold up the event loop.
-        newest = [text for message in request.messages[-1:] for part in message.parts for text in texts_of(part)]
-        await self.context.monitor.count_ahead(newest, exact=False)
-        budget = self.context.weigh(request, info)
-        if budget.upper > self._room(budget, request) and await self.context.monitor.count_exactly(request):
-            budget = self.context.weigh(request, info)  # nothing is refused because of an estimate
-        return budget
-
-    def _room(self, budget: Budget, request: ModelRequest) -> int:
-        """Tokens that a request may have. What is kept for the answer of a turn is free for the prompt of one whose
-        answer is to be shorter: a summary of the whole conversation goes where the next turn would not."""
-        kept = budget.window - budget.effective
-        answer = kept if request.max_output_tokens is None else min(kept, request.max_output_tokens)
-        return max(0, edge(self.context.limits.block, budget.window - answer) - 1)
-
-    def _trouble(self, budget: Budget, size: int, room: int, info: ModelInfo) -> ProviderError | None:
-        if size > room:
-            return ProviderError(
-                "context_overflow",
-                f"the request was not sent: it has up to {size:,} tokens, and {info.ref} has room for {room:,}",
-            )
-        left = self.left()
-        if left is not None and budget.used > left:
-            return ProviderError("quota", f"the request was not sent: {over_cap(budget.used, left)}")
-        return None
-
-
-def over_cap(used: int, left: int) -> str:
-    """Why a request of so many tokens is not within the cap."""
-    return f"it has about {used:,} tokens, and {max(0, left):,} are left of the cap"

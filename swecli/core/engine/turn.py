@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swecli.core.context_management.context_manager import PreparedRequest, over_cap
+from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.projection import project, watermarks
+from swecli.core.context_management.request_gateway import over_cap
 from swecli.core.engine.attachments import Attachments, words_of
-from swecli.core.engine.compaction import ContextKeeper, report_cache_miss
+from swecli.core.engine.compaction import Compactions, report_cache_miss
 from swecli.core.engine.files import ChangedFiles
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import (
@@ -33,6 +34,7 @@ from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import MessageQueue
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.ports import Asker
+from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
     ItemCompleted,
     Notice,
@@ -70,7 +72,7 @@ class Turn:
         recorder: Recorder,
         asker: Asker,
         scheduler: Scheduler,
-        keeper: ContextKeeper,
+        compactions: Compactions,
         models: ModelChoice,
         jobs: JobWatch,
         item: str,
@@ -80,7 +82,7 @@ class Turn:
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
-        self._keeper = keeper
+        self._compactions = compactions
         self._queue = MessageQueue(recorder)
         self._models = models
         self._jobs = jobs
@@ -115,7 +117,7 @@ class Turn:
             if end.outcome == "blocked":
                 self._take_back()
             if self._unmeasured:
-                self._keeper.measure(self._client)
+                self._compactions.measure(self._client)
             duration = self._services.monotonic() - started
             self._recorder.emit(TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._account.usage))
 
@@ -168,8 +170,7 @@ class Turn:
             message, calls = answered.message, answered.calls
             report_cache_miss(self._services, self._recorder, self._client.info, prepared, message, sent_at)
             await self._run_tools(message, calls)
-            await self._services.context.settle(self._recorder.ledger, self._client.info)
-            self._finish_step()
+            self._finish_step(await self._services.context.settle(self._recorder.ledger, self._client.info))
             await self._check_repeats(calls)
             if not calls and not self._goes_on(message):
                 return Ended("done", _last_word(message))
@@ -209,14 +210,14 @@ class Turn:
 
     async def _with_room(self, prepared: PreparedRequest) -> PreparedRequest:
         """The request after whatever compaction it needs."""
-        if not await self._keeper.before_request(prepared, self._client):
+        if not await self._compactions.before_request(prepared, self._client):
             return prepared
         self._repeats.forget_looking()
         return self._prepare(changed=True)
 
     def _gate(self, prepared: PreparedRequest) -> None:
         if prepared.blocked:
-            raise Ended("blocked", self._keeper.why_blocked(prepared), "context")
+            raise Ended("blocked", self._compactions.why_blocked(prepared), "context")
         if prepared.warning:
             self._recorder.emit(Notice(prepared.warning, "warning", "context"))
 
@@ -242,7 +243,7 @@ class Turn:
         if error.kind == "context_overflow":
             await self._models.learn(error)
             self._overflows += 1
-            return self._overflows == 1 and await self._keeper.after_overflow(prepared, self._client)
+            return self._overflows == 1 and await self._compactions.after_overflow(prepared, self._client)
         if isinstance(result, CutShort):
             self._cuts += 1
             if self._cuts <= CUT_LIMIT and await self._asking.wait(error, self._cuts):
@@ -274,9 +275,9 @@ class Turn:
         if verdict == "stopped by the user":
             raise Ended("interrupted", f"stopped, because {self._repeats.reason}", "repetition")
 
-    def _finish_step(self) -> None:
+    def _finish_step(self, size: Budget | None) -> None:
         self._account.end()
-        self._keeper.measure(self._client)
+        self._compactions.measure(self._client, size)
         self._unmeasured = False
 
     def _goes_on(self, message: Message) -> bool:
