@@ -563,7 +563,7 @@ class ContextConfig:
         )
 
     def compaction(self) -> CompactionOptions:
-        """The options of the compactor."""
+        """What compaction does."""
         return CompactionOptions(
             strategy=self.strategy,
             auto=self.auto,

@@ -21,7 +21,7 @@ from swecli.assembly.startup import startup_of
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.settings import ProviderSettings, Settings, expand, named_models
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.request_gateway import RequestGateway
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.addresses import host_of, is_local, is_loopback, origin_of
 from swecli.core.llm.catalog import PriceList, PricePeriod, Pricer, Rates, cost_of, cost_text, load_catalog, utc_now

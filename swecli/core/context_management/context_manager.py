@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -14,7 +14,8 @@ from swecli.core.context_management.budget import (
     first_edge,
 )
 from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
-from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.counter import IMAGE_TOKENS
+from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.message_size import texts_of
 from swecli.core.context_management.monitor import (
     Growing,
@@ -28,7 +29,7 @@ from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import Mode, ViewEntry
-from swecli.core.protocol.messages import Message, Usage
+from swecli.core.protocol.messages import ImagePart, Message, ToolResultPart, Usage
 
 NEAR = 0.9
 """From this share of the warning level on, what decides is counted exactly: a tail comes on top."""
@@ -52,8 +53,6 @@ class PreparedRequest:
 
     request: ModelRequest
     budget: Budget
-    info: ModelInfo
-    """The model that it was measured for."""
     reason: str = ""
     warning: str = ""
 
@@ -91,6 +90,8 @@ class ContextManager:
         self._watch = CacheWatch()
         self.measured_for: ModelInfo | None = None
         """The model of the newest measure."""
+        self._newest_measure: Budget | None = None
+        """Of a request or of the conversation alone."""
         self.newest: Budget | None = None
         """The measure of the newest request."""
         self.disbelieved: int | None = None
@@ -101,27 +102,34 @@ class ContextManager:
         """Whether the model is told that nobody watches."""
         return self._headless
 
-    async def settle(self, ledger: Ledger, info: ModelInfo | None = None) -> Budget | None:
+    async def settle(self, ledger: Ledger, info: ModelInfo | None = None) -> None:
         """Count what is new in the ledger, long texts in a thread, so that measuring never holds up the event loop.
 
-        With ``info``, the conversation is counted exactly where it may be decided that it is too long, and its measure
-        is returned.
+        With ``info``, the conversation is counted exactly where it may be decided that it is too long.
         """
-        new = islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled))
+        new = tuple(islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled)))
         texts = [text for entry in new for part in entry.parts for text in texts_of(part)]
         self._settled = len(ledger.entries)
         newest = self.newest
         matters = newest is not None and newest.share >= EXACT_FROM and is_vague(newest)
         await self.monitor.count_ahead(texts, exact=matters)
-        budget = None
-        if info is not None:
+        if info is not None and self._may_be_near(new, texts, info):
             messages = project(ledger)
             budget = self.measure(messages, info)
-            near = budget.upper >= NEAR * first_edge(self.limits, budget.effective)
-            if near and await self.count_exactly(messages, info):
-                budget = self.measure(messages, info)
+            if budget.upper >= NEAR * first_edge(self.limits, budget.effective):
+                await self.count_exactly(messages, info)
         await self.monitor.keep_ratios()
-        return budget
+
+    def _may_be_near(self, new: Sequence[Entry], texts: Iterable[str], info: ModelInfo) -> bool:
+        """Whether the conversation, since whose newest measure these entries have come, can be near a limit whatever
+        they hold."""
+        measured = self._newest_measure
+        if measured is None or self.measured_for != info:
+            return True
+        images = sum(isinstance(part, ImagePart) for entry in new for part in entry.parts)
+        images += sum(len(part.images) for entry in new for part in entry.parts if isinstance(part, ToolResultPart))
+        grown = 2 * sum(len(text.encode("utf-8", "replace")) for text in texts) * max(1.0, self.monitor.ratio(info))
+        return measured.upper + grown + IMAGE_TOKENS * images >= NEAR * first_edge(self.limits, measured.effective)
 
     async def count_exactly(self, messages: Sequence[Message], info: ModelInfo) -> bool:
         """Let no estimate be left in the measure of a request with these messages. True where that may differ now."""
@@ -151,7 +159,7 @@ class ContextManager:
         if budget.level != "ok":
             can_compact = any(tool.name == COMPACT_TOOL for tool in request.tools)
             tail = tail_text(mode=mode, todos=todos, budget=budget, notes=notes, can_compact=can_compact)
-            request = replace(request, tail=tail)
+            request = self._request(messages, info, tail, effort=effort, session=session, watermarks=watermarks)
             budget = self._measure(request, info)
         self.newest = budget
         decision = decide(budget, self._advice)
@@ -162,7 +170,7 @@ class ContextManager:
             self._warned = True
             warning = decision.reason
         fitted = fit_output(request, budget, info, self.limits)
-        return PreparedRequest(fitted, budget, info, decision.reason if budget.level == "block" else "", warning)
+        return PreparedRequest(fitted, budget, decision.reason if budget.level == "block" else "", warning)
 
     def why_blocked(self, budget: Budget) -> str:
         """Why a request is not sent after a compaction was tried in vain."""
@@ -199,7 +207,7 @@ class ContextManager:
 
     def take_up(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
         """Take in the size that a request with these messages, without its tail, is known to have had earlier."""
-        self.monitor.observe(self._request(messages, info), usage, info)
+        self.monitor.observe(replace(self._request(messages, info), tail=""), usage, info)
 
     def _request(
         self,
@@ -224,9 +232,10 @@ class ContextManager:
         )
 
     def _measure(self, request: ModelRequest, info: ModelInfo) -> Budget:
-        self.measured_for = info
         names = self._opening.prompt(info).components
-        return self.monitor.measure(request, self.limits, info, names, _left_out(request, *self._cleared))
+        budget = self.monitor.measure(request, self.limits, info, names, _left_out(request, *self._cleared))
+        self.measured_for, self._newest_measure = info, budget
+        return budget
 
 
 def _left_out(request: ModelRequest, before: tuple[Message, ...], cleared: int) -> int:

@@ -137,10 +137,9 @@ class Compactions:
         sizes = EntrySizes(self._services.context.monitor, client.info)
         return report(self._recorder.ledger, sizes, self._services.compaction.retention)
 
-    def measure(self, client: ModelClient, known: Budget | None = None) -> None:
-        """Publish the size of the context as it is now, for the meter and everything else that shows it. ``known`` is
-        that size where it was measured already."""
-        budget = known or self._services.context.measure(project(self._recorder.ledger), client.info)
+    def measure(self, client: ModelClient) -> None:
+        """Publish the size of the context as it is now, for the meter and everything else that shows it."""
+        budget = self._services.context.measure(project(self._recorder.ledger), client.info)
         self._recorder.emit(ContextMeasured(budget))
         self._in_doubt = self._limits.check(budget, client.info.ref, exact=self._services.context.monitor.exact)
 

@@ -8,9 +8,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from swecli.core.context_management.context_manager import PreparedRequest
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.monitor import Growing
-from swecli.core.context_management.request_gateway import RequestGateway
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.llm.types import (
@@ -319,7 +319,7 @@ def tokens_left(services: Services, recorder: Recorder) -> int | None:
 
 
 def gateway_of(services: Services, recorder: Recorder) -> RequestGateway:
-    """What every request of the session goes through."""
+    """What sends every request of the session."""
     return RequestGateway(services.context, lambda: tokens_left(services, recorder))
 
 
@@ -563,8 +563,7 @@ class Asking:
         return True
 
     async def _stream(self, client: ModelClient, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
-        budget = prepared.budget if prepared.info == client.info else None
-        async with aclosing(self._gateway.send(client, prepared.request, prepared=budget)) as events:
+        async with aclosing(self._gateway.send(client, prepared.request, budget=prepared.budget)) as events:
             async for event in events:
                 match event:
                     case Finished(message=message):

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swecli.core.context_management.context_manager import PreparedRequest
+from swecli.core.context_management.gateway import over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.projection import project, watermarks
-from swecli.core.context_management.request_gateway import over_cap
 from swecli.core.engine.attachments import Attachments, words_of
 from swecli.core.engine.compaction import Compactions, report_cache_miss
 from swecli.core.engine.files import ChangedFiles
@@ -34,7 +34,6 @@ from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import MessageQueue
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.ports import Asker
-from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
     ItemCompleted,
     Notice,
@@ -170,7 +169,8 @@ class Turn:
             message, calls = answered.message, answered.calls
             report_cache_miss(self._services, self._recorder, self._client.info, prepared, message, sent_at)
             await self._run_tools(message, calls)
-            self._finish_step(await self._services.context.settle(self._recorder.ledger, self._client.info))
+            await self._services.context.settle(self._recorder.ledger, self._client.info)
+            self._finish_step()
             await self._check_repeats(calls)
             if not calls and not self._goes_on(message):
                 return Ended("done", _last_word(message))
@@ -275,9 +275,9 @@ class Turn:
         if verdict == "stopped by the user":
             raise Ended("interrupted", f"stopped, because {self._repeats.reason}", "repetition")
 
-    def _finish_step(self, size: Budget | None) -> None:
+    def _finish_step(self) -> None:
         self._account.end()
-        self._compactions.measure(self._client, size)
+        self._compactions.measure(self._client)
         self._unmeasured = False
 
     def _goes_on(self, message: Message) -> bool:

@@ -41,9 +41,9 @@ from swecli.core.context_management.compaction.policy import (
 )
 from swecli.core.context_management.compaction.summary import CALLS, CALLS_BESIDES, Summarizer, Summary
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.request_gateway import RequestGateway
 from swecli.core.llm.types import ModelClient, ModelRequest
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import ViewEntry

@@ -1,37 +1,33 @@
-"""The gateway that every request passes: none leaves that is too large for its model or above the cap."""
+"""The request gateway: every request to a model is sent here, and none that is too large for it or past the cap."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from swecli.core.context_management.budget import edge
+from swecli.core.context_management.budget import edge, window_of
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.message_size import texts_of
-from swecli.core.llm.client import stream_events
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent
 from swecli.core.protocol.budget import Budget
 
 
+@dataclass(slots=True)
 class RequestGateway:
-    """``left`` gives the tokens that may still be used; None = no cap."""
+    """Every request to a model is sent here. ``left`` gives the tokens that may still be used; None = no cap."""
 
-    def __init__(self, context: ContextManager, left: Callable[[], int | None] = lambda: None) -> None:
-        self.context = context
-        self._left = left
-        self._newest: tuple[ModelRequest, ModelInfo, Budget] | None = None
-        """The request that was measured last: asked about first, it is sent next."""
+    context: ContextManager
+    left: Callable[[], int | None] = lambda: None
+    _newest: tuple[ModelRequest, ModelInfo, Budget] | None = None
+    """The request that was measured last: what is asked about first is sent next."""
 
     async def send(
-        self, client: ModelClient, request: ModelRequest, *, likely: bool = False, prepared: Budget | None = None
+        self, client: ModelClient, request: ModelRequest, *, budget: Budget | None = None, likely: bool = False
     ) -> AsyncGenerator[StreamEvent]:
         """The events of one request. One that may not leave fails as if the provider had refused it, and nothing of it
-        is sent. Closing this generator (``contextlib.aclosing``) aborts the request at once. ``likely`` as in
-        ``too_long``; ``prepared`` is the measure of this request for this model, where there is one."""
-        if prepared is not None and prepared.upper <= self._room(prepared, request):
-            budget = prepared
-        else:
+        is sent. Closing this generator (``contextlib.aclosing``) aborts the request at once. ``budget`` is its measure
+        where it was measured already, ``likely`` as in ``too_long``."""
+        if budget is None or not self._holds(budget, request, client.info):
             budget = await self._measured(request, client.info)
         size = budget.used if likely else budget.upper
         trouble = self._trouble(budget, size, self._room(budget, request), client.info)
@@ -43,15 +39,25 @@ class RequestGateway:
         free = max(1, budget.window - budget.upper)
         if most is not None and most > free:
             request = replace(request, max_output_tokens=free)
-        async with aclosing(stream_events(client, request)) as events:
-            async for event in events:
+        stream = client.stream(request)
+        try:
+            async for event in stream:
                 yield event
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
 
     async def too_long(self, request: ModelRequest, info: ModelInfo, *, likely: bool = False) -> bool:
         """Whether the request is too long for the model, at the most that it may have; ``likely``: by what it probably
         has, where there is another way if the provider refuses it."""
         budget = await self._measured(request, info)
         return (budget.used if likely else budget.upper) > self._room(budget, request)
+
+    def _holds(self, budget: Budget, request: ModelRequest, info: ModelInfo) -> bool:
+        """Whether nothing is to be measured again: the window is the same, and no estimate may refuse the request."""
+        same = budget.window == window_of(info, self.context.limits).total
+        return same and budget.upper <= self._room(budget, request)
 
     async def _measured(self, request: ModelRequest, info: ModelInfo) -> Budget:
         if self._newest is not None and self._newest[0] is request and self._newest[1] == info:
@@ -78,7 +84,7 @@ class RequestGateway:
                 "context_overflow",
                 f"the request was not sent: it has up to {size:,} tokens, and {info.ref} has room for {room:,}",
             )
-        left = self._left()
+        left = self.left()
         if left is not None and budget.used > left:
             return ProviderError("quota", f"the request was not sent: {over_cap(budget.used, left)}")
         return None
