@@ -131,7 +131,8 @@ def decode_command(text: str) -> Command:
     Raises:
         CodecError: the line is no command; the message names the field.
     """
-    return _converted(_object(text), _COMMAND, "command")
+    data = _object(text)
+    return _converted(data, _COMMAND, f"command {data.get('type', '')}".strip())
 
 
 def json_schema() -> dict[str, Any]:
