@@ -273,7 +273,7 @@ class ContextLimits(Limits):
         return self.compact
 
 
-class ContextBudget(Budget):
+class ContextBudget(Budget, frozen=True):
     """A measure with the sums that programs ask for, in tokens."""
 
     @classmethod

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Protocol
 
+from msgspec.structs import replace
 from textual.timer import Timer
 
 from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from difflib import unified_diff
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.permissions.types import Call as PermissionCall
@@ -97,7 +99,7 @@ class Requests:
         try:
             reply = await future
             if reply.choice == "always" and (asked.rule is None or reply.arguments is not None):
-                reply = replace(reply, choice="once")
+                reply = structs.replace(reply, choice="once")
             self._recorder.emit(
                 PermissionResolved(
                     asked.request,
@@ -526,7 +528,7 @@ class Consents:
             await changed.tool.preview(changed.params, changed.ctx)
         except (ToolError, OSError, ValueError, RuntimeError) as error:
             self._recorder.emit(Notice(f"{error} The call stays as it was.", "warning", "permissions"))
-            return _Answer(replace(reply, choice="edit"), call, call, str(error))
+            return _Answer(structs.replace(reply, choice="edit"), call, call, str(error))
         return _Answer(reply, changed, call)
 
     async def _allowed(self, call: PreparedCall, decision: Decision) -> Consent:

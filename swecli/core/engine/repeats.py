@@ -7,9 +7,11 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal, cast
+
+from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import target_of
 from swecli.core.engine.model_call import Call

@@ -9,19 +9,20 @@ from typing import cast, get_args
 
 import swecli
 from swecli.core.protocol.codec import json_schema
-from swecli.core.protocol.commands import Close, Command
+from swecli.core.protocol.commands import Command
 from swecli.core.protocol.events import Body
-from tests.core.engine.support import bench
 
 
 def names(union: object) -> set[type]:
     return set(get_args(cast("UnionType", union)))
 
 
-async def test_every_command_is_carried_out(tmp_path: Path) -> None:
-    async with bench('[[step]]\ntext = "done"\n', tmp_path) as b:
-        handled = set(b.session._dispatcher._handlers)  # pyright: ignore[reportPrivateUsage]
-    assert handled | {Close} == names(Command)
+def test_every_command_is_carried_out() -> None:
+    source = (Path(swecli.__file__).parent / "core" / "engine" / "session.py").read_text()
+    handled = {
+        name for case in re.findall(r"^\s+case (.*):$", source, re.MULTILINE) for name in re.findall(r"\w+(?=\()", case)
+    }
+    assert handled >= {command.__name__ for command in names(Command)}
 
 
 def test_every_event_comes_from_somewhere() -> None:
