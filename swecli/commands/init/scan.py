@@ -52,10 +52,12 @@ class Scan:
         self.complete = True
         self._bytes_left = MAX_TOTAL_BYTES
         self._texts: dict[str, str] = {}
+        self._matches: dict[str, list[re.Match[str]]] = {}
         self._ends = time.monotonic() + MAX_SECONDS
         self._list()
         self._known = frozenset(self.files)
         self._listing = "\n".join(self.files)
+        self._at_root = "\n".join(path for path in self.files if "/" not in path)
 
     def has(self, path: str) -> bool:
         return path in self._known
@@ -65,7 +67,11 @@ class Scan:
 
     def matching(self, pattern: str) -> list[re.Match[str]]:
         """Files whose whole path fits the regular expression, in which ``.`` is no end of line."""
-        return list(re.finditer(rf"^(?:{pattern})$", self._listing, re.MULTILINE)) if pattern else []
+        if pattern not in self._matches:
+            listing = self._listing if "/" in pattern or ".*" in pattern else self._at_root
+            matches = re.finditer(rf"^(?:{pattern})$", listing, re.MULTILINE) if pattern else ()
+            self._matches[pattern] = list(matches)
+        return self._matches[pattern]
 
     def text(self, path: str) -> str:
         """Beginning of a file; empty when it is missing, binary, unreadable or beyond the bounds."""
