@@ -7,6 +7,7 @@ import re
 import subprocess
 import tomllib
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,41 @@ def test_no_function_is_longer_than_a_screen() -> None:
                 if lines > MAX_FUNCTION:
                     long[f"{path.relative_to(ROOT)}:{node.name}"] = lines
     assert not long
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    imports = {name: _imports(name, path) for name, path in _modules().items()}
+    assert len(imports) > 100
+    order = TopologicalSorter(imports)
+    try:
+        order.prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@cache
+def _modules() -> dict[str, Path]:
+    """Files of the program by their module's name."""
+    files = {path.relative_to(ROOT).with_suffix(""): path for path in python_files("swecli")}
+    return {".".join(name.parts).removesuffix(".__init__"): path for name, path in files.items()}
+
+
+def _imports(module: str, path: Path) -> set[str]:
+    """Modules of the program that one imports, those in its functions included; not those for type checkers only."""
+    found: set[str] = set()
+    nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            nodes += node.orelse
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name if name in _modules() else str(node.module) for name in names}
+        else:
+            nodes += ast.iter_child_nodes(node)
+    return (found & _modules().keys()) - {module}
 
 
 def test_the_core_imports_no_user_interface() -> None:

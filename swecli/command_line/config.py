@@ -7,16 +7,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from swecli.assembly.settings import SettingsFiles
+from swecli.assembly.settings import SettingsFiles, user_file
 from swecli.assembly.startup import read_startup, startup_of, theme_folders
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import print_text
 from swecli.core.config.change import Described, set_value
 from swecli.core.config.load import ConfigError
-from swecli.core.config.paths import user_paths
 from swecli.core.protocol.blocks import TableBlock
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -49,19 +47,13 @@ def preferences(options: LaunchOptions) -> Preferences:
     )
 
 
-def user_file() -> Path:
-    """The user's settings file."""
-    named = os.environ.get("SWECLI_CONFIG", "")
-    return Path(os.path.expanduser(named)).absolute() if named else user_paths(os.environ).config / "config.toml"
-
-
 def remember(key: str, value: str) -> str:
     """Write a setting into the user's file. Returns the file's name.
 
     Raises:
         ValueError: it was not written; one sentence.
     """
-    path = user_file()
+    path = user_file(os.environ)
     try:
         set_value(path, key, value)
     except ConfigError as error:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from swecli.assembly.models import Accounts
     from swecli.assembly.trust import WorkspaceTrust
     from swecli.commands.base import SlashCommand
-    from swecli.core.engine.view import SessionPort
+    from swecli.core.engine.session import Session
     from swecli.core.llm.types import ModelInfo
     from swecli.core.protocol.blocks import DisplayBlock
     from swecli.tui.boot import Terminal
@@ -176,10 +176,10 @@ def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
 class Succession:
     """Opens sessions with ``open_session`` and remembers the newest. ``options`` are those of the start."""
 
-    def __init__(self, options: LaunchOptions, open_session: Callable[[LaunchOptions], Awaitable[SessionPort]]) -> None:
+    def __init__(self, options: LaunchOptions, open_session: Callable[[LaunchOptions], Awaitable[Session]]) -> None:
         self._options = options
         self._open = open_session
-        self._last: SessionPort | None = None
+        self._last: Session | None = None
         self._spoke = False
         self._added: tuple[Path, ...] = ()
 
@@ -192,7 +192,7 @@ class Succession:
         """Whether there was a conversation that can be continued."""
         return self._spoke or (self._last is not None and self._last.view.totals.turns > 0)
 
-    async def open(self, options: LaunchOptions) -> SessionPort:
+    async def open(self, options: LaunchOptions) -> Session:
         """The session that the options ask for.
 
         Raises:
@@ -203,11 +203,11 @@ class Succession:
         self._last = session
         return session
 
-    async def first(self) -> SessionPort:
+    async def first(self) -> Session:
         """The session of the start."""
         return await self.open(self._options)
 
-    async def next(self) -> SessionPort:
+    async def next(self) -> Session:
         """A new session in place of the newest, with its model, effort and mode: without the first message of the
         start, and not where another session was continued."""
         fresh = replace(self._options, prompt="", resume=None, continue_newest=False, pick_session=False)
@@ -283,9 +283,10 @@ def _settings_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:
 
 def _permissions_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:
     """All rules, where there is no screen to look at them."""
-    from swecli.command_line.permissions import folder_policy, rules_block
+    from swecli.assembly.permissions import FolderRules
+    from swecli.command_line.permissions import rules_block
 
-    return (rules_block(folder_policy(options.cwd), options.cwd),)
+    return (rules_block(FolderRules(LaunchOptions(options.cwd), dict(os.environ))),)
 
 
 def run_plain(options: LaunchOptions) -> int:
@@ -293,7 +294,7 @@ def run_plain(options: LaunchOptions) -> int:
     from swecli.app import open_session
     from swecli.plain.front_end import LinearFrontEnd
 
-    async def opened(wanted: LaunchOptions) -> SessionPort:
+    async def opened(wanted: LaunchOptions) -> Session:
         session = await open_session(wanted)
         if wanted.banner:
             session.notice(wanted.banner)
@@ -361,7 +362,7 @@ def _remember(key: str, value: str) -> str:
 
 
 def screen_ports(
-    options: LaunchOptions, trust: WorkspaceTrust, opened: Callable[[LaunchOptions], Awaitable[SessionPort]]
+    options: LaunchOptions, trust: WorkspaceTrust, opened: Callable[[LaunchOptions], Awaitable[Session]]
 ) -> ScreenPorts:
     """What the screens show and change. Each is made when it is used first: none of it is needed for the start."""
     from swecli.tui.screens.ports import ScreenPorts
@@ -399,7 +400,7 @@ def _keep_model(options: LaunchOptions, ref: str) -> str:
     return keep_model(options, ref)
 
 
-async def open_for_screen(options: LaunchOptions) -> SessionPort:
+async def open_for_screen(options: LaunchOptions) -> Session:
     """A session for the interface, which tells of a failed start in its own way."""
     import asyncio
 
@@ -425,7 +426,7 @@ async def trial(options: LaunchOptions, ref: str) -> tuple[bool, str]:
     return await try_model(options, ref)
 
 
-async def open_demo() -> SessionPort:
+async def open_demo() -> Session:
     """The demonstration as a session for the interface, with its task already asked for."""
     from swecli.core.protocol.commands import Submit
     from swecli.tui.session_link import SessionNotOpened

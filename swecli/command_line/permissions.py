@@ -6,116 +6,79 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, input_lines, print_lines, print_text
 from swecli.core.config.trust import GrantStore
-from swecli.core.permissions.types import Policy, Rule
+from swecli.core.permissions.rules import RuleError
+from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Mode
 from swecli.exit_codes import ExitCode
-from swecli.launch import StartError
+from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
+    from swecli.assembly.permissions import FolderRules
     from swecli.core.config.trust import PendingItem
     from swecli.core.permissions.check import PolicyOf
 
 
-PolicyFor = Callable[[Path], Policy]
-
-
-def list_rules(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+def list_rules(arguments: Sequence[str]) -> int:
     """Every rule that holds here, with origin, uses and what makes it void."""
     parser = Parser(prog="swecli permissions list", description="The rules that hold in this folder.")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each rule")
     chosen = parser.parse_args(arguments)
-    folder = working_directory(chosen.cwd)
-    rows = _rules(policy_for(folder), folder)
+    rules = _rules(working_directory(chosen.cwd))
     if chosen.json:
-        sys.stdout.writelines(json.dumps(row) + "\n" for row in rows)
+        sys.stdout.writelines(json.dumps(asdict(row)) + "\n" for row in rules.rows())
         return ExitCode.OK
     from swecli.block_text import block_lines
 
-    sys.stdout.write("\n".join(_safe(line) for line in block_lines(_table(rows))) + "\n")
+    sys.stdout.write("\n".join(_safe(line) for line in block_lines(rules_block(rules))) + "\n")
     return ExitCode.OK
 
 
-def rules_block(policy: Policy, folder: Path) -> DisplayBlock:
+def rules_block(rules: FolderRules) -> DisplayBlock:
     """The rules that hold in a folder."""
-    return _table(_rules(policy, folder))
-
-
-def _table(rows: Sequence[dict[str, Any]]) -> DisplayBlock:
     from swecli.core.protocol.blocks import TableBlock, TextBlock
 
-    if not rows:
+    cells = tuple((row.id, row.effect, row.rule, row.origin, row.used, row.void or "in force") for row in rules.rows())
+    if not cells:
         return TextBlock("No rules hold here. Reading in the folder runs, everything else is asked about.")
-    cells = tuple(
-        (row["id"], row["effect"], row["rule"], row["origin"], _uses(row), row["void"] or "in force") for row in rows
-    )
     return TableBlock(("id", "", "rule", "from", "used", "effect"), cells)
 
 
-def _rules(policy: Policy, folder: Path) -> list[dict[str, Any]]:
-    from swecli.assembly.permissions import rule_uses
-    from swecli.core.config.paths import user_paths
-    from swecli.core.permissions.check import void_reason
+def _rules(folder: Path) -> FolderRules:
+    from swecli.assembly.permissions import FolderRules
 
-    uses = rule_uses(user_paths(os.environ), folder)
-    granted = {grant.rule: grant.id for grant in _store(folder).active()}
-    rows: list[dict[str, Any]] = []
-    for rule in policy.rules:
-        use = uses.get((rule.effect, rule.text))
-        rows.append(
-            {
-                "id": granted.get(rule.text, "") if rule.scope == "grant" else "",
-                "effect": rule.effect,
-                "rule": rule.text,
-                "scope": rule.scope,
-                "origin": rule.origin or rule.scope,
-                "uses": use.count if use else 0,
-                "last_use": use.last if use else None,
-                "void": void_reason(rule, policy),
-            }
-        )
-    return rows
+    return FolderRules(LaunchOptions(cwd=folder), dict(os.environ))
 
 
-def _uses(row: dict[str, Any]) -> str:
-    last = row["last_use"]
-    return f"{row['uses']}, last {datetime.fromtimestamp(last):%Y-%m-%d}" if last else "never"
-
-
-def try_rule(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+def try_rule(arguments: Sequence[str]) -> int:
     """How many of the newest commands a rule would have decided about."""
     parser = Parser(prog="swecli permissions test", description="Which of the last 200 commands a rule speaks about.")
     parser.add_argument("rule", help="for example 'Bash(npm run *)'")
     parser.add_argument("--as", dest="effect", choices=("allow", "ask", "deny"), default="allow")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
-    folder = working_directory(chosen.cwd)
-    from swecli.assembly.permissions import newest_commands
-    from swecli.core.config.paths import user_paths
-    from swecli.core.permissions.check import matching_commands
-
-    calls = newest_commands(user_paths(os.environ), folder)
-    rule = _valid(chosen.rule, chosen.effect)
-    found = matching_commands(rule, calls, policy_for(folder))
+    try:
+        found, total = _rules(working_directory(chosen.cwd)).matches(chosen.effect, chosen.rule)
+    except RuleError as error:
+        raise UsageError(f"{chosen.rule}: {error}") from error
     writes = [match.call.effects.command or "" for match in found if not match.reads]
-    sys.stdout.write(f"{_safe(rule.text)} would have matched {len(found)} of the last {len(calls)} commands")
+    sys.stdout.write(f"{_safe(chosen.rule)} would have matched {len(found)} of the last {total} commands")
     sys.stdout.write(f", {len(writes)} of which may write:\n" if writes else ".\n")
     sys.stdout.writelines(f"  {_safe(text)[:200]}\n" for text in writes[:10])
     return ExitCode.OK
 
 
-def grant(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+def grant(arguments: Sequence[str]) -> int:
     """Allow something in this folder for seven days or until revoked."""
-    del policy_for
     parser = Parser(prog="swecli permissions grant", description="Allow something in this folder without asking.")
     parser.add_argument("rule", help="for example 'Bash(npm run *)'")
     parser.add_argument(
@@ -123,24 +86,27 @@ def grant(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
     )
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
-    rule = _valid(chosen.rule, "allow")
+    from swecli.assembly.permissions import checked_rule
+
     try:
-        kept = _store(working_directory(chosen.cwd)).add(rule.text, chosen.span)
+        checked_rule("allow", chosen.rule)
+        kept = _grants(working_directory(chosen.cwd)).add(chosen.rule, chosen.span)
+    except RuleError as error:
+        raise UsageError(f"{chosen.rule}: {error}") from error
     except OSError as error:
         raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
     sys.stdout.write(f"{kept.id}  allow {_safe(kept.rule)}: {kept.origin}\n")
     return ExitCode.OK
 
 
-def revoke(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+def revoke(arguments: Sequence[str]) -> int:
     """Take a grant back. Running sessions ask again from their next call on."""
-    del policy_for
     parser = Parser(prog="swecli permissions revoke", description="Take back what was granted in this folder.")
     parser.add_argument("name", help="the grant's id or its rule, as `swecli permissions` shows them")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     try:
-        gone = _store(working_directory(chosen.cwd)).revoke(chosen.name)
+        gone = _grants(working_directory(chosen.cwd)).revoke(chosen.name)
     except OSError as error:
         raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
     if not gone:
@@ -149,18 +115,7 @@ def revoke(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
     return ExitCode.OK
 
 
-def _valid(text: str, effect: str) -> Rule:
-    from swecli.core.permissions.rules import RuleError, rule_pattern
-
-    rule = Rule("allow" if effect == "allow" else "ask" if effect == "ask" else "deny", text, "session")
-    try:
-        rule_pattern(rule)
-    except RuleError as error:
-        raise UsageError(f"{text}: {error}") from error
-    return rule
-
-
-def _store(folder: Path) -> GrantStore:
+def _grants(folder: Path) -> GrantStore:
     from swecli.core.config.paths import user_paths
     from swecli.core.config.trust import GRANTS_FILE
 
@@ -341,46 +296,34 @@ def policies() -> PolicyOf:
     @cache
     def policy_of(folder: Path) -> Policy:
         try:
-            return folder_policy(folder, sandboxed=True)
+            return folder_policy(folder)
         except StartError as error:
             raise BadCheck(str(error)) from error
 
     return policy_of
 
 
-def folder_policy(folder: Path, *, sandboxed: bool = False) -> Policy:
-    """The policy that a session in this folder would start with; ``sandboxed`` looks for its sandbox too, which may
-    take a moment.
+def folder_policy(folder: Path) -> Policy:
+    """The policy that a session in this folder would start with. Looks for its sandbox too, which may take a moment.
 
     Raises:
         StartError: its settings are broken.
     """
-    from dataclasses import replace
+    from swecli.assembly.services import sandbox_state
 
-    from swecli.assembly.services import build_policy, grant_rules, grants_of
-    from swecli.assembly.startup import read_startup
-    from swecli.core.workspace.process import scrubbed_environment
-    from swecli.launch import LaunchOptions
-
-    environment = dict(os.environ)
-    startup = read_startup(folder, environment, {})
-    options = LaunchOptions(cwd=folder)
-    policy = build_policy(options, startup, scrubbed_environment(environment))
-    if sandboxed:
-        from swecli.assembly.services import sandbox_state
-
-        policy = replace(policy, sandbox=sandbox_state(options, startup).level)
-    return replace(policy, rules=(*policy.rules, *grant_rules(grants_of(startup, folder))))
+    rules = _rules(folder)
+    startup = rules.startup()
+    return replace(rules.policy(startup), sandbox=sandbox_state(rules.options, startup).level)
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "check": _check,
     **{word: partial(set_trust, word) for word in ("trust", "decline", "forget")},
     "accept": accept,
-    "list": partial(list_rules, folder_policy),
-    "test": partial(try_rule, folder_policy),
-    "grant": partial(grant, folder_policy),
-    "revoke": partial(revoke, folder_policy),
+    "list": list_rules,
+    "test": try_rule,
+    "grant": grant,
+    "revoke": revoke,
 }
 
 

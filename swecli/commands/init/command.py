@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.commands.init.guide import MAX_TOKENS, Guide, build_guide, split
@@ -13,12 +14,14 @@ from swecli.commands.init.prose import FULL_CHARS, LEAN_CHARS, Prose, parse_pros
 from swecli.commands.init.scan import FILE_NAME
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES, read_head
 from swecli.core.context_management.prompts import LEAN_WINDOW, read_prompt
-from swecli.core.engine.view import SessionPort
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
 
 _MAX_EXISTING_BYTES = 256 * 1024
 
 
-async def _run(port: SessionPort, arguments: str) -> CommandResult:
+async def _run(port: Session, arguments: str) -> CommandResult:
     folder = port.view.cwd
     try:
         existing = await asyncio.to_thread(_existing, folder)
@@ -53,7 +56,7 @@ def _existing(folder: Path) -> str:
     return head.text
 
 
-async def _prose(port: SessionPort, project: Project) -> Prose | None:
+async def _prose(port: Session, project: Project) -> Prose | None:
     """What the model writes; None without a model or an answer."""
     model = port.view.model
     if model is None:
