@@ -73,7 +73,7 @@ def asked(item: str = "t1", request: str = "p1", status: str = "rejected", detai
     return bodies
 
 
-async def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 60) -> None:
     """Let the run go on until the condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -101,7 +101,7 @@ class Run:
 
     async def code(self) -> ExitCode:
         with self.stop.handled():
-            return await asyncio.wait_for(self.run.run(), 20)
+            return await asyncio.wait_for(self.run.run(), 60)
 
     @staticmethod
     def _text(stream: io.TextIOWrapper) -> str:
@@ -398,7 +398,7 @@ async def test_a_closed_output_stops_the_run_without_a_traceback(error: OSError)
     err = Output(run.err, writer)
     printer = StreamJsonPrinter(Output(_Closed(error), writer), err)
     headless = HeadlessRun(session, Request("hi"), printer, err.note, writer, Stop())
-    assert await asyncio.wait_for(headless.run(), 20) == ExitCode.FAILURE
+    assert await asyncio.wait_for(headless.run(), 60) == ExitCode.FAILURE
     assert session.closed
     assert isinstance(session.commands[-1], Interrupt)
     assert ("No space left" in run.stderr) == (error.errno == 28)
