@@ -17,7 +17,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, get_args
 
-from swecli.command_line.arguments import Parser, UsageError, launch_options, main_parser, working_directory
+from swecli.command_line.arguments import (
+    LATER,
+    SUBCOMMANDS,
+    Parser,
+    UsageError,
+    launch_options,
+    main_parser,
+    working_directory,
+)
 from swecli.command_line.standard_streams import (
     complain,
     input_lines,
@@ -543,19 +551,6 @@ def resume_hint(options: LaunchOptions) -> str:
 NEAR = 0.78
 """How much a word has to look like a subcommand to be taken for a mistyped one; 1 is the same word."""
 
-SUBCOMMANDS = {
-    **dict.fromkeys(("demo", "sessions", "debug"), "dispatch"),
-    **dict.fromkeys(("doctor", "login", "logout"), "models"),
-    "config": "config",
-    "permissions": "permissions",
-    "context": "inspect",
-    "completion": "completion",
-}
-"""Words that are no message when they come first; each is a function of the module."""
-
-LATER = ("acp", "agents", "fleet", "hooks", "lab", "logs", "mcp", "memory", "playbook", "retrieve", "skills")
-"""Words that are subcommands in other versions: no message either."""
-
 
 def dispatch(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
     """Run what the arguments ask for. Returns the exit status. ``terminal`` is given where the interface's first
@@ -585,7 +580,7 @@ def _run(arguments: Sequence[str], terminal: Terminal | None) -> int:
     if arguments and arguments[0] in LATER:
         raise _not_built(arguments[0])
     if arguments and arguments[0] in SUBCOMMANDS:
-        module = import_module(f"swecli.command_line.{SUBCOMMANDS[arguments[0]]}")
+        module = import_module(f"swecli.command_line.{SUBCOMMANDS[arguments[0]].module}")
         if terminal is not None:  # only the demonstration has a screen
             return module.demo(arguments[1:], terminal)
         return getattr(module, arguments[0])(arguments[1:])
