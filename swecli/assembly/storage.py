@@ -32,8 +32,7 @@ from swecli.core.sessions.snapshots import SnapshotStore
 from swecli.core.sessions.store import HAS_MESSAGE, SessionError, SessionStore, StoredFacts
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
-from swecli.tui.screens.ports import StoredSession
-from swecli.tui.session_link import OpenSession
+from swecli.tui.backend import OpenSession, StoredSession
 
 DATABASE = "sessions.db"
 

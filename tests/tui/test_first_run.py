@@ -135,7 +135,7 @@ async def test_the_demo_takes_the_sessions_place() -> None:
         await it.press(*"demo", "enter")
         async with asyncio.timeout(5):
             await opened.wait()
-        await it.until(lambda: it.app.stage.link.port is demo)
+        await it.until(lambda: it.app.session.port is demo)
         await it.hides("Connect a model")
 
 

@@ -21,9 +21,9 @@ from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import Body, Option, PermissionRequested, Question, QuestionAsked
+from swecli.tui.backend import TrustItem
 from swecli.tui.dock.panel import DockPanel, KeyLine
 from swecli.tui.screens.list_screen import Sheet
-from swecli.tui.trust_gate import TrustItem
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.golden import FOLDER
 from tests.tui.scenes import TODOS, WORK
@@ -96,14 +96,14 @@ def says(line: str, text: str, *keys: str) -> Callable[[Running], Awaitable[None
 async def history(it: Running) -> None:
     for text in ("fix the price", "run the tests again"):
         await it.say(text)
-        await it.until(lambda: not it.app.stage.is_busy())
+        await it.until(lambda: not it.app.session.state.busy)
     await it.press("ctrl+r", *"test")
     await it.shows("search history: test", "run the tests again")
 
 
 async def todos(it: Running) -> None:
     await it.say("go")
-    await it.until(lambda: it.app.stage.state.todos)
+    await it.until(lambda: it.app.session.state.todos)
     await it.press("ctrl+t")
     await it.shows("Todos 1/3")
 
@@ -119,7 +119,7 @@ def waits(text: str, *keys: str) -> Callable[[Running], Awaitable[None]]:
 
 async def effort(it: Running) -> None:
     it.session.view.model = ModelInfo("openai", "gpt-6", 400_000, efforts=("low", "high"))
-    it.app.desk.open("pick_effort")
+    it.app.actions.open("pick_effort")
     await it.shows("Effort", "high")
 
 

@@ -22,7 +22,6 @@ from swecli.safe_text import SafeText, safe_line
 from swecli.tui.dock.block_view import BlockView
 from swecli.tui.keymap import Keymap, keymap_of
 from swecli.tui.line_input import LineInput
-from swecli.tui.screens.messages import ScreenClosed, ScreenReady
 from swecli.tui.transcript.markdown import SEPARATOR, column_widths
 from swecli.tui.transcript.rows import cells, cut
 
@@ -449,6 +448,12 @@ class ScreenView(Vertical):
     ScreenView LineInput > .input--selection { text-style: $selection-style; }
     """
 
+    class Ready(Message):
+        """The screen can take the keyboard."""
+
+    class Closed(Message):
+        """The user is done with the screen."""
+
     def __init__(self, sheet: Sheet, words: str = "") -> None:
         super().__init__()
         self._sheet = sheet
@@ -476,7 +481,7 @@ class ScreenView(Vertical):
 
     def on_mount(self) -> None:
         self._lay(self._sheet, self.text)
-        self.post_message(ScreenReady())
+        self.post_message(self.Ready())
 
     def on_resize(self) -> None:
         height = self.size.height
@@ -504,7 +509,7 @@ class ScreenView(Vertical):
         elif self.text:
             self.put("")
         else:
-            self.post_message(ScreenClosed())
+            self.post_message(self.Closed())
 
     def _intercept(self, event: events.Key) -> bool:
         self._catch_up()

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from swecli.core.permissions.rules import ALIASES, RuleError, parse_rule
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.tui.backend import PermissionsPort, ShownRule, Tried
 from swecli.tui.screens.list_screen import Entry, Sheet, heading, narrowed, read_or_say
-from swecli.tui.screens.ports import PermissionsPort, ShownRule, Tried
 
 WAYS = {
     "week": ("allow", "allow in this folder for 7 days"),

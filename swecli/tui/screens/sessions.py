@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.tui.backend import SessionsPort, StoredSession
 from swecli.tui.screens.list_screen import Entry, Sheet, heading, read_or_say
-from swecli.tui.screens.ports import SessionsPort, StoredSession
 
 Continue = Callable[[StoredSession], None]
 

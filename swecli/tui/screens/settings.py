@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.tui.backend import FileName, Setting, SettingsPort, Written
 from swecli.tui.screens.list_screen import Entry, Sheet, heading, narrowed, read_or_say
-from swecli.tui.screens.ports import FileName, Setting, SettingsPort, Written
 
 PAUSE = 0.12
 """Seconds after a key before what is typed is checked."""
