@@ -27,7 +27,7 @@ from swecli.tui.themes.library import AUTO
 
 if TYPE_CHECKING:
     from swecli.tui.dock.picker import Choice
-    from swecli.tui.screens.list_screen import Sheet
+    from swecli.tui.screens.list_screen import ListPage
 
 
 class Actions:
@@ -316,58 +316,58 @@ class Actions:
 
     def show_help(self, words: str = "") -> None:
         """Keys and commands."""
-        from swecli.tui.screens.help import HelpSheet
+        from swecli.tui.screens.help import HelpPage
 
         def take(text: str) -> None:
             self._screen.close_list()
             self._screen.prompt.editor.put(text)
 
-        self._show(HelpSheet(self.commands, self._keymap, take), words)
+        self._show(HelpPage(self.commands, self._keymap, take), words)
 
     def show_settings(self, words: str = "") -> None:
         """Every setting."""
-        from swecli.tui.screens.settings import SettingsSheet
+        from swecli.tui.screens.settings import SettingsPage
 
         try:
             port = self._backend.settings()
         except ValueError as error:
             self.flash(str(error))
         else:
-            self._show(SettingsSheet(port, self._changed, self.flash), words)
+            self._show(SettingsPage(port, self._changed, self.flash), words)
 
     def show_permissions(self, words: str = "") -> None:
         """The permission rules."""
-        from swecli.tui.screens.permissions import PermissionsSheet
+        from swecli.tui.screens.permissions import PermissionsPage
 
         try:
             port = self._backend.permissions()
         except ValueError as error:
             self.flash(str(error))
         else:
-            self._show(PermissionsSheet(port, self.flash, self._pending.append), words)
+            self._show(PermissionsPage(port, self.flash, self._pending.append), words)
 
     def show_sessions(self, words: str = "") -> None:
         """The stored sessions."""
-        from swecli.tui.screens.sessions import SessionsSheet
+        from swecli.tui.screens.sessions import SessionsPage
 
         port, view = self._backend.sessions(), self._session.view
         if port is None:
             self.flash("Nothing is stored here, so there is no session to go back to")
             return
         present = view.session_id if view is not None else ""
-        self._show(SessionsSheet(port, self._continue, self.flash, present=present, clock=self._clock), words)
+        self._show(SessionsPage(port, self._continue, self.flash, present=present, clock=self._clock), words)
 
     def show_jobs(self, words: str = "") -> None:
         """The commands that run, and the jobs that have ended."""
-        from swecli.tui.screens.jobs import JobsSheet, SessionCommands
+        from swecli.tui.screens.jobs import JobsPage, SessionCommands
 
         commands = SessionCommands(self._session, self._screen.transcript)
-        self._show(JobsSheet(commands, self.flash, self.ask, self._clock), words)
+        self._show(JobsPage(commands, self.flash, self.ask, self._clock), words)
 
-    def _show(self, sheet: Sheet, words: str) -> None:
-        from swecli.tui.screens.list_screen import ScreenView
+    def _show(self, page: ListPage, words: str) -> None:
+        from swecli.tui.screens.list_screen import ListScreen
 
-        self._screen.open_list(ScreenView(sheet, words))
+        self._screen.open_list(ListScreen(page, words))
 
     def list_closed(self) -> None:
         """A list was closed: settings that wait for a session are asked about."""

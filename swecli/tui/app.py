@@ -480,10 +480,10 @@ class SwecliApp(App[int], inherit_bindings=False):
         else:
             self.session.answer(message.command)
 
-    def on_screen_view_ready(self) -> None:
+    def on_list_screen_ready(self) -> None:
         self.main.dock.focus_panel()
 
-    def on_screen_view_closed(self) -> None:
+    def on_list_screen_closed(self) -> None:
         self.actions.list_closed()
 
     def on_actions_command_chosen(self, message: Actions.CommandChosen) -> None:

@@ -18,7 +18,7 @@ from swecli.tui.status_bar import ActivityLine, StatusBar
 from swecli.tui.todos import TodoPanel
 
 if TYPE_CHECKING:
-    from swecli.tui.screens.list_screen import ScreenView
+    from swecli.tui.screens.list_screen import ListScreen
     from swecli.tui.transcript.view import Transcript
 
 
@@ -43,7 +43,7 @@ class MainScreen(Screen[None]):
         self.prompt = Prompt(backend.state, backend.files, self.activity.flash, keys, clock=clock)
         self.dock = Dock(self.prompt, clock=clock)
         self.status = StatusBar()
-        self.list_view: ScreenView | None = None
+        self.list_view: ListScreen | None = None
         """The list that is open in place of the transcript."""
 
     def compose(self) -> ComposeResult:
@@ -57,7 +57,7 @@ class MainScreen(Screen[None]):
         self.transcript = transcript
         self.content.mount(transcript)
 
-    def open_list(self, opened: ScreenView) -> None:
+    def open_list(self, opened: ListScreen) -> None:
         """Show a list in place of the transcript, or of the list that is open."""
         if self.list_view is not None:
             self.list_view.remove()

@@ -23,7 +23,7 @@ from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import Body, Option, PermissionRequested, Question, QuestionAsked
 from swecli.tui.backend import TrustItem
 from swecli.tui.dock.panel import DockPanel, KeyLine
-from swecli.tui.screens.list_screen import Sheet
+from swecli.tui.screens.list_screen import ListPage
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.golden import FOLDER
 from tests.tui.scenes import TODOS, WORK
@@ -175,14 +175,14 @@ PANELS = {
     "FindPanel": "find",
     "Picker": "panel-mode",
 }
-SHEETS = {
-    "HelpSheet": "screen-help",
-    "SettingsSheet": "screen-settings",
-    "ValueSheet": "screen-settings-edit",
-    "PermissionsSheet": "screen-permissions",
-    "SessionsSheet": "screen-sessions",
-    "JobsSheet": "screen-jobs",
-    "OutputSheet": "screen-jobs-output",
+LIST_PAGES = {
+    "HelpPage": "screen-help",
+    "SettingsPage": "screen-settings",
+    "ValuePage": "screen-settings-edit",
+    "PermissionsPage": "screen-permissions",
+    "SessionsPage": "screen-sessions",
+    "JobsPage": "screen-jobs",
+    "OutputPage": "screen-jobs-output",
 }
 DOORS: dict[Screen, str] = {
     "pick_mode": "panel-mode",
@@ -226,9 +226,9 @@ def subclasses(kind: type, package: Any) -> set[str]:
 
 def test_every_panel_screen_and_door_has_goldens() -> None:
     assert subclasses(DockPanel, swecli.tui.dock) == set(PANELS)
-    assert subclasses(Sheet, swecli.tui.screens) == set(SHEETS)
+    assert subclasses(ListPage, swecli.tui.screens) == set(LIST_PAGES)
     assert set(DOORS) == {*get_args(Screen)} - {"quit", "clear", "add_folder"}
-    for scene in {*PANELS.values(), *SHEETS.values(), *DOORS.values(), *SCENES}:
+    for scene in {*PANELS.values(), *LIST_PAGES.values(), *DOORS.values(), *SCENES}:
         side = ["styles"] if scene.endswith(("-dark", "-light")) else ["dark-styles", "light-styles"]
         for kind in ("80x24", "120x40", "200x60", *side):
             assert (FOLDER / f"{scene}-{kind}.txt").is_file(), f"{scene}-{kind}"

@@ -11,7 +11,7 @@ from swecli.core.protocol.commands import CancelItem, Interrupt
 from swecli.core.tools.list_files import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 from swecli.safe_text import safe_line
-from swecli.tui.screens.list_screen import Entry, Sheet, heading
+from swecli.tui.screens.list_screen import Entry, ListPage, heading
 from swecli.tui.session_controller import SessionController
 from swecli.tui.session_state import Running
 from swecli.tui.transcript.blocks import ToolBlock
@@ -172,7 +172,7 @@ SHOWN = 200_000
 """Characters of the end of the output that are shown."""
 
 
-class OutputSheet(Sheet):
+class OutputPage(ListPage):
     """``stop`` is called by the key that takes entries away."""
 
     reads = True
@@ -191,7 +191,7 @@ class OutputSheet(Sheet):
         self._trouble = ""
 
     def begin(self) -> None:
-        self.board.start(self._look, "output")
+        self.view.start(self._look, "output")
 
     async def _look(self) -> None:
         """Read what is new, and come again while more may follow."""
@@ -202,10 +202,10 @@ class OutputSheet(Sheet):
         except ValueError as error:
             self._trouble = str(error) if self._output is None else ""
         self._command = now or (None if self._command is None else self._gone(self._command))
-        if self.board.shows(self):
-            self.board.show()
+        if self.view.shows(self):
+            self.view.show()
             if now is not None and now.running:
-                self.board.after(OUTPUT_INTERVAL, self.begin)
+                self.view.after(OUTPUT_INTERVAL, self.begin)
 
     def _present(self) -> ShownCommand | None:
         """The command as it is now; one that was sent to the background meanwhile is a job of another name."""
@@ -238,7 +238,7 @@ class OutputSheet(Sheet):
             return (TextBlock(self._trouble, "error"),)
         if self._output is None:
             return (TextBlock("…", "dim"),)
-        words = self.board.text.casefold().split()
+        words = self.view.text.casefold().split()
         lines = self._output.splitlines()
         left = [line for line in lines if all(word in line.casefold() for word in words)]
         if not lines:
@@ -248,7 +248,7 @@ class OutputSheet(Sheet):
         return (TerminalBlock("" if words or self._command is None else self._command.command, "\n".join(left)),)
 
     def note(self, entry: Entry | None) -> str:
-        stop = f"{self.board.keymap.shown('remove')} stops it · " if self._runs else ""
+        stop = f"{self.view.keymap.shown('remove')} stops it · " if self._runs else ""
         return f"{stop}↑↓ PgUp PgDn Home End scroll"
 
     @property
@@ -271,7 +271,7 @@ Ask = Callable[[str, tuple[str, str], Callable[[], None]], None]
 """Asks whether something is to be done: the question, a label for yes with what follows, and what is done then."""
 
 
-class JobsSheet(Sheet):
+class JobsPage(ListPage):
     """``tell`` gets a sentence for the user, ``ask`` asks before a command is stopped; ``clock`` is Unix seconds."""
 
     def __init__(
@@ -288,8 +288,8 @@ class JobsSheet(Sheet):
 
     def begin(self) -> None:
         self._read()
-        self.board.show()
-        self.board.after(EVERY, self._again)
+        self.view.show()
+        self.view.after(EVERY, self._again)
 
     def _read(self) -> bool:
         """Look at the commands; whether there is anything new to see."""
@@ -300,8 +300,8 @@ class JobsSheet(Sheet):
 
     def _again(self) -> None:
         if self._read():
-            self.board.show()
-        self.board.after(EVERY, self._again)
+            self.view.show()
+        self.view.after(EVERY, self._again)
 
     # --- what is seen ---
 
@@ -311,14 +311,14 @@ class JobsSheet(Sheet):
         command = self._commands[entry.name]
         seen, end = self._ends.get(entry.name, (-1, ""))
         if seen != command.size:
-            self.board.start(lambda: self._look(command), "look")
+            self.view.start(lambda: self._look(command), "look")
         return (
             TextBlock(facts(command, self._clock()), "dim"),
             TerminalBlock(one_line(command), end),
         )
 
     def _how_to_get_one(self) -> Sequence[DisplayBlock]:
-        key = self.board.keymap.shown("background")
+        key = self.view.keymap.shown("background")
         return (
             TextBlock("Nothing runs, and nothing has run in the background."),
             TextBlock(
@@ -336,14 +336,14 @@ class JobsSheet(Sheet):
             output = str(error)
         lines = [line for line in output.splitlines() if line.strip()]
         self._ends[command.name] = (command.size, "\n".join(lines[-TAIL:]))
-        chosen = self.board.chosen
-        if self.board.shows(self) and chosen is not None and chosen.name == command.name:
-            self.board.say(self.about(chosen))
+        chosen = self.view.chosen
+        if self.view.shows(self) and chosen is not None and chosen.name == command.name:
+            self.view.say(self.about(chosen))
 
     def note(self, entry: Entry | None) -> str:
         if entry is None:
             return ""
-        command, keymap = self._commands[entry.name], self.board.keymap
+        command, keymap = self._commands[entry.name], self.view.keymap
         stop = f"{keymap.shown('remove')} stops it · " if command.running else ""
         away = "" if command.job else f"{keymap.shown('background')} sends it to the background · "
         return f"enter shows its output · {stop}{away}↑↓ choose"
@@ -351,7 +351,7 @@ class JobsSheet(Sheet):
     # --- what is done ---
 
     def choose(self, entry: Entry) -> None:
-        self.board.enter(OutputSheet(self._source, entry.name, self._clock, self._stop))
+        self.view.enter(OutputPage(self._source, entry.name, self._clock, self._stop))
 
     def remove(self, entry: Entry | None) -> None:
         if entry is not None:
@@ -365,7 +365,7 @@ class JobsSheet(Sheet):
         self._ask(
             f"Stop {label(command)}?",
             ("Stop it", follows),
-            lambda: self.board.start(lambda: self._stopped(command.name)),
+            lambda: self.view.start(lambda: self._stopped(command.name)),
         )
 
     async def _stopped(self, name: str) -> None:
@@ -373,8 +373,8 @@ class JobsSheet(Sheet):
             self._tell(await self._source.stop(name))
         except ValueError as error:
             self._tell(str(error))
-        if self.board.shows(self) and self._read():
-            self.board.show()
+        if self.view.shows(self) and self._read():
+            self.view.show()
 
 
 def entries(commands: Sequence[ShownCommand], now: float) -> list[Entry]:
