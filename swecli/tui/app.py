@@ -473,12 +473,9 @@ class SwecliApp(App[int], inherit_bindings=False):
         except ExternalError as error:
             self.main.activity.flash(safe_line(str(error)))
 
-    @on(DockPanel.Finished)
-    def _finished(self, message: DockPanel.Finished) -> None:
-        if message.command is None:
-            self.main.dock.close()
-        else:
-            self.session.answer(message.command)
+    @on(DockPanel.Decided)
+    def _decided(self, message: DockPanel.Decided) -> None:
+        self.session.answer(message.command)
 
     def on_list_screen_ready(self) -> None:
         self.main.dock.focus_panel()

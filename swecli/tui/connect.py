@@ -133,9 +133,7 @@ class FirstRun:
             await self._keep(ref)
             self._set_model(ref)
             return
-        while self._screen.dock.panel is self._picker:  # noqa: ASYNC110 - its last message is on the way
-            await asyncio.sleep(0)
-        if self._screen.dock.panel is None:
+        if self._screen.dock.panel in (None, self._picker):
             self._offer()
 
     async def _keep(self, ref: str) -> None:
@@ -185,13 +183,7 @@ class Login:
     async def _pick_provider(self) -> None:
         found = await asyncio.to_thread(self._backend.providers)
         choices = [Choice(name, name, detail) for name, detail in found]
-        picked = asyncio.get_running_loop().create_future()
-        picker = Picker("Store a key for", choices, picked.set_result)
-        self._screen.dock.show(picker)
-        provider = await picked
-        while self._screen.dock.panel is picker:  # noqa: ASYNC110 - it makes room once its last message has come through
-            await asyncio.sleep(0)
-        self._ask_key(provider)
+        self._screen.dock.show(Picker("Store a key for", choices, self._ask_key))
 
     def _ask_key(self, provider: str) -> None:
         def done(key: str) -> None:

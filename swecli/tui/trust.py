@@ -103,7 +103,7 @@ class ChoicePanel(DockPanel):
     def _decide(self, key: str) -> None:
         if not self._decided:
             self._decided = True
-            self.post_message(self.Finished())
+            self.post_message(self.Finished(self))
             self._done(key)
 
 
@@ -158,9 +158,5 @@ async def ask_trust(gate: TrustGate, dock: Dock) -> tuple[str, ...]:
 
 async def _asked(dock: Dock, panel: Callable[[Callable[[T], None]], DockPanel]) -> T:
     answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    shown = panel(lambda value: answer.set_result(value))
-    dock.show(shown)
-    value = await answer
-    while dock.panel is shown:  # noqa: ASYNC110 - it makes room once its last message has come through
-        await asyncio.sleep(0)
-    return value
+    dock.show(panel(answer.set_result))
+    return await answer

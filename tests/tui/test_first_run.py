@@ -130,7 +130,7 @@ async def test_the_demo_takes_the_sessions_place() -> None:
         return demo
 
     session = alone()
-    async with running(session=session, demo=open_demo) as it:
+    async with running(session=session, open_demo=open_demo) as it:
         await it.shows("See the demo")
         await it.press(*"demo", "enter")
         async with asyncio.timeout(5):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
@@ -96,6 +97,12 @@ class Dock(Vertical):
         self._above = None
         self._prompt.display = self.panel is None
         self.focus_panel()
+
+    @on(DockPanel.Finished)
+    def _finished(self, message: DockPanel.Finished) -> None:
+        message.stop()
+        if message.panel is self.panel:  # and not one that has taken its place since
+            self.close()
 
     def expand_panel(self) -> bool:
         """Give the panel more of the screen, or less again; whether it wanted that."""
