@@ -25,7 +25,7 @@ import psutil
 from benchmarks.screen_run import OVER, one_turn
 from benchmarks.terminal import ROOT, paint
 from swecli.app import open_session
-from swecli.core.engine.view import SessionPort
+from swecli.core.engine.session import Session
 from swecli.launch import LaunchOptions
 
 TURNS, EARLY = 2_000, 200
@@ -96,7 +96,7 @@ async def no_keys() -> float:
 
 
 async def measure(
-    session: SessionPort, turns: int, early: int, key: Callable[[], Awaitable[float]] = no_keys
+    session: Session, turns: int, early: int, key: Callable[[], Awaitable[float]] = no_keys
 ) -> list[dict[str, float]]:
     """Looks at the session after ``early`` turns, at a quarter, at half and at the end of all of them. ``key`` types,
     and gives processor seconds."""
@@ -155,14 +155,14 @@ def with_screen(launch: LaunchOptions, turns: int, early: int, result: Path) -> 
 
     tasks: list[asyncio.Task[None]] = []
 
-    async def work(session: SessionPort) -> None:
+    async def work(session: Session) -> None:
         await asyncio.sleep(0.5)  # the interface settles
         found = await measure(session, turns, early, typed)
         await asyncio.to_thread(result.write_text, json.dumps(found))
         session.notice(OVER)  # type: ignore[attr-defined]
 
     class Measured(Backend):
-        async def open_session(self) -> SessionPort:
+        async def open_session(self) -> Session:
             session = await open_session(launch)
             tasks.append(asyncio.create_task(work(session)))
             return session

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from swecli.core.engine.view import Totals
+from swecli.core.engine.state import Totals
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.commands import Command, Steer, Submit

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from swecli.core.engine.view import SessionPort
+from swecli.core.engine.session import Session
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import Event, StepStarted, TurnEnded
 from swecli.launch import LaunchOptions
@@ -65,7 +65,7 @@ def workspace(folder: Path) -> Path:
     return folder
 
 
-async def one_turn(session: SessionPort, events: AsyncIterator[Event], prompt: str) -> tuple[float, int]:
+async def one_turn(session: Session, events: AsyncIterator[Event], prompt: str) -> tuple[float, int]:
     """Seconds from the message to the end of the turn, and the tokens of its first request."""
     start = time.perf_counter()
     session.send(Submit(prompt))
@@ -80,7 +80,7 @@ async def one_turn(session: SessionPort, events: AsyncIterator[Event], prompt: s
     return time.perf_counter() - start, tokens
 
 
-async def many_turns(session: SessionPort, count: int) -> dict[str, object]:
+async def many_turns(session: Session, count: int) -> dict[str, object]:
     """First request, seconds of each turn, memory in bytes."""
     events = session.subscribe()
     _, tokens = await one_turn(session, events, "hi")
@@ -88,7 +88,7 @@ async def many_turns(session: SessionPort, count: int) -> dict[str, object]:
     return {"tokens": tokens, "seconds": seconds, "rss": psutil.Process().memory_info().rss}
 
 
-async def one_stream(session: SessionPort) -> dict[str, object]:
+async def one_stream(session: Session) -> dict[str, object]:
     """Processor seconds of one long answer."""
     start = time.process_time()
     await one_turn(session, session.subscribe(), "Explain it at length.")
@@ -107,14 +107,14 @@ def main() -> int:
         options = LaunchOptions(cwd=workspace(Path(name) / "work"), script=script, mode="default")
         tasks: list[asyncio.Task[None]] = []
 
-        async def work(session: SessionPort) -> None:
+        async def work(session: Session) -> None:
             await asyncio.sleep(0.5)  # the interface settles
             found = await (one_stream(session) if scenario == "stream" else many_turns(session, TURNS))
             await asyncio.to_thread(result.write_text, json.dumps(found))
             session.notice(OVER)  # type: ignore[attr-defined]
 
         class Measured(Backend):
-            async def open_session(self) -> SessionPort:
+            async def open_session(self) -> Session:
                 session = await open_session(options)
                 tasks.append(asyncio.create_task(work(session)))
                 return session

@@ -50,7 +50,7 @@ def test_a_part_loads_only_what_it_is_for(module: str, absent: tuple[str, ...]) 
 
 
 def test_the_first_frame_waits_for_values_only_not_for_the_engine() -> None:
-    packages = ("context_management", "permissions", "sessions", "tools", "workspace", "config", "extensions")
+    packages = ("context_management", "permissions", "sessions", "tools", "workspace", "config")
     keys = {"swecli.core.config", "swecli.core.config.key_actions"}  # plain data
     early = imported("import swecli.tui.app") - keys
     assert not [module for module in early if module.startswith(tuple(f"swecli.core.{name}" for name in packages))]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from swecli import __version__
+from swecli.core.atomic_text import ASIDE
 from swecli.core.config.paths import user_paths
 from swecli.core.engine.recorder import EventLog
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
@@ -23,13 +24,13 @@ from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TextBlock
 from swecli.core.protocol.codec import CodecError, decode_body
 from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, ModelChanged, SessionStarted
 from swecli.core.protocol.messages import TextPart
-from swecli.core.sessions.database import ASIDE, Database, open_database, open_in_memory, read_only
+from swecli.core.sessions.database import Database, open_database, open_in_memory, read_only
 from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
-from swecli.core.sessions.leases import Process
 from swecli.core.sessions.rescue import is_damage
 from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.snapshots import SnapshotStore
 from swecli.core.sessions.store import HAS_MESSAGE, SessionError, SessionStore, StoredFacts
+from swecli.core.workspace.process_tree import Process
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 from swecli.tui.backend import OpenSession, StoredSession

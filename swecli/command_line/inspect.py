@@ -6,13 +6,15 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, print_text
-from swecli.core.engine.view import SessionPort
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
 
 
 def print_request(options: LaunchOptions) -> int:
@@ -79,20 +81,20 @@ def print_plan(options: LaunchOptions) -> int:
     return _print(options, _plan)
 
 
-def _context_json(port: SessionPort) -> str:
+def _context_json(port: Session) -> str:
     from swecli.commands.context import context_document
     from swecli.core.protocol.codec import to_text
 
     return to_text(context_document(port))
 
 
-def _context_text(port: SessionPort) -> str:
+def _context_text(port: Session) -> str:
     from swecli.commands.context import context_text, rules_text
 
     return "\n".join(filter(None, (context_text(port.view), rules_text(port.retention()))))
 
 
-def _plan(port: SessionPort) -> str:
+def _plan(port: Session) -> str:
     from swecli.commands.context import plan_document
     from swecli.core.protocol.codec import to_text
 
@@ -102,12 +104,12 @@ def _plan(port: SessionPort) -> str:
     return to_text(plan_document(plan))
 
 
-def _print(options: LaunchOptions, render: Callable[[SessionPort], str]) -> int:
+def _print(options: LaunchOptions, render: Callable[[Session], str]) -> int:
     text = asyncio.run(_look(replace(options, look_only=True), render))
     return print_text(text + "\n")
 
 
-async def _look(options: LaunchOptions, render: Callable[[SessionPort], str]) -> str:
+async def _look(options: LaunchOptions, render: Callable[[Session], str]) -> str:
     from swecli.app import open_session
 
     session = await open_session(options)

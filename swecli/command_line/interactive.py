@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from swecli.assembly.settings import SettingsFiles
     from swecli.assembly.storage import SessionList
     from swecli.commands.base import SlashCommand
-    from swecli.core.engine.view import SessionPort
+    from swecli.core.engine.session import Session
     from swecli.core.llm.types import ModelInfo
     from swecli.tui.boot import Terminal
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 class Succession:
     """Opens sessions with ``open_session`` and remembers the newest. ``options`` are those of the start."""
 
-    def __init__(self, options: LaunchOptions, open_session: Callable[[LaunchOptions], Awaitable[SessionPort]]) -> None:
+    def __init__(self, options: LaunchOptions, open_session: Callable[[LaunchOptions], Awaitable[Session]]) -> None:
         self._options = options
         self._open = open_session
-        self._last: SessionPort | None = None
+        self._last: Session | None = None
         self._spoke = False
         self._added: tuple[Path, ...] = ()
 
@@ -45,7 +45,7 @@ class Succession:
         """Whether there was a conversation that can be continued."""
         return self._spoke or (self._last is not None and self._last.view.totals.turns > 0)
 
-    async def open(self, options: LaunchOptions) -> SessionPort:
+    async def open(self, options: LaunchOptions) -> Session:
         """The session that the options ask for.
 
         Raises:
@@ -56,11 +56,11 @@ class Succession:
         self._last = session
         return session
 
-    async def first(self) -> SessionPort:
+    async def first(self) -> Session:
         """The session of the start."""
         return await self.open(self._options)
 
-    async def next(self) -> SessionPort:
+    async def next(self) -> Session:
         """A new session in place of the newest, with its model, effort and mode: without the first message of the
         start, and not where another session was continued."""
         fresh = replace(self._options, prompt="", resume=None, continue_newest=False, pick_session=False)
@@ -103,7 +103,7 @@ def run_plain(options: LaunchOptions) -> int:
     from swecli.app import open_session
     from swecli.plain.front_end import LinearFrontEnd
 
-    async def opened(wanted: LaunchOptions) -> SessionPort:
+    async def opened(wanted: LaunchOptions) -> Session:
         session = await open_session(wanted)
         if wanted.banner:
             session.notice(wanted.banner)
@@ -157,13 +157,13 @@ class Program(Backend):
 
     # --- sessions ---
 
-    async def open_session(self) -> SessionPort:
+    async def open_session(self) -> Session:
         return await self._sessions.first()
 
-    async def new_session(self) -> SessionPort:
+    async def new_session(self) -> Session:
         return await self._sessions.next()
 
-    async def open_demo(self) -> SessionPort:
+    async def open_demo(self) -> Session:
         """The demonstration, with its task already asked for."""
         from swecli.core.protocol.commands import Submit
 
@@ -293,7 +293,7 @@ class Program(Backend):
         return remember(key, value)
 
 
-async def open_for_screen(options: LaunchOptions) -> SessionPort:
+async def open_for_screen(options: LaunchOptions) -> Session:
     """A session for the interface, which tells of a failed start in its own way."""
     from importlib import import_module
 

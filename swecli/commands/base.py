@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
 
 Screen = Literal[
     "quit",
@@ -67,7 +69,7 @@ class CommandResult:
         return cls((TextBlock(text, style),))
 
 
-Run = Callable[[SessionPort, str], Awaitable[CommandResult]]
+Run: TypeAlias = "Callable[[Session, str], Awaitable[CommandResult]]"
 """Takes the session and the text after the command's name."""
 
 
@@ -88,7 +90,7 @@ SHELL_USE = "! before a command runs it in your own shell, for example !git stat
 """What is said of a lone exclamation mark."""
 
 
-async def run_command(command: SlashCommand, port: SessionPort, arguments: str) -> CommandResult:
+async def run_command(command: SlashCommand, port: Session, arguments: str) -> CommandResult:
     """What the command shows; an internal failure of it is reported, and shown as an error."""
     try:
         return await command.run(port, arguments)

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from swecli.commands.base import CommandResult, Offer, SlashCommand
 from swecli.core.context_management.cache import CachedRequest, RecordedMiss
 from swecli.core.context_management.compaction.plan import CompactionPlan
-from swecli.core.engine.view import Conversation, SessionPort, SessionView
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Compact, RedoCompaction, UndoCompaction
 
 if TYPE_CHECKING:
     from swecli.core.context_management.compaction.clearing import RuleReport
+    from swecli.core.engine.session import Session
+    from swecli.core.engine.view import Conversation, SessionView
 
 
 def number(value: int) -> str:
@@ -70,7 +71,7 @@ def span(seconds: float) -> str:
     return ""
 
 
-async def _run_compact(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_compact(port: Session, arguments: str) -> CommandResult:
     match arguments.strip().lower().lstrip("-"):
         case "undo":
             port.send(UndoCompaction())
@@ -100,7 +101,7 @@ async def _run_compact(port: SessionPort, arguments: str) -> CommandResult:
     return CommandResult((_table(plan),), offer=offer)
 
 
-def _plan(port: SessionPort) -> CommandResult:
+def _plan(port: Session) -> CommandResult:
     plan = port.plan_compaction()
     if plan is None:
         return CommandResult.text("No model is connected, so nothing can be measured.", "warning")
@@ -162,7 +163,7 @@ _LEVELS = {
 }
 
 
-async def _run_context(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_context(port: Session, arguments: str) -> CommandResult:
     return CommandResult.text("\n".join(filter(None, (context_text(port.view), rules_text(port.retention())))))
 
 
@@ -253,7 +254,7 @@ SHOWN = 10
 """Requests and misses that are listed."""
 
 
-async def _run_cache(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_cache(port: Session, arguments: str) -> CommandResult:
     return CommandResult.text(cache_text(port.view))
 
 
@@ -310,7 +311,7 @@ _ID = re.compile(r"\[?[a-z]\d+(\.result)?(\s*[-–,]\s*[a-z]\d+(\.result)?)*\]?|
 _FOR_THE_MODEL = "recall(id=…) gives one whole."
 
 
-async def _run_recall(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_recall(port: Session, arguments: str) -> CommandResult:
     if not arguments:
         return CommandResult.text("Words to look for, or an id such as t12.result: /recall database port", "warning")
     key = "id" if _ID.fullmatch(arguments) else "query"
@@ -330,7 +331,7 @@ def plan_document(plan: CompactionPlan) -> dict[str, Any]:
     return {"type": "compaction_plan", **asdict(plan), "worthwhile": plan.worthwhile}
 
 
-def context_document(port: SessionPort) -> dict[str, Any]:
+def context_document(port: Session) -> dict[str, Any]:
     """The figures of ``/context``: the same measure, in tokens."""
     view = port.view
     budget, model = view.budget, view.model

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.text_file import usable_folder
@@ -19,6 +18,7 @@ from swecli.core.workspace.text_file import usable_folder
 if TYPE_CHECKING:
     from swecli.core.checkpoints.journal import Operation
     from swecli.core.checkpoints.restore import Recent, Target
+    from swecli.core.engine.session import Session
 
 
 SHOWN = 50
@@ -68,14 +68,14 @@ def _count(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
-async def _run_redo(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_redo(port: Session, arguments: str) -> CommandResult:
     return restored_result(await port.files.redo(), port.view.cwd)
 
 
 REDO = SlashCommand("redo", "Bring back what /undo took back", _run_redo, while_busy=False)
 
 
-async def _run_diff(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_diff(port: Session, arguments: str) -> CommandResult:
     found = await port.files.difference()
     if found.reason:
         return CommandResult.text(found.reason, "warning")
@@ -108,7 +108,7 @@ def _sum(files: list[DiffBlock]) -> str:
 DIFF = SlashCommand("diff", "What this session changed in files", _run_diff, arguments="[path]")
 
 
-async def _run_add_dir(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_add_dir(port: Session, arguments: str) -> CommandResult:
     view = port.view
     name = arguments.strip()
     if not name:
@@ -144,7 +144,7 @@ _CALL = re.compile(r"t\d+")
 _TURN = re.compile(r"turn(?:\s+(\d+))?", re.IGNORECASE)
 
 
-async def _run_undo(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_undo(port: Session, arguments: str) -> CommandResult:
     wanted = arguments.strip()
     if wanted.lower() in ("list", "ls"):
         return _listed(await port.files.changes(), port.view.cwd)

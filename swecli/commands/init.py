@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES, read_head
@@ -14,12 +15,14 @@ from swecli.core.context_management.project_guide.guide import FILE_NAME, MAX_TO
 from swecli.core.context_management.project_guide.prose import Prose, parse_prose
 from swecli.core.context_management.project_guide.question import FULL_CHARS, LEAN_CHARS, question
 from swecli.core.context_management.prompts import LEAN_WINDOW, read_prompt
-from swecli.core.engine.view import SessionPort
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
 
 _MAX_EXISTING_BYTES = 256 * 1024
 
 
-async def _run(port: SessionPort, arguments: str) -> CommandResult:
+async def _run(port: Session, arguments: str) -> CommandResult:
     folder = port.view.cwd
     try:
         existing = await asyncio.to_thread(_existing, folder)
@@ -53,7 +56,7 @@ def _existing(folder: Path) -> str:
     return head.text
 
 
-async def _prose(port: SessionPort, project: ProjectReader) -> Prose | None:
+async def _prose(port: Session, project: ProjectReader) -> Prose | None:
     """What the model writes; None without a model or an answer."""
     model = port.view.model
     if model is None:

@@ -6,15 +6,18 @@ import asyncio
 import os
 from collections.abc import Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.config.key_store import KeyStore, KeyStoreError, StoredKey
 from swecli.core.config.paths import user_paths
-from swecli.core.engine.view import SessionPort
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.commands import SetEffort, SetModel
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
 
 
 def model_table(offers: Sequence[ModelOffer], title: str = "") -> TableBlock:
@@ -86,7 +89,7 @@ USUAL = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _SAME = (DEFAULT, "auto", "unset")
 
 
-async def _run_effort(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_effort(port: Session, arguments: str) -> CommandResult:
     model = port.view.model
     if model is None:
         return CommandResult.text("No model is connected, so there is nothing that could think; /model.", "error")
@@ -123,7 +126,7 @@ EFFORT = SlashCommand(
 )
 
 
-async def _run_login(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_login(port: Session, arguments: str) -> CommandResult:
     provider, _, rest = arguments.partition(" ")
     if rest:
         return CommandResult.text(
@@ -140,7 +143,7 @@ async def _run_login(port: SessionPort, arguments: str) -> CommandResult:
 LOGIN = SlashCommand("login", "Store a provider's key", _run_login, arguments="[provider]")
 
 
-async def _run_logout(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_logout(port: Session, arguments: str) -> CommandResult:
     store = KeyStore(user_paths(os.environ).config)
     try:
         if not arguments:
@@ -178,7 +181,7 @@ ROWS = 60
 """So many models are listed at once."""
 
 
-async def _run_model(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_model(port: Session, arguments: str) -> CommandResult:
     first, _, rest = arguments.partition(" ")
     if first == "list":
         return await _list(port, rest)
@@ -198,7 +201,7 @@ async def _run_model(port: SessionPort, arguments: str) -> CommandResult:
     return CommandResult.text(f"Asked for {arguments}.", "dim")
 
 
-async def _list(port: SessionPort, words: str) -> CommandResult:
+async def _list(port: Session, words: str) -> CommandResult:
     found = matching(await port.models(), words)
     if not found:
         return CommandResult.text(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
 
-async def _run_help(port: SessionPort, arguments: str) -> CommandResult:
+
+async def _run_help(port: Session, arguments: str) -> CommandResult:
     return CommandResult(screen="help", argument=arguments)
 
 
@@ -29,7 +32,7 @@ def command_table(commands: Sequence[SlashCommand]) -> TableBlock:
     return TableBlock(("Command", "What it does", "Also"), rows, "Commands")
 
 
-async def _run_keys(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_keys(port: Session, arguments: str) -> CommandResult:
     instead = (TextBlock("There are no keys here; `swecli config` shows the section [keys] of the settings."),)
     return CommandResult(screen="keys", argument=arguments, instead=instead)
 
@@ -37,7 +40,7 @@ async def _run_keys(port: SessionPort, arguments: str) -> CommandResult:
 KEYS = SlashCommand("keys", "What every key does, and how to change it", _run_keys, arguments="[words]")
 
 
-async def _run_find(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_find(port: Session, arguments: str) -> CommandResult:
     instead = (TextBlock("There is no transcript on a screen here; /recall WORDS searches the session."),)
     return CommandResult(screen="find", argument=arguments, instead=instead)
 
@@ -45,7 +48,7 @@ async def _run_find(port: SessionPort, arguments: str) -> CommandResult:
 FIND = SlashCommand("find", "Search the transcript", _run_find, arguments="[words]")
 
 
-async def _run_theme(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_theme(port: Session, arguments: str) -> CommandResult:
     instead = (
         TextBlock("There are no colours to choose here; `theme` in the section [ui] of the settings sets them."),
     )
@@ -55,7 +58,7 @@ async def _run_theme(port: SessionPort, arguments: str) -> CommandResult:
 THEME = SlashCommand("theme", "Choose the colours of the screen", _run_theme, arguments="[name]")
 
 
-async def _run_config(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_config(port: Session, arguments: str) -> CommandResult:
     instead = (TextBlock("`swecli config` shows every setting; `swecli config set KEY VALUE` changes one."),)
     return CommandResult(screen="settings", argument=arguments, instead=instead)
 

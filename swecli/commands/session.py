@@ -6,12 +6,11 @@ import re
 import time
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand
 from swecli.commands.context import aligned, dollars, labelled, number, percent
-from swecli.core.engine.view import SessionPort, SessionView, Tally
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import Mode, SandboxChanged
@@ -19,8 +18,13 @@ from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.list_files import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+    from swecli.core.engine.state import Tally
+    from swecli.core.engine.view import SessionView
 
-async def _run_resume(port: SessionPort, arguments: str) -> CommandResult:
+
+async def _run_resume(port: Session, arguments: str) -> CommandResult:
     instead = (TextBlock("`swecli sessions` lists the sessions of this folder, `swecli -r ID` continues one."),)
     return CommandResult(screen="sessions", argument=arguments, instead=instead)
 
@@ -30,7 +34,7 @@ RESUME = SlashCommand(
 )
 
 
-async def _run_quit(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_quit(port: Session, arguments: str) -> CommandResult:
     return CommandResult(screen="quit")
 
 
@@ -45,7 +49,7 @@ MODE_MEANINGS: dict[Mode, str] = {
 }
 
 
-async def _run_mode(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_mode(port: Session, arguments: str) -> CommandResult:
     if not arguments:
         return CommandResult(screen="pick_mode")
     wanted = arguments.lower().replace("_", "-").replace(" ", "-")
@@ -60,7 +64,7 @@ async def _run_mode(port: SessionPort, arguments: str) -> CommandResult:
 MODE = SlashCommand("mode", "Show or set what runs without asking", _run_mode, arguments="[mode]")
 
 
-async def _run_status(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_status(port: Session, arguments: str) -> CommandResult:
     return CommandResult.text(status_text(port.view))
 
 
@@ -108,7 +112,7 @@ TURNS = 20
 """The newest ones that are listed."""
 
 
-async def _run_usage(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_usage(port: Session, arguments: str) -> CommandResult:
     spending = port.view.spending
     turns = [(str(number) if number else "-", tally) for number, tally in spending.by_turn.items()]
     sections = (
@@ -171,7 +175,7 @@ def _cost(cost: Decimal | None, estimated: bool) -> str:
     return f"about {dollars(cost)}" if estimated and cost is not None else dollars(cost)
 
 
-async def _run_doctor(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_doctor(port: Session, arguments: str) -> CommandResult:
     if arguments not in ("", "online"):
         return CommandResult.text("/doctor looks at what is set up; /doctor online asks each provider, too.", "error")
     blocks = await port.examine(online=arguments == "online")
@@ -181,7 +185,7 @@ async def _run_doctor(port: SessionPort, arguments: str) -> CommandResult:
 DOCTOR = SlashCommand("doctor", "Check providers, keys, models and the sandbox", _run_doctor, arguments="[online]")
 
 
-async def _run_plan(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_plan(port: Session, arguments: str) -> CommandResult:
     if arguments:
         return CommandResult.text(
             "/plan stands alone: it switches the mode. Nothing was changed or sent; type /plan, then the message.",
@@ -194,7 +198,7 @@ async def _run_plan(port: SessionPort, arguments: str) -> CommandResult:
 PLAN = SlashCommand("plan", "Switch to plan mode: look, change nothing", _run_plan)
 
 
-async def _run_permissions(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_permissions(port: Session, arguments: str) -> CommandResult:
     instead = (TextBlock("`swecli permissions` lists the rules of this folder, adds and revokes them."),)
     return CommandResult(screen="permissions", argument=arguments, instead=instead)
 
@@ -208,7 +212,7 @@ PERMISSIONS = SlashCommand(
 )
 
 
-async def _run_todos(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_todos(port: Session, arguments: str) -> CommandResult:
     todos = port.view.todos
     if not todos:
         return CommandResult.text("There is no list; the agent makes one for tasks of several steps.", "dim")
@@ -226,7 +230,7 @@ _COMMAND = 60
 _STOP = ("stop", "kill", "end")
 
 
-async def _run_jobs(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_jobs(port: Session, arguments: str) -> CommandResult:
     words = arguments.split()
     try:
         if not words:
@@ -242,7 +246,7 @@ async def _run_jobs(port: SessionPort, arguments: str) -> CommandResult:
     return CommandResult.text(JOBS_USAGE, "warning")
 
 
-def _listed(port: SessionPort) -> tuple[DisplayBlock, ...]:
+def _listed(port: Session) -> tuple[DisplayBlock, ...]:
     jobs = port.view.jobs
     if not jobs:
         return (TextBlock("Nothing runs in the background.", "dim"),)
@@ -262,7 +266,7 @@ def status_of(job: JobInfo) -> str:
     return "stopped" if job.status == "killed" else f"exit {job.exit_status}"
 
 
-async def _shown(port: SessionPort, name: str) -> CommandResult:
+async def _shown(port: Session, name: str) -> CommandResult:
     output = await port.job_output(name)
     job = next(job for job in port.view.jobs if job.id == name)
     status = job.exit_status if job.status == "exited" else None
@@ -270,7 +274,7 @@ async def _shown(port: SessionPort, name: str) -> CommandResult:
     return CommandResult((TerminalBlock(job.command, output, status, duration=duration),))
 
 
-async def _stopped(port: SessionPort, name: str) -> CommandResult:
+async def _stopped(port: Session, name: str) -> CommandResult:
     names = [job.id for job in port.view.jobs if job.status == "running"] if name == "all" else [name]
     if not names:
         return CommandResult.text("Nothing runs in the background.", "dim")
@@ -291,7 +295,7 @@ _WANTED = re.compile(r"(?:(answer)|(code)(?:\s+(\d{1,4}))?)?", re.IGNORECASE)
 _FENCE = re.compile(r"^( {0,3})(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\2[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 
-async def _run_copy(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_copy(port: Session, arguments: str) -> CommandResult:
     wanted = _WANTED.fullmatch(arguments)
     if wanted is None:
         return CommandResult.text(f"{COPY_USAGE} In the transcript, c copies the block at the cursor.", "error")
@@ -330,7 +334,7 @@ def code_blocks(text: str) -> list[str]:
 COPY = SlashCommand("copy", "Copy the last answer, or code of it", _run_copy, arguments="[code [n]]")
 
 
-async def _run_clear(port: SessionPort, arguments: str) -> CommandResult:
+async def _run_clear(port: Session, arguments: str) -> CommandResult:
     return CommandResult(screen="clear")
 
 

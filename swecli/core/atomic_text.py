@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import stat
+import time
+from collections.abc import Generator, Mapping
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 
 def make_private(folder: Path) -> None:
@@ -54,15 +58,88 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
-def put_aside(path: Path) -> Path | None:
-    """Give a file that is none of ours another name, so that nothing in it is lost. Returns where it is now; None
-    where no name was free.
+ASIDE = ".corrupt-"
+"""Follows the file's name in that of a damaged one, before the time."""
+
+
+def name_aside(path: Path) -> Path:
+    """A free name beside ``path`` for a file that is damaged."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    place, number = path.with_name(f"{path.name}{ASIDE}{stamp}"), 1
+    while os.path.lexists(place):
+        number += 1
+        place = path.with_name(f"{path.name}{ASIDE}{stamp}-{number}")
+    return place
+
+
+def put_aside(path: Path) -> Path:
+    """Give a file that is damaged, or none of ours, another name, so that nothing in it is lost. Returns where it is
+    now.
 
     Raises:
         OSError: it can't be renamed.
     """
-    places = (path.with_name(f"{path.name}.broken-{number}") for number in range(1, 1_000))
-    place = next((place for place in places if not place.exists()), None)
-    if place is not None:
-        path.rename(place)
+    place = name_aside(path)
+    path.rename(place)
     return place
+
+
+T = TypeVar("T", dict[str, Any], list[Any])
+MAX_JSON_BYTES = 16_000_000
+
+
+class DamagedFile(Exception):
+    """The file was not understood and has been put aside; the text says where."""
+
+
+def read_json(path: Path, part: str, kind: type[T]) -> T:
+    """``part`` of the file's object, which is a ``kind``; an empty one where there is no file.
+
+    Raises:
+        DamagedFile: it is none; it has another name now.
+        OSError: it can't be read.
+    """
+    try:
+        raw = path.read_bytes() if path.stat().st_size <= MAX_JSON_BYTES else b""
+    except FileNotFoundError:
+        return kind()
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError):
+        content = None
+    found = cast("dict[str, object]", content).get(part) if isinstance(content, dict) else None
+    if isinstance(found, kind):
+        return found
+    raise DamagedFile(f"{path} was damaged. It is kept as {put_aside(path).name}")
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Replace the file in one step, which outlives a loss of power.
+
+    Raises:
+        OSError: it can't be written; what was there is kept.
+    """
+    write_whole(path, json.dumps(content, indent=1, sort_keys=True))
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def one_writer(path: Path) -> Generator[None]:
+    """One process at a time may change the file, whose folder is made; without file locks (Windows) the last writer
+    wins."""
+    make_private(path.parent)
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Question
 from swecli.core.protocol.messages import Message
 
@@ -123,60 +122,8 @@ class Snapshots(Protocol):
         ...
 
 
-class SubagentRunner(Protocol):
-    """Runs a task in a session of its own and returns its capped report."""
-
-    async def run(self, profile: str, task: str, item: str) -> str: ...
-
-
-class MemoryStore(Protocol):
-    """Notes that outlive a session, as text for the prompt."""
-
-    def prompt_text(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class HookOutcome:
-    """``block`` refuses the action with the reason; ``context`` is text for the model."""
-
-    block: bool = False
-    reason: str = ""
-    context: str = ""
-
-
-class Hooks(Protocol):
-    """User programs at named points of the loop. Payloads are JSON objects."""
-
-    async def fire(self, point: str, payload: dict[str, object]) -> HookOutcome: ...
-
-
 class Asker(Protocol):
     """Puts questions to the user and waits. Returns one tuple of labels or free text for each question;
     an empty tuple when the user dismissed them, None when nobody can be asked (headless)."""
 
     async def ask(self, item: str, questions: Sequence[Question]) -> tuple[tuple[str, ...], ...] | None: ...
-
-
-class TodoBoard(Protocol):
-    """The session's todo list."""
-
-    @property
-    def todos(self) -> tuple[Todo, ...]: ...
-
-    def replace(self, todos: Sequence[Todo]) -> None: ...
-
-
-class FileMemory(Protocol):
-    """What the model has seen of files."""
-
-    def last_seen(self, path: str) -> str | None:
-        """SHA-256 of a file's bytes as the model last saw it; None when it never did."""
-        ...
-
-
-class CompactionRequests(Protocol):
-    """Takes the model's wish for room in the context."""
-
-    def request_compaction(self) -> str:
-        """Ask for a compaction before the next model request. Returns one line that says what will happen."""
-        ...

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult, Screen, run_command
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, parse
-from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.events import (
     Event,
@@ -36,6 +35,9 @@ from swecli.core.protocol.messages import Part, Stop, TextPart, Usage
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
 
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
 Screens = Mapping[Screen, Callable[[], tuple[DisplayBlock, ...]]]
 """What is shown in place of screens; may read files."""
 
@@ -54,7 +56,7 @@ def meaning(prompt: str) -> Invocation | UnknownCommand | None:
     return None if isinstance(found, UnknownCommand) and Path(f"/{found.name}").exists() else found
 
 
-async def run_slash(session: SessionPort, invocation: Invocation, screens: Screens = MappingProxyType({})) -> Shown:
+async def run_slash(session: Session, invocation: Invocation, screens: Screens = MappingProxyType({})) -> Shown:
     """Run a command to its end. ``screens`` has what is shown in place of screens."""
     result = await run_command(invocation.command, session, invocation.arguments)
     if result.offer is not None:
@@ -67,7 +69,7 @@ async def run_slash(session: SessionPort, invocation: Invocation, screens: Scree
     return Shown(text, failed)  # a report that tells of an error is none
 
 
-def _instead_of(result: CommandResult, session: SessionPort) -> tuple[DisplayBlock, ...]:
+def _instead_of(result: CommandResult, session: Session) -> tuple[DisplayBlock, ...]:
     """What stands for a screen that can't be shown here."""
     screens: dict[Screen, DisplayBlock] = {
         "help": TableBlock(("command", "what it does"), tuple((f"/{c.name}", c.summary) for c in COMMANDS)),

@@ -9,11 +9,10 @@ import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from swecli.commands.base import Screen
 from swecli.commands.registry import Invocation, UnknownCommand
-from swecli.core.engine.view import SessionPort
 from swecli.core.permissions.decide import UNREAD
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.codec import CodecError, decode_command, to_text
@@ -34,6 +33,9 @@ from swecli.headless.printers import (
 from swecli.launch import LaunchOptions, OutputFormat, StartError
 from swecli.output import ROOM, Output, OutputClosed, Writer, takes_more
 from swecli.stopping import Stop
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
 
 MAX_LINE = 64 * 1024 * 1024
 """Bytes of one line; a longer one is an error, not a command."""
@@ -133,7 +135,7 @@ class HeadlessRun:
 
     def __init__(
         self,
-        session: SessionPort,
+        session: Session,
         request: Request,
         printer: Printer,
         complain: Callable[[str], None],
@@ -324,7 +326,7 @@ async def _next(events: AsyncIterator[Event]) -> Event | None:
 
 
 async def run(
-    session: SessionPort,
+    session: Session,
     options: LaunchOptions,
     screens: Mapping[Screen, Callable[[LaunchOptions], tuple[DisplayBlock, ...]]],
     stop: Stop,

@@ -10,11 +10,10 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from swecli.commands.base import SHELL_USE, CommandResult, run_command
 from swecli.commands.registry import COMMANDS, Invocation, parse
-from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.commands import Answer, Interrupt, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
     Event,
@@ -28,6 +27,9 @@ from swecli.core.protocol.events import (
 )
 from swecli.plain.printer import LinearPrinter, NotUnderstood, answer, question_lines, reply
 from swecli.stopping import Stop
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ GRACE = 0.3
 READY = "Ready. Type a message, /help for commands, Ctrl+D to leave."
 LEAVING = "Press Ctrl+C again to leave."
 
-OpenSession = Callable[[], Awaitable[SessionPort]]
+OpenSession: TypeAlias = "Callable[[], Awaitable[Session]]"
 
 
 class LinearFrontEnd:
@@ -136,7 +138,7 @@ class LinearFrontEnd:
                     return self._stop.code or 0
                 self._again, opening = False, self._new
 
-    async def _play(self, session: SessionPort, lines: Lines) -> None:
+    async def _play(self, session: Session, lines: Lines) -> None:
         self._session = session
         first = self._first
         self._requests.clear()
@@ -157,7 +159,7 @@ class LinearFrontEnd:
                 task.cancel()
             await asyncio.gather(events, typed, leaving, return_exceptions=True)
 
-    async def _events(self, session: SessionPort) -> None:
+    async def _events(self, session: Session) -> None:
         told = False
         async for event in session.subscribe(replay=True):
             self._note(event)

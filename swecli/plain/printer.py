@@ -244,7 +244,7 @@ class LinearPrinter:
                 self._end_text(completed.item, _STREAMED[started.kind], text, ending)
             case "user":
                 self._user(started, completed, text)
-            case "tool" | "subagent" | "attachment":
+            case "tool" | "attachment":
                 detail = f": {completed.detail}" if completed.detail else ""
                 self.say([f"{_ENDED[completed.status]}: {_call(started)}{detail}"])
                 if completed.blocks != self._shown.pop(completed.item, None):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, get_args
 from textual.message import Message
 
 from swecli.commands.base import Offer, Screen, SlashCommand
-from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.commands import SetEffort, SetMode, SetModel
 from swecli.core.protocol.events import Mode
 from swecli.safe_text import safe_line
@@ -26,6 +25,7 @@ from swecli.tui.session_controller import SessionController
 from swecli.tui.themes.library import AUTO
 
 if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
     from swecli.tui.dock.picker import Choice
     from swecli.tui.screens.list_screen import ListPage
 
@@ -444,7 +444,7 @@ class Actions:
         await session.close()
         self._screen.transcript.clear()
 
-        async def opened() -> SessionPort:
+        async def opened() -> Session:
             try:
                 found = await open_session()
             except SessionNotOpened as error:

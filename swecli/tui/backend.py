@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
-    from swecli.core.engine.view import SessionPort
+    from swecli.core.engine.session import Session
     from swecli.core.protocol.blocks import DisplayBlock
 
 
-OpenSession: TypeAlias = "Callable[[], Awaitable[SessionPort]]"
+OpenSession: TypeAlias = "Callable[[], Awaitable[Session]]"
 
 
 class SessionNotOpened(Exception):
@@ -242,7 +242,7 @@ class Backend:
 
     # --- sessions ---
 
-    async def open_session(self) -> SessionPort:
+    async def open_session(self) -> Session:
         """The session of the start; awaited after the first frame.
 
         Raises:
@@ -250,11 +250,11 @@ class Backend:
         """
         raise SessionNotOpened("There is no session to open")
 
-    async def new_session(self) -> SessionPort:
+    async def new_session(self) -> Session:
         """What /clear opens in place of the newest session. Raises as ``open_session``."""
         return await self.open_session()
 
-    async def open_demo(self) -> SessionPort:
+    async def open_demo(self) -> Session:
         """The demonstration in place of the session. Raises as ``open_session``."""
         return await self.open_session()
 

@@ -8,11 +8,11 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 from textual.timer import Timer
 
-from swecli.core.engine.view import SessionPort, SessionView
 from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission
 from swecli.core.protocol.events import Event, FileChanged, ItemDelta, Rewound, TurnEnded, TurnStarted
 from swecli.tui import compat, session_state
@@ -21,6 +21,10 @@ from swecli.tui.main_screen import MainScreen
 from swecli.tui.session_state import UiState
 from swecli.tui.status_bar import Facts
 from swecli.tui.terminal import TerminalStatus
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+    from swecli.core.engine.view import SessionView
 
 FRAME = 1 / 30
 """Seconds between two updates of the screen at most."""
@@ -164,7 +168,7 @@ class SessionController:
         self._open = asyncio.Event()
         self._new = False
         """Whether none of its events have been shown yet."""
-        self.port: SessionPort | None = None
+        self.port: Session | None = None
         self.state = UiState()
         self.spoke = False
         """Whether there was a conversation to continue."""
@@ -195,7 +199,7 @@ class SessionController:
         finally:
             pump.cancel()
 
-    def _attach(self, port: SessionPort) -> None:
+    def _attach(self, port: Session) -> None:
         """The session is open: what waited is sent."""
         self.port, self._new = port, True
         self._open.set()

@@ -219,7 +219,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
 
 
 def _doing(running: dict[str, Running]) -> str:
-    executing = [item for item in running.values() if item.executing and item.kind in ("tool", "subagent")]
+    executing = [item for item in running.values() if item.executing and item.kind == "tool"]
     if executing:
         first = executing[0]
         verb = VERBS.get(first.name, first.name or "Working")

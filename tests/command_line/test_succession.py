@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import cast
 
 from swecli.command_line.interactive import Succession
-from swecli.core.engine.view import SessionPort
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import SetEffort
 from swecli.launch import LaunchOptions
@@ -22,7 +21,7 @@ class Opened:
         self.asked: list[LaunchOptions] = []
         self._sessions = list(sessions)
 
-    async def __call__(self, options: LaunchOptions) -> SessionPort:
+    async def __call__(self, options: LaunchOptions) -> Session:
         self.asked.append(options)
         return self._sessions.pop(0)
 

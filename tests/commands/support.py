@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swecli.commands.registry import Invocation, parse
-from swecli.core.engine.view import ToolRun
+from swecli.core.engine.session import ToolRun
 from swecli.core.protocol.blocks import TextBlock
 from tests.support.fake_session import FakeSession
 

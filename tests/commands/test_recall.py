@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from swecli.core.engine.view import ToolRun
+from swecli.core.engine.session import ToolRun
 from tests.commands.support import CommandSession
 
 

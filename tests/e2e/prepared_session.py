@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.commands.registry import COMMANDS
-from swecli.core.engine.view import SessionPort
+from swecli.core.engine.session import Session
 from swecli.tui.backend import Backend
 from swecli.tui.launch import run
 
@@ -25,7 +25,7 @@ LINES = 120
 """Of the answer that a working session gives."""
 
 
-async def open_session() -> SessionPort:
+async def open_session() -> Session:
     from tests.support.fake_session import WAIT_FOR_INTERRUPT, FakeSession
 
     kind = sys.argv[1] if len(sys.argv) > 1 else ""
@@ -69,7 +69,7 @@ def working() -> Sequence[Body | WaitForInterrupt]:
     )
 
 
-def session_for_keys() -> SessionPort:
+def session_for_keys() -> Session:
     """A session whose turns work until they are interrupted; a message "ask" makes it ask for consent."""
     from swecli.core.protocol.commands import Background, EditQueue, Submit
     from swecli.core.protocol.events import ItemCompleted, JobChanged
@@ -92,7 +92,7 @@ def session_for_keys() -> SessionPort:
 class Prepared(Backend):
     state = Path(os.environ["SWECLI_HOME"]) / "prompt"
 
-    async def open_session(self) -> SessionPort:
+    async def open_session(self) -> Session:
         return await open_session()
 
     def commands(self) -> Sequence[SlashCommand]:

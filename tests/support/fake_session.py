@@ -11,7 +11,9 @@ from typing import Any, Final
 from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
-from swecli.core.engine.view import Conversation, Spending, ToolRun, Totals
+from swecli.core.engine.session import ToolRun
+from swecli.core.engine.state import Spending, Totals
+from swecli.core.engine.view import Conversation
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
@@ -69,7 +71,7 @@ class FakeView:
 
 
 class FakeSession:
-    """A ``SessionPort``. Each Submit plays the next of ``turns`` (TurnStarted comes by itself, as does
+    """A ``Session``. Each Submit plays the next of ``turns`` (TurnStarted comes by itself, as does
     TurnEnded where a turn is interrupted or has none). Permission requests and questions wait for their reply.
     ``history`` are bodies of earlier runs."""
 

@@ -28,23 +28,13 @@ class FixedAnswers:
         return self.answers
 
 
-@dataclass
-class TodoList:
-    """A todo board in memory."""
-
-    todos: tuple[Todo, ...] = ()
-
-    def replace(self, todos: Sequence[Todo]) -> None:
-        self.todos = tuple(todos)
-
-
 class ToolBench:
     """Calls the built-in tools as a session does: raw JSON, effects, preview, run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(os.path.realpath(folder))
         self.asker = FixedAnswers()
-        self.todos = TodoList()
+        self.todos: tuple[Todo, ...] = ()
         self.shown: list[str] = []
         self.registry = ToolRegistry(builtin_tools())
         self.context = ToolContext(
@@ -53,9 +43,12 @@ class ToolBench:
             (self.folder,),
             self.shown.append,
             self.asker,
-            self.todos,
+            self._set_todos,
             scrubbed_environment(os.environ),
         )
+
+    def _set_todos(self, todos: tuple[Todo, ...]) -> None:
+        self.todos = todos
 
     def parsed(self, name: str, **arguments: object) -> tuple[AnyTool, Params]:
         tool = self.registry.get(name)

@@ -14,7 +14,6 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from swecli.commands.base import CommandResult, Screen, SlashCommand
-from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.commands import Command, EditQueue, SetMode, Steer, Submit
 from swecli.core.protocol.events import ModeChanged, QueueChanged, Queued
 from swecli.tui.app import SwecliApp
@@ -55,7 +54,7 @@ class Session(FakeSession):
 def _command(
     name: str, screen: Screen | None = None, *, busy: bool = True, arguments: str = "", **more: Any
 ) -> SlashCommand:
-    async def run(port: SessionPort, text: str) -> CommandResult:
+    async def run(port: Session, text: str) -> CommandResult:
         if screen is not None:
             return CommandResult(screen=screen, argument=text)
         return CommandResult.text(f"{name} got [{text}]")
@@ -170,7 +169,7 @@ async def running(
     """The application with an open session whose turns are prepared."""
     session = session or Session(*turns)
 
-    async def open_session() -> SessionPort:
+    async def open_session() -> Session:
         return session
 
     clock = Clock()

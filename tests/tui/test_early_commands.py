@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, Rewound, TurnEnded, TurnStarted
 from swecli.core.protocol.messages import TextPart
@@ -21,7 +20,7 @@ class Slow:
         self.session = session
         self.may_open = asyncio.Event()
 
-    async def __call__(self) -> SessionPort:
+    async def __call__(self) -> Session:
         await self.may_open.wait()
         return self.session
 

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from swecli.commands.models import LOGIN
-from swecli.core.engine.view import SessionPort
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import SetModel
 from tests.tui.support import COMMANDS, Session, running
@@ -125,7 +124,7 @@ async def test_the_demo_takes_the_sessions_place() -> None:
     demo = Session()
     opened = asyncio.Event()
 
-    async def open_demo() -> SessionPort:
+    async def open_demo() -> Session:
         opened.set()
         return demo
 

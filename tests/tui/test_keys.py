@@ -8,7 +8,6 @@ import pytest
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.commands.files import ADD_DIR
-from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DiffBlock, Todo
 from swecli.core.protocol.commands import (
     EditQueue,
@@ -505,7 +504,7 @@ async def test_a_command_that_waits_for_consent_can_be_answered() -> None:
     )
     session = Session()
 
-    async def write(port: SessionPort, arguments: str) -> CommandResult:
+    async def write(port: Session, arguments: str) -> CommandResult:
         session.emit(ask)
         await until(lambda: session.sent(ReplyPermission))
         session.emit(PermissionResolved("p9", "once"))

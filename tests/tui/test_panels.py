@@ -16,7 +16,6 @@ import swecli.tui.screens
 from swecli.commands.base import Screen
 from swecli.commands.context import COMPACT
 from swecli.commands.models import LOGIN
-from swecli.core.engine.view import SessionPort
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import TextBlock
@@ -132,7 +131,7 @@ def nobody() -> Session:
 def guarded(*items: TrustItem) -> dict[str, Any]:
     names = (".swecli/config.toml", "AGENTS.md", ".mcp.json")
 
-    async def open_session() -> SessionPort:
+    async def open_session() -> Session:
         return prepared(())
 
     return {"trust": Gate(names, items), "open_session": open_session}

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 from textual import events
 
-from swecli.core.engine.view import SessionPort
 from swecli.tui.backend import TrustChoice, TrustItem, TrustQuestion
 from swecli.tui.dock.panel import GRACE, TYPING
 from tests.tui.support import Session, running
@@ -47,7 +46,7 @@ class Opening:
         self.session = Session()
         self.before: list[object] | None = None
 
-    async def __call__(self) -> SessionPort:
+    async def __call__(self) -> Session:
         self.before = list(self.gate.told)
         return self.session
 

@@ -13,7 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from swecli.core.config.paths import PROJECT_FOLDER, DamagedFile, one_writer, read_private, write_private
+from swecli.core.atomic_text import DamagedFile, one_writer, read_json, write_json
+from swecli.core.config.paths import PROJECT_FOLDER
 
 TrustState = Literal["unknown", "declined", "session", "trusted"]
 """``session`` holds for one run of the program and is never stored."""
@@ -124,7 +125,7 @@ def _change(data: Path, directory: Path, change: Callable[[Mapping[str, Any]], d
         changed = change(entries.pop(key, {}))
         if changed is not None:
             entries[key] = changed
-        write_private(path, {"version": _VERSION, "workspaces": entries})
+        write_json(path, {"version": _VERSION, "workspaces": entries})
     return notice
 
 
@@ -139,7 +140,7 @@ def _state(entry: Mapping[str, Any]) -> TrustState:
 
 
 def _read(data: Path) -> dict[str, dict[str, Any]]:
-    named: dict[str, Any] = read_private(data / TRUST_FILE, "workspaces", dict)
+    named: dict[str, Any] = read_json(data / TRUST_FILE, "workspaces", dict)
     return {key: cast("dict[str, Any]", value) for key, value in named.items() if isinstance(value, dict)}
 
 
@@ -342,7 +343,7 @@ class GrantStore:
                 grants = ()
             now = self._clock()
             kept = [asdict(grant) for grant in change(grants) if grant.expires is None or now < grant.expires]
-            write_private(self._path, {"version": _VERSION, "grants": kept})
+            write_json(self._path, {"version": _VERSION, "grants": kept})
 
     def _grants(self) -> tuple[Grant, ...]:
         try:
@@ -351,7 +352,7 @@ class GrantStore:
             return ()
         seen = (state.st_mtime_ns, state.st_size, state.st_ino)
         if seen != self._seen:
-            entries: list[Any] = read_private(self._path, "grants", list)
+            entries: list[Any] = read_json(self._path, "grants", list)
             self._read = tuple(grant for grant in map(_grant, entries) if grant is not None)
             self._seen = seen
         return self._read

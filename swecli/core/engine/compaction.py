@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
 
 from swecli.core.context_management.budget import (
     Limits,
@@ -21,9 +20,6 @@ from swecli.core.context_management.compaction.compactor import Attachment, Comp
 from swecli.core.context_management.compaction.options import (
     Allowances,
     Breaker,
-    CompactContext,
-    CompactDecision,
-    CompactionOptions,
     CompactResult,
     EntrySizes,
     Trigger,
@@ -39,7 +35,7 @@ from swecli.core.engine.services import Connection, ModelUnavailable, Services
 from swecli.core.engine.snapshots import SessionSnapshots, known_size
 from swecli.core.engine.state import SessionState
 from swecli.core.llm.types import ModelClient, ModelInfo, ModelRequest
-from swecli.core.ports import Asker, Hooks
+from swecli.core.ports import Asker
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Compact
 from swecli.core.protocol.events import (
@@ -60,32 +56,6 @@ from swecli.core.protocol.events import (
     ViewEntry,
 )
 from swecli.core.protocol.messages import Message
-
-BEFORE = "pre_compact"
-AFTER = "post_compact"
-
-
-def with_session_hooks(options: CompactionOptions, hooks: Hooks) -> CompactionOptions:
-    """The options with hooks that ask both. A hook of the session that blocks cancels; its text is an instruction for
-    the summary."""
-
-    async def before(context: CompactContext) -> CompactDecision:
-        own = options.on_pre_compact
-        decision = await own(context) if own is not None else CompactDecision()
-        if decision.cancel:
-            return decision
-        outcome = await hooks.fire(BEFORE, asdict(context))
-        if outcome.block:
-            return replace(decision, cancel=True, reason=outcome.reason)
-        words = "\n".join(text for text in (decision.custom_instructions, outcome.context) if text)
-        return replace(decision, custom_instructions=words or None)
-
-    async def after(result: CompactResult) -> None:
-        if options.on_post_compact is not None:
-            await options.on_post_compact(result)
-        await hooks.fire(AFTER, {**asdict(result), "saved_tokens": result.saved_tokens})
-
-    return replace(options, on_pre_compact=before, on_post_compact=after)
 
 
 class LimitNotices:
@@ -129,8 +99,7 @@ class Compactions:
         self.snapshots = SessionSnapshots(services, recorder)
         self._in_doubt = False
         self._limits = LimitNotices(recorder, services.context.limits)
-        options = with_session_hooks(services.compaction, services.hooks)
-        self._compactor = Compactor(services.context, options, door_of(services, recorder))
+        self._compactor = Compactor(services.context, services.compaction, door_of(services, recorder))
 
     def plan(self, client: ModelClient) -> CompactionPlan:
         """What a compaction would do now."""

@@ -420,7 +420,7 @@ class Consents:
         while True:
             await self._sandbox.ready(call.effects)
             try:
-                decision = await self._decided(call)
+                decision = self._decided(call)
             except Rejected as error:
                 if answer is None or answer.reply.arguments is None or answer.reply.choice != "edit":
                     raise
@@ -504,11 +504,8 @@ class Consents:
             ),
         )
 
-    async def _decided(self, call: PreparedCall) -> Decision:
+    def _decided(self, call: PreparedCall) -> Decision:
         decision = self.decide(call)
-        hook = await self._services.hooks.fire("pre_tool_use", {"tool_name": call.tool.name, "item": call.item})
-        if hook.block:
-            raise Rejected(call.told(f"Blocked by a hook: {hook.reason}"), "blocked by a hook")
         if (rule := decision.rule) is not None:
             self._recorder.emit(RuleApplied(call.item, rule.effect, rule.text, rule.scope, rule.origin))
         if decision.outcome == "deny":

@@ -24,48 +24,52 @@ OFF = "Checkpoints are off for this session, so changes of files can't be taken 
 OFF_DIFF = "Checkpoints are off for this session, so it is not known what it changed; git diff may tell."
 
 
-class FileUndo:
-    """Over the session's checkpoints, if it has any. What was done is an event of the session."""
+class SessionFiles:
+    """What a session changed in files, and the ways back: between turns, as work of the session, each an event."""
 
-    def __init__(self, services: Services, recorder: Recorder) -> None:
+    def __init__(self, services: Services, recorder: Recorder, work: Work) -> None:
         self._checkpoints = services.checkpoints
         self._recorder = recorder
+        self._work = work
         self._newest = FilesRestored("undo")
 
-    async def undo(self, target: Target) -> None:
-        """Take changes back."""
-        checkpoints = self._checkpoints
-        self._tell(await checkpoints.undo(target) if checkpoints is not None else Restored("undo", reason=OFF))
+    async def undo(self, target: Target) -> FilesRestored:
+        """Take changes of files back. Says what was done and what was left alone."""
+        return await self._restored("undo", target)
 
-    async def redo(self) -> None:
+    async def redo(self) -> FilesRestored:
         """Bring back what was taken back last."""
-        checkpoints = self._checkpoints
-        self._tell(await checkpoints.redo() if checkpoints is not None else Restored("redo", reason=OFF))
+        return await self._restored("redo", Target())
 
-    async def beside(
-        self, work: Work, direction: Literal["undo", "redo"], target: Target | None = None
-    ) -> FilesRestored:
-        """The same, between turns, for somebody who waits for the result."""
-        if work.busy:
-            return FilesRestored(direction, reason="A turn is running; try again when it has ended.")
-        self._newest = FilesRestored(direction, reason="Interrupted; what was restored until then is recorded.")
-        await asyncio.wait([work.begin(self.undo(target or Target()) if direction == "undo" else self.redo())])
-        return self._newest
-
-    async def recent(self) -> Recent:
-        """What can be taken back."""
+    async def changes(self) -> Recent:
+        """What changes of files can be taken back, and what is not covered."""
         return await self._checkpoints.recent() if self._checkpoints is not None else Recent(reason=OFF)
 
     async def difference(self) -> Difference:
-        """What the session changed."""
+        """What the session changed in files, from the first change to the last; what was taken back is left out."""
         return await self._checkpoints.difference() if self._checkpoints is not None else Difference(reason=OFF_DIFF)
+
+    def begin(self, direction: Literal["undo", "redo"], target: Target) -> asyncio.Task[None]:
+        """Start to take changes back, or to bring them back; only while nothing else runs."""
+        return self._work.begin(self._restore(direction, target))
 
     async def close(self) -> None:
         """Close the record."""
         if self._checkpoints is not None:
             await self._checkpoints.close()
 
-    def _tell(self, done: Restored) -> None:
+    async def _restored(self, direction: Literal["undo", "redo"], target: Target) -> FilesRestored:
+        if self._work.busy:
+            return FilesRestored(direction, reason="A turn is running; try again when it has ended.")
+        self._newest = FilesRestored(direction, reason="Interrupted; what was restored until then is recorded.")
+        await asyncio.wait([self.begin(direction, target)])
+        return self._newest
+
+    async def _restore(self, direction: Literal["undo", "redo"], target: Target) -> None:
+        if self._checkpoints is None:
+            done = Restored(direction, reason=OFF)
+        else:
+            done = await (self._checkpoints.undo(target) if direction == "undo" else self._checkpoints.redo())
         self._newest = FilesRestored(
             done.direction,
             done.operations,
@@ -79,30 +83,6 @@ class FileUndo:
 
 def _left(listed: tuple[Listed, ...]) -> tuple[LeftFile, ...]:
     return tuple(LeftFile(one.path, one.why) for one in listed)
-
-
-class SessionFiles:
-    """Implements ``FilesPort``: what changes files is done between turns, as work of the session."""
-
-    def __init__(self, undo: FileUndo, work: Work) -> None:
-        self._undo = undo
-        self._work = work
-
-    async def undo(self, target: Target) -> FilesRestored:
-        """Take changes back."""
-        return await self._undo.beside(self._work, "undo", target)
-
-    async def redo(self) -> FilesRestored:
-        """Bring back what was taken back last."""
-        return await self._undo.beside(self._work, "redo")
-
-    async def changes(self) -> Recent:
-        """What can be taken back."""
-        return await self._undo.recent()
-
-    async def difference(self) -> Difference:
-        """What the session changed."""
-        return await self._undo.difference()
 
 
 MOST_FILES = 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,8 +22,7 @@ from swecli.core.context_management.offload import (
 )
 from swecli.core.context_management.read_set import live_items, present_items, summary_items
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
-from swecli.core.llm.types import ModelInfo
+from swecli.core.engine.services import Connection, Services
 from swecli.core.ports import BlobError, BlobRef, BlobStore
 from swecli.core.protocol.events import FileRead, ItemsOffloaded, Notice, Offloaded, ResultKind
 from swecli.core.protocol.messages import ToolResultPart
@@ -40,7 +39,7 @@ def is_pointer(result: str) -> bool:
 
 
 class SeenFiles:
-    """Keeps the read set in step with the calls of one session; implements ``FileMemory``."""
+    """Keeps the read set in step with the calls of one session."""
 
     def __init__(self, recorder: Recorder, cwd: Path) -> None:
         self._recorder = recorder
@@ -115,12 +114,13 @@ class _Measure:
 
 
 class Results:
-    """Admits the results of one session, one after the other. ``model`` is the model at hand, None without one."""
+    """Admits the results of one session, one after the other. Without a client of a model in
+    ``connection`` nothing is known of the room that is left."""
 
-    def __init__(self, services: Services, recorder: Recorder, model: Callable[[], ModelInfo | None]) -> None:
+    def __init__(self, services: Services, recorder: Recorder, connection: Connection) -> None:
         self._services = services
         self._recorder = recorder
-        self._model = model
+        self._connection = connection
         self._turn = asyncio.Lock()
         self._told = False
 
@@ -205,10 +205,11 @@ class Results:
 
     def _measure(self, item: str) -> _Measure | None:
         """What is left for this result, from the newest measured request and what came since."""
-        state, ledger, info = self._recorder.state, self._recorder.ledger, self._model()
+        state, ledger, client = self._recorder.state, self._recorder.ledger, self._connection.client
         budget = state.budget
-        if info is None or budget is None or not self._belongs(item):
+        if client is None or budget is None or not self._belongs(item):
             return None
+        info = client.info
         monitor = self._services.context.monitor
         sizes = EntrySizes(monitor, info)
         usage = state.last_usage

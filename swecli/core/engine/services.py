@@ -16,7 +16,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
-from swecli.core.ports import BlobStore, HookOutcome, Hooks, Snapshots
+from swecli.core.ports import BlobStore, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.messages import Usage
 from swecli.core.sandbox.sandbox import CommandSandbox, NoSandbox
@@ -74,13 +74,6 @@ async def nothing_to_examine(model: ModelInfo | None, online: bool) -> Sequence[
     return ()
 
 
-class NoHooks:
-    """No user programs at any point."""
-
-    async def fire(self, point: str, payload: dict[str, object]) -> HookOutcome:
-        return HookOutcome()
-
-
 def no_price(model: str, usage: Usage) -> str | None:
     """Price of a response where no price is known: what the provider itself reported, else None."""
     return str(usage.cost) if usage.cost is not None else None
@@ -130,7 +123,6 @@ class Services:
     """Processes and threads that a command may have at the same time."""
     checkpoints: Checkpoints | None = None
     """The record of changed files; without it nothing can be taken back."""
-    hooks: Hooks = field(default_factory=NoHooks)
     keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are kept nowhere here."
     """Keeps an allow rule beyond the session. Returns a sentence where that failed."""
     keep_file: Callable[[str, str], str] = lambda path, sha256: ""

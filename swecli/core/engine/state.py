@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from decimal import Decimal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 
-from swecli.core.engine.view import Spending, Totals
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
@@ -40,9 +40,64 @@ from swecli.core.protocol.events import (
     TurnStarted,
     UntrustedContent,
 )
-from swecli.core.protocol.messages import Usage
+from swecli.core.protocol.messages import Usage, added
 
 FOR_THIS_TURN = "for this turn"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A sum over responses. ``cost`` is US dollars, None as soon as one price is unknown: a partial sum would look
+    like the whole. ``estimated``: a response broke off before its usage was told, so a part is a guess."""
+
+    responses: int = 0
+    usage: Usage = Usage()
+    cost: Decimal | None = Decimal(0)
+    estimated: bool = False
+
+    def plus(self, usage: Usage | None, cost: str | None, estimated: bool = False) -> Tally:
+        """With one more response."""
+        total = replace(added(self.usage, usage), cost=None) if usage is not None else self.usage
+        return Tally(self.responses + 1, total, _sum(self.cost, cost), self.estimated or estimated)
+
+
+@dataclass(slots=True)
+class Spending:
+    """Tallies. ``by_model`` has ``provider/name``, ``by_turn`` the turn's number (0 outside of turns); both in the
+    order of their first response."""
+
+    total: Tally = Tally()
+    by_model: dict[str, Tally] = field(default_factory=dict)
+    by_turn: dict[int, Tally] = field(default_factory=dict)
+
+    def add(self, model: str, turn: int, usage: Usage | None, cost: str | None, estimated: bool = False) -> None:
+        """Take in one response."""
+        self.total = self.total.plus(usage, cost, estimated)
+        self.by_model[model] = self.by_model.get(model, Tally()).plus(usage, cost, estimated)
+        self.by_turn[turn] = self.by_turn.get(turn, Tally()).plus(usage, cost, estimated)
+
+
+def _sum(known: Decimal | None, cost: str | None) -> Decimal | None:
+    try:
+        return None if known is None or cost is None else known + Decimal(cost)
+    except InvalidOperation:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over the session. ``cost`` is US dollars, None while any price is unknown."""
+
+    turns: int = 0
+    steps: int = 0
+    tools: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read: int = 0
+    cost: Decimal | None = None
+    by_tool: Mapping[str, int] = field(default_factory=lambda: {})
+    estimated: bool = False
+    """Whether a part of tokens and cost is a guess, because an answer broke off before its usage was told."""
 
 
 def _number(item: str) -> int:

@@ -17,10 +17,9 @@ from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results, SeenFiles
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Connection, Services
 from swecli.core.permissions.types import Effects
-from swecli.core.ports import CompactionRequests
-from swecli.core.protocol.blocks import TerminalBlock, Todo
+from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
     Event,
@@ -114,21 +113,6 @@ class LiveOutput:
         self._cut.discard(item)
 
 
-class SessionTodos:
-    """Reads the list from the session's state and changes it by an event."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-
-    @property
-    def todos(self) -> tuple[Todo, ...]:
-        return self._recorder.state.todos
-
-    def replace(self, todos: Sequence[Todo]) -> None:
-        """Set the whole list."""
-        self._recorder.emit(TodosChanged(tuple(todos)))
-
-
 INTERRUPTED = "Interrupted by the user while this ran; it may have had part of its effect."
 RECORDING = "recording the files first"
 NOT_RUN = "Interrupted by the user before this ran; nothing was done."
@@ -144,11 +128,11 @@ class ToolCalls:
         requests: Requests,
         results: Results,
         sandbox: SandboxWatch,
-        compaction: CompactionRequests | None = None,
+        request_compaction: Callable[[], str] | None = None,
         jobs: Jobs | None = None,
     ) -> None:
         self._services = services
-        self._compaction = compaction
+        self._request_compaction = request_compaction
         self._jobs = jobs
         self._recorder = recorder
         self._requests = requests
@@ -187,12 +171,12 @@ class ToolCalls:
             roots=workspace.roots,
             output=lambda text: self._output(item, text),
             asker=self._requests,
-            todos=SessionTodos(self._recorder),
+            set_todos=lambda todos: self._recorder.emit(TodosChanged(todos)),
             environment=dict(workspace.environment),
             blobs=self._services.blobs,
             transcript=self._recall,
-            files=self._files,
-            compaction=self._compaction,
+            last_seen=self._files.last_seen,
+            request_compaction=self._request_compaction,
             jobs=self._jobs,
         )
 
@@ -494,7 +478,7 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
     recorder = Recorder("batch", (), make_log, services.clock)
     recorder.state.mode = request.mode
     requests = logs[0].requests = Requests(recorder)
-    results = Results(services, recorder, lambda: None)
+    results = Results(services, recorder, Connection(services.make_client))
     calls = ToolCalls(services, recorder, requests, results, SandboxWatch(services, recorder))
     item, part = "t1", ToolCallPart("call_1", request.name, request.arguments)
     recorder.emit(ItemStarted(item, "tool", request.name))

@@ -1,100 +1,32 @@
-"""What a front-end may read of a session: items, budget, rules, jobs, spending."""
+"""What a front-end may read of a session, as it is now."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from swecli.core.context_management.cache import CacheHistory
+from swecli.core.context_management.ledger import Entry
+from swecli.core.context_management.projection import project
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.state import Spending, Totals
+from swecli.core.engine.work import Work
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.blocks import DisplayBlock, Todo
+from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.commands import Command
-from swecli.core.protocol.events import (
-    Event,
-    FilesRestored,
-    Mode,
-    PermissionRequested,
-    QuestionAsked,
-    Queued,
-    SandboxChanged,
-)
-from swecli.core.protocol.messages import Message, Usage, added
+from swecli.core.protocol.events import Mode, PermissionRequested, QuestionAsked, Queued, SandboxChanged
+from swecli.core.protocol.messages import Message, Usage
+from swecli.core.workspace.jobs import JobInfo, Jobs
 
 if TYPE_CHECKING:
-    from swecli.core.checkpoints.history import Difference
-    from swecli.core.checkpoints.restore import Recent, Target
-    from swecli.core.context_management.compaction.clearing import RuleReport
-    from swecli.core.context_management.compaction.plan import CompactionPlan
-    from swecli.core.llm.offers import ModelOffer
-    from swecli.core.workspace.jobs import JobInfo
+    from typing import TypeAlias
 
+    from swecli.core.engine.session import Session
 
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """A sum over responses. ``cost`` is US dollars, None as soon as one price is unknown: a partial sum would look
-    like the whole. ``estimated``: a response broke off before its usage was told, so a part is a guess."""
-
-    responses: int = 0
-    usage: Usage = Usage()
-    cost: Decimal | None = Decimal(0)
-    estimated: bool = False
-
-    def plus(self, usage: Usage | None, cost: str | None, estimated: bool = False) -> Tally:
-        """With one more response."""
-        total = replace(added(self.usage, usage), cost=None) if usage is not None else self.usage
-        return Tally(self.responses + 1, total, _sum(self.cost, cost), self.estimated or estimated)
-
-
-@dataclass(slots=True)
-class Spending:
-    """Tallies. ``by_model`` has ``provider/name``, ``by_turn`` the turn's number (0 outside of turns); both in the
-    order of their first response."""
-
-    total: Tally = Tally()
-    by_model: dict[str, Tally] = field(default_factory=dict)
-    by_turn: dict[int, Tally] = field(default_factory=dict)
-
-    def add(self, model: str, turn: int, usage: Usage | None, cost: str | None, estimated: bool = False) -> None:
-        """Take in one response."""
-        self.total = self.total.plus(usage, cost, estimated)
-        self.by_model[model] = self.by_model.get(model, Tally()).plus(usage, cost, estimated)
-        self.by_turn[turn] = self.by_turn.get(turn, Tally()).plus(usage, cost, estimated)
-
-
-def _sum(known: Decimal | None, cost: str | None) -> Decimal | None:
-    try:
-        return None if known is None or cost is None else known + Decimal(cost)
-    except InvalidOperation:
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class ToolRun:
-    """Result of a tool that a slash command ran through the permission gate."""
-
-    text: str
-    is_error: bool
-    detail: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Sums over the session. ``cost`` is US dollars, None while any price is unknown."""
-
-    turns: int = 0
-    steps: int = 0
-    tools: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read: int = 0
-    cost: Decimal | None = None
-    by_tool: Mapping[str, int] = field(default_factory=lambda: {})
-    estimated: bool = False
-    """Whether a part of tokens and cost is a guess, because an answer broke off before its usage was told."""
+    SessionPort: TypeAlias = Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,180 +40,127 @@ class Conversation:
     oldest_age: float | None = None
 
 
-class SessionView(Protocol):
+class SessionView:
     """Current values; each property is cheap."""
 
+    def __init__(self, services: Services, recorder: Recorder, connection: Connection, work: Work, jobs: Jobs) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._connection = connection
+        self._work = work
+        self._jobs = jobs
+
     @property
-    def session_id(self) -> str: ...
+    def session_id(self) -> str:
+        return self._recorder.session
+
     @property
     def started_seq(self) -> int:
         """Sequence number of the newest SessionStarted: events before it are of earlier runs."""
-        ...
+        return self._recorder.state.started_seq
 
     @property
-    def cwd(self) -> Path: ...
+    def cwd(self) -> Path:
+        return self._services.workspace.cwd
+
     @property
     def roots(self) -> tuple[Path, ...]:
         """The folders that belong to the work, ``cwd`` first."""
-        ...
+        return tuple(self._services.workspace.roots)
 
     @property
-    def mode(self) -> Mode: ...
+    def mode(self) -> Mode:
+        return self._recorder.state.mode
+
     @property
     def model(self) -> ModelInfo | None:
         """None while no provider is configured."""
-        ...
+        client = self._connection.client
+        return client.info if client else None
 
     @property
     def effort(self) -> str | None:
         """How much the model is to think, in its word; None: as the provider does."""
-        ...
+        return self._recorder.state.effort
 
     @property
     def busy(self) -> bool:
         """Whether a turn runs."""
-        ...
+        return self._work.busy
 
     @property
     def budget(self) -> Budget | None:
         """The newest measure of the context; None before the first."""
-        ...
+        return self._recorder.state.budget
 
     @property
-    def last_usage(self) -> Usage | None: ...
+    def last_usage(self) -> Usage | None:
+        return self._recorder.state.last_usage
+
     @property
-    def totals(self) -> Totals: ...
+    def totals(self) -> Totals:
+        return self._recorder.state.totals
+
     @property
     def cache(self) -> CacheHistory:
         """What became of the prompt cache."""
-        ...
+        return self._recorder.cache
 
     @property
     def spending(self) -> Spending:
         """What was used by model and by turn. Not to be changed."""
-        ...
+        return self._recorder.state.spending
 
     @property
-    def queue(self) -> tuple[Queued, ...]: ...
+    def queue(self) -> tuple[Queued, ...]:
+        return self._recorder.state.queue
+
     @property
-    def todos(self) -> tuple[Todo, ...]: ...
+    def todos(self) -> tuple[Todo, ...]:
+        return self._recorder.state.todos
+
     @property
     def permission(self) -> PermissionRequested | None:
         """The permission question that waits longest, if any."""
-        ...
+        return next(iter(self._recorder.state.permissions.values()), None)
 
     @property
-    def question(self) -> QuestionAsked | None: ...
+    def question(self) -> QuestionAsked | None:
+        return next(iter(self._recorder.state.questions.values()), None)
+
     @property
     def sandbox(self) -> SandboxChanged | None:
         """How far commands are contained; None while that is not known."""
-        ...
+        return self._recorder.state.sandbox
 
     @property
-    def jobs(self) -> Sequence[JobInfo]:
+    def jobs(self) -> tuple[JobInfo, ...]:
         """What runs in the background and what ended there last, oldest first."""
-        ...
+        return self._jobs.all
 
     @property
     def messages(self) -> Sequence[Message]:
         """The conversation as the model sees it."""
-        ...
+        return project(self._recorder.ledger)
 
     @property
     def conversation(self) -> Conversation:
         """The messages in figures."""
-        ...
+        ledger = self._recorder.ledger
+        shown = [ledger.entries[entry.id] for entry in ledger.view if entry.id in ledger.entries]
+        summaries = sum(entry.kind == "summary" for entry in ledger.view)
+        active = len(project(ledger))
+        hidden = _messages(ledger.entries.values()) - _messages(shown)
+        since = min((entry.created for entry in shown), default=None)
+        age = None if since is None else max(0.0, self._services.clock() - since)
+        return Conversation(active, active - summaries + len(hidden), summaries, age)
 
     @property
     def instructions(self) -> tuple[str, ...]:
         """Paths of the project instruction files in the prompt."""
-        ...
+        return tuple(self._services.instructions)
 
 
-class FilesPort(Protocol):
-    """What a session changed in files, and the ways back."""
-
-    async def undo(self, target: Target) -> FilesRestored:
-        """Take changes of files back; only between turns. Says what was done and what was left alone."""
-        ...
-
-    async def redo(self) -> FilesRestored:
-        """Bring back what was taken back last; only between turns."""
-        ...
-
-    async def changes(self) -> Recent:
-        """What changes of files can be taken back, and what is not covered."""
-        ...
-
-    async def difference(self) -> Difference:
-        """What the session changed in files, from the first change to the last; what was taken back is left out."""
-        ...
-
-
-class SessionPort(Protocol):
-    """What a front-end holds of a session."""
-
-    @property
-    def view(self) -> SessionView: ...
-    @property
-    def files(self) -> FilesPort: ...
-
-    def send(self, command: Command) -> None:
-        """Hand over a command. Never blocks and never raises; results come as events."""
-        ...
-
-    def subscribe(self, *, replay: bool = False) -> AsyncIterator[Event]:
-        """Events from now on, in order, none lost; with ``replay`` the stored facts of the session first.
-        Ends after the session is closed."""
-        ...
-
-    def plan_compaction(self) -> CompactionPlan | None:
-        """What a compaction would do now; None without a model."""
-        ...
-
-    def retention(self) -> Sequence[RuleReport]:
-        """What the user's rules about the context did so far; empty without rules or a model."""
-        ...
-
-    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
-        """Run one tool on behalf of a slash command, through the same gate, items and events as the model's
-        calls. Only between turns."""
-        ...
-
-    async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
-        """One question to the model outside of the conversation. None when there is no model or it failed
-        (a Notice says why)."""
-        ...
-
-    async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
-        """What of providers, keys, models and the sandbox works and what does not; with ``online``, each provider is
-        asked."""
-        ...
-
-    async def models(self) -> Sequence[ModelOffer]:
-        """Models to choose from, the usable ones first. Looks for servers on this machine, so it may take a moment."""
-        ...
-
-    async def job_output(self, job: str) -> str:
-        """What a job wrote, without its middle where that is long.
-
-        Raises:
-            JobsError: there is no such job.
-        """
-        ...
-
-    async def stop_job(self, job: str) -> JobInfo:
-        """End all processes of a job, and what became of it.
-
-        Raises:
-            JobsError: there is no such job.
-        """
-        ...
-
-    def report_defect(self, error: BaseException) -> None:
-        """Write an internal failure of something beside the session to where its own go. Never raises."""
-        ...
-
-    async def close(self) -> None:
-        """Interrupt, commit, stop processes."""
-        ...
+def _messages(entries: Iterable[Entry]) -> set[tuple[str, bool]]:
+    """The messages that entries are in: results are one of their own."""
+    return {(entry.message, entry.kind == "result") for entry in entries}

@@ -130,7 +130,7 @@ class CacheBreak:
     type: Literal["cache_break"] = field(default="cache_break", kw_only=True)
 
 
-ItemKind = Literal["user", "text", "reasoning", "tool", "opaque", "compaction", "subagent", "attachment"]
+ItemKind = Literal["user", "text", "reasoning", "tool", "opaque", "compaction", "attachment"]
 """``opaque`` items are provider data that nobody needs to see; they are kept for the next request. ``attachment`` items
 are files that the user mentioned with ``@``: a call of a tool that the user made, whose result joins the message."""
 

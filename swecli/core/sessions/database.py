@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from swecli.core.atomic_text import make_private
+from swecli.core.atomic_text import make_private, name_aside
 from swecli.core.sessions.migrations import APPLICATION_ID, MIGRATIONS, Migration
 from swecli.core.sessions.rescue import (
     Damaged,
@@ -39,8 +39,6 @@ BUSY_SECONDS = 5.0
 CHECK_SECONDS = 2.0
 """Longest time for the integrity check at opening; a file too large for it is taken as sound."""
 
-ASIDE = ".corrupt-"
-"""Follows the file's name in that of a damaged one, before the time."""
 _SUFFIXES = ("", "-wal", "-shm")
 _STALE_SECONDS = 60.0
 """Age from which a folder that serves as lock is taken as one of a process that was killed."""
@@ -340,12 +338,7 @@ def _mend(opening: _Opening, damage: str) -> str:
 
 def _move_aside(path: Path) -> Path:
     """Rename the file and what belongs to it, together; returns its new name."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    target = _beside(path, f"{ASIDE}{stamp}")
-    number = 1
-    while target.exists():
-        number += 1
-        target = _beside(path, f"{ASIDE}{stamp}-{number}")
+    target = name_aside(path)
     for suffix in _SUFFIXES:
         with suppress(FileNotFoundError):
             _beside(path, suffix).rename(_beside(target, suffix))

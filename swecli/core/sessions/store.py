@@ -24,7 +24,8 @@ from swecli.core.protocol.events import (
     ViewEntry,
 )
 from swecli.core.sessions.database import Database
-from swecli.core.sessions.leases import Leases, Process, new_session_id, storable, title_of
+from swecli.core.sessions.leases import Leases, new_session_id, storable, title_of
+from swecli.core.workspace.process_tree import Process
 
 
 class SharedViews:

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from swecli.core.permissions.types import Effects
-from swecli.core.ports import Asker, BlobStore, CompactionRequests, FileMemory, TodoBoard, TranscriptSearch
-from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.ports import Asker, BlobStore, TranscriptSearch
+from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.events import EditedText, Hunk, ResultKind
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.sandbox.sandbox import CommandSandbox
@@ -124,17 +124,19 @@ class ToolContext:
     roots: tuple[Path, ...]
     output: Callable[[str], None]
     asker: Asker
-    todos: TodoBoard
+    set_todos: Callable[[tuple[Todo, ...]], object]
+    """Replaces the session's todo list."""
     environment: dict[str, str] = field(default_factory=lambda: {})
     """Environment for child processes, already scrubbed."""
     blobs: BlobStore | None = None
     """Stored results; None where nothing is stored."""
     transcript: TranscriptSearch | None = None
     """What has left the context."""
-    files: FileMemory | None = None
-    """What the model has seen of files."""
-    compaction: CompactionRequests | None = None
-    """None where there is no conversation."""
+    last_seen: Callable[[str], str | None] | None = None
+    """SHA-256 of a file's bytes as the model last saw it, by absolute path; None when it never did."""
+    request_compaction: Callable[[], str] | None = None
+    """Asks for a compaction before the next model request. Returns one line that says what will happen. None where
+    there is no conversation."""
     sandbox: CommandSandbox | None = None
     """Holds this call's command; None where it runs outside."""
     choices: tuple[Choice, ...] = ()

@@ -151,15 +151,15 @@ def last_seen(path: str, ctx: ToolContext) -> str | None:
     Raises:
         ToolError: the path is none.
     """
-    return ctx.files.last_seen(str(ctx.resolve(path))) if ctx.files is not None else None
+    return ctx.last_seen(str(ctx.resolve(path))) if ctx.last_seen is not None else None
 
 
 def unread(paths: Iterable[str], ctx: ToolContext) -> tuple[str, ...]:
     """Those of the absolute paths where a file with content is that the model has not seen."""
-    files = ctx.files
-    if files is None:
+    last_seen = ctx.last_seen
+    if last_seen is None:
         return ()
-    return tuple(path for path in paths if files.last_seen(path) is None and _has_content(path))
+    return tuple(path for path in paths if last_seen(path) is None and _has_content(path))
 
 
 def _has_content(path: str) -> bool:

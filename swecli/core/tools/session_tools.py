@@ -38,7 +38,7 @@ class UpdateTodos(Tool[UpdateTodosParams]):
 
     async def run(self, params: UpdateTodosParams, ctx: ToolContext) -> ToolOutcome:
         todos = tuple(Todo(todo.text, todo.status) for todo in params.todos)
-        ctx.todos.replace(todos)
+        ctx.set_todos(todos)
         summary = _summary(params)
         return ToolOutcome(f"Todo list updated: {summary}.", (TodoBlock(todos),), summary)
 
@@ -66,9 +66,9 @@ class CompactContextTool(Tool[CompactContextParams]):
         return Effects(internal=True)
 
     async def run(self, params: CompactContextParams, ctx: ToolContext) -> ToolOutcome:
-        if ctx.compaction is None:
+        if ctx.request_compaction is None:
             raise ToolError("There is no conversation to compact here.")
-        line = ctx.compaction.request_compaction()
+        line = ctx.request_compaction()
         return ToolOutcome(line, detail="before the next step")
 
 

@@ -152,7 +152,7 @@ class ProcessResult:
     duration: float
     size: int
     omitted: int
-    background: tuple[tree.Running, ...] = ()
+    background: tuple[tree.Process, ...] = ()
     """Processes that the command left running."""
     ended_left: int = 0
     """How many processes it left running that were ended because they were too many."""
@@ -218,11 +218,11 @@ class RunningCommand:
         """It goes on in the background: nothing is shown any more."""
         self._pipe.detach()
 
-    async def members(self) -> tuple[tree.Running, ...]:
+    async def members(self) -> tuple[tree.Process, ...]:
         """Its live processes besides the first one."""
         return tuple(await asyncio.to_thread(self._members))
 
-    def _members(self) -> list[tree.Running]:
+    def _members(self) -> list[tree.Process]:
         found = tree.members(self.pid, self.mark, gone=self._process.returncode is not None)
         known = {process.pid for process in found}
         return [*found, *(one for one in self._limit.members() if one.pid != self.pid and one.pid not in known)]
@@ -262,7 +262,7 @@ class RunningCommand:
         ending: Ending,
         head: int = HEAD,
         tail: int = TAIL,
-        background: Sequence[tree.Running] = (),
+        background: Sequence[tree.Process] = (),
         ended_left: int = 0,
     ) -> ProcessResult:
         """What is known of it now, with so many bytes of both ends of its output."""
@@ -323,7 +323,7 @@ async def finished(running: RunningCommand, timeout: float | None, wish: asyncio
     return "exited" if ended else "timeout"
 
 
-async def left_running(running: RunningCommand) -> tuple[tuple[tree.Running, ...], int]:
+async def left_running(running: RunningCommand) -> tuple[tuple[tree.Process, ...], int]:
     """What goes on in the background after a command. Where that is too much it is ended, and the number says how
     many processes they were."""
     left = await running.members()
@@ -401,14 +401,14 @@ def _wait_in_thread(process: subprocess.Popen[bytes], loop: asyncio.AbstractEven
 async def _end_tree(
     process: subprocess.Popen[bytes],
     ended: asyncio.Event,
-    members: Callable[[], list[tree.Running]],
+    members: Callable[[], list[tree.Process]],
     grace: float,
     shut: Callable[[], None],
 ) -> None:
     """SIGTERM, up to ``grace`` seconds, SIGKILL, for the group and all that left it; without grace only SIGKILL.
     ``shut`` lets nothing new begin before the last. Leaves no zombie."""
     tree.adopt_orphans(True)
-    known: list[tree.Running] = []
+    known: list[tree.Process] = []
     try:
         if grace > 0:
             known = members()
@@ -429,7 +429,7 @@ async def _end_tree(
 
 
 def _kill_tree(
-    process: subprocess.Popen[bytes], members: Callable[[], list[tree.Running]], known: list[tree.Running]
+    process: subprocess.Popen[bytes], members: Callable[[], list[tree.Process]], known: list[tree.Process]
 ) -> None:
     """Stop all of it, so that nothing new begins, then SIGKILL until nothing is left; bounded, because a process in
     uninterruptible sleep does not die."""
@@ -456,7 +456,7 @@ def _kill_tree(
         time.sleep(0.005)
 
 
-def _signal_group(process: subprocess.Popen[bytes], known: list[tree.Running], number: signal.Signals) -> None:
+def _signal_group(process: subprocess.Popen[bytes], known: list[tree.Process], number: signal.Signals) -> None:
     """Signal the command's group, unless its id may be that of another by now."""
     if process.returncode is None or any(one.group == process.pid for one in known):
         tree.signal_group(process.pid, number)

@@ -64,7 +64,7 @@ class ProcessLimit:
         finally:
             resource.setrlimit(resource.RLIMIT_NPROC, before)
 
-    def members(self) -> list[tree.Running]:
+    def members(self) -> list[tree.Process]:
         """What the kernel counts as the command's; empty where it does not."""
         if self._group is None:
             return []
@@ -74,7 +74,7 @@ class ProcessLimit:
             return []
         return [process for pid in pids if (process := tree.inspect(int(pid))) is not None]
 
-    def reached(self, members: Callable[[], Sequence[tree.Running]]) -> bool:
+    def reached(self, members: Callable[[], Sequence[tree.Process]]) -> bool:
         """Whether the command tried to have more. Cheap as long as the machine has few new processes; ``members`` are
         looked for only then."""
         if self._group is not None:
@@ -177,6 +177,6 @@ def _tasks_of_user() -> int:
             if not entry.name.isdigit():
                 continue
             with contextlib.suppress(OSError):
-                if entry.stat().st_uid == me and (process := tree.inspect(int(entry.name))) is not None:
-                    count += process.threads
+                if entry.stat().st_uid == me:
+                    count += tree.Process(int(entry.name), "").threads
     return count

@@ -1,8 +1,8 @@
 """Which processes a command started, and ending all of them.
 
 A child that opened a session of its own leaves the command's process group but keeps its environment. Every
-command carries a mark there (``SWECLI_JOB``), so that on Linux such children are found as long as they live, by
-this process and by a later one. Elsewhere only the process group is known.
+command carries a mark there (``SWECLI_JOB``), so that such children are found as long as they live, by this process
+and by a later one. psutil is imported where it is used first: it costs start-up time.
 """
 
 from __future__ import annotations
@@ -12,27 +12,17 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-
-def is_running(pid: int) -> bool:
-    """Whether some process has this id; in doubt it has. Ids are reused, so it may be another one by now."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True
-
+if TYPE_CHECKING:
+    import psutil
 
 MARK = "SWECLI_JOB"
 PLACE = "SWECLI_PLACE"
 """Says from which folder and with which data home a command was started."""
-_OWN = b"-own"
-_PROC = Path("/proc")
+_OWN = "-own"
 _POLL = 0.5
 """Seconds between two looks at a process where its end can't be waited for."""
 _LOOKS = 50
@@ -42,60 +32,112 @@ _SUBREAPER = 36
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """A live process. ``started`` tells it from a later one with the same id (clock ticks since boot)."""
+class Process:
+    """A process. ``started`` tells it from a later one with the same id; it is opaque, and empty where the system does
+    not say when a process began."""
 
     pid: int
-    parent: int
-    group: int
-    session: int
-    started: int
-    name: str
-    threads: int = field(default=1, compare=False)
+    started: str
+    parent: int = field(default=0, compare=False)
+    group: int = field(default=0, compare=False)
+    session: int = field(default=0, compare=False)
+
+    @classmethod
+    def current(cls) -> Process:
+        return cls(os.getpid(), _start_time(os.getpid()) or "")
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs (a zombie does not)."""
-        now = inspect(self.pid)
-        return now is not None and now.started == self.started
+        """Whether this very process still runs (a zombie does not, a process of another user does)."""
+        now = _start_time(self.pid)
+        return now is not None and (not now or not self.started or now == self.started)
+
+    @property
+    def name(self) -> str:
+        """The program's name; empty when it is gone."""
+        import psutil
+
+        with contextlib.suppress(psutil.Error):
+            return psutil.Process(self.pid).name()
+        return ""
+
+    @property
+    def threads(self) -> int:
+        """How many threads it has now; 0 when it is gone."""
+        import psutil
+
+        with contextlib.suppress(psutil.Error):
+            return psutil.Process(self.pid).num_threads()
+        return 0
 
 
-def inspect(pid: int) -> Running | None:
-    """The process with this id; None when there is none, when it is a zombie, or outside of Linux."""
-    found = _inspect(pid)
-    return None if found is None or found[0] in (b"Z", b"X") else found[1]
+def is_running(pid: int) -> bool:
+    """Whether some process has this id. Ids are reused, so it may be another one by now."""
+    import psutil
+
+    return psutil.pid_exists(pid)
 
 
-def _inspect(pid: int) -> tuple[bytes, Running] | None:
-    """State letter and process, zombies included."""
+def inspect(pid: int) -> Process | None:
+    """The process with this id; None when there is none, or a zombie."""
+    import psutil
+
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stream:
-            before, _, after = stream.read().rpartition(b")")
-    except OSError:
+        found = psutil.Process(pid)
+        with found.oneshot():
+            return None if found.status() in _ENDED else _process(found)
+    except (psutil.Error, OSError):
         return None
-    fields = after.split()
-    if len(fields) < 20:
+
+
+_ENDED = ("zombie", "dead")
+"""``psutil.STATUS_ZOMBIE`` and ``psutil.STATUS_DEAD``."""
+
+
+def _process(found: psutil.Process) -> Process:
+    """Everything about a process that is there, zombies included."""
+    pid = found.pid
+    return Process(pid, _stamp(found), found.ppid(), os.getpgid(pid), os.getsid(pid))
+
+
+def _start_time(pid: int) -> str | None:
+    """``Process.started``; None where no such process runs."""
+    import psutil
+
+    try:
+        found = psutil.Process(pid)
+        return None if found.status() in _ENDED else _stamp(found)
+    except psutil.NoSuchProcess:
         return None
-    name = before.partition(b"(")[2].decode("utf-8", "replace")
-    parent, group, session = (int(field) for field in fields[1:4])
-    return fields[0], Running(pid, parent, group, session, int(fields[19]), name, int(fields[17]))
+    except psutil.Error:
+        return ""
+
+
+def _stamp(found: psutil.Process) -> str:
+    """The start in hundredths of a second. ``create_time()`` follows the system's clock when that is set, what psutil
+    itself tells processes apart by does not."""
+    started: float | None = cast("Any", found)._ident[1]
+    return "" if started is None else str(round(started * 100))
 
 
 def new_mark(*, own: bool = False) -> str:
     """A value of ``SWECLI_JOB`` that no other command has: this process's id and start, and a random part. ``own``:
     what runs is no command of the user or the model."""
-    me = inspect(os.getpid())
-    return f"{os.getpid()}-{me.started if me else 0}-{os.urandom(4).hex()}{_OWN.decode() if own else ''}"
+    return f"{_own_marks()}{os.urandom(4).hex()}{_OWN if own else ''}"
 
 
-def members(leader: int, mark: str, *, gone: bool = False) -> list[Running]:
+def _own_marks() -> str:
+    """What the marks of this process begin with."""
+    me = Process.current()
+    return f"{me.pid}-{me.started or 0}-"
+
+
+def members(leader: int, mark: str, *, gone: bool = False) -> list[Process]:
     """Live processes of the command besides its leader: by session, by mark, and all their descendants. ``gone``: the
     leader's status was taken, so that another process may have its id by now."""
-    if sys.platform != "linux":
-        return []
-    everyone = [process for pid in _pids() if (process := inspect(pid)) is not None]
-    wanted = f"{MARK}={mark}".encode()
-    found = {process.pid: process for process in everyone if wanted in _environment(process.pid)}
+    marks = dict(_everyone())
+    everyone = list(marks)
+    found = {process.pid: process for process, each in marks.items() if each == mark}
     # An id is not given anew as long as a group or a session is called by it.
     if not gone or any(leader in (process.session, process.group) for process in found.values()):
         found |= {process.pid: process for process in everyone if leader in (process.session, process.group)}
@@ -108,13 +150,13 @@ def members(leader: int, mark: str, *, gone: bool = False) -> list[Running]:
     return list(found.values())
 
 
-async def all_ended(processes: Iterable[Running]) -> None:
+async def all_ended(processes: Iterable[Process]) -> None:
     """Wait until each of these very processes has ended."""
     for process in processes:
         await _ended(process)
 
 
-async def _ended(process: Running) -> None:
+async def _ended(process: Process) -> None:
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     try:
         descriptor = os.pidfd_open(process.pid)
@@ -131,60 +173,45 @@ async def _ended(process: Running) -> None:
         os.close(descriptor)
 
 
-def leftovers(place: str = "") -> list[Running]:
+def leftovers(place: str = "") -> list[Process]:
     """Live processes of commands whose swecli is gone: it was killed before it could end them. With ``place`` only
     those of commands that were started there. Its own, which nobody asked for, are ended on the way."""
-    abandoned = list(_abandoned())
-    signal_each([process for process, mark in abandoned if mark.endswith(_OWN)], signal.SIGKILL)
-    wanted = f"{PLACE}={place}".encode()
+    abandoned = [(process, environment) for process, environment in _marked() if _is_abandoned(environment[MARK])]
+    signal_each([process for process, environment in abandoned if environment[MARK].endswith(_OWN)], signal.SIGKILL)
     return [
         process
-        for process, mark in abandoned
-        if not mark.endswith(_OWN) and (not place or wanted in _environment(process.pid).split(b"\0"))
+        for process, environment in abandoned
+        if not environment[MARK].endswith(_OWN) and (not place or environment.get(PLACE) == place)
     ]
 
 
-def _abandoned() -> Iterator[tuple[Running, bytes]]:
-    """With their marks."""
-    if sys.platform != "linux":
-        return
-    for pid in _pids():
-        mark = next(
-            (item[len(MARK) + 1 :] for item in _environment(pid).split(b"\0") if item.startswith(b"SWECLI_JOB=")), b""
-        )
-        owner, _, rest = mark.partition(b"-")
-        started = rest.partition(b"-")[0]
-        if owner.isdigit() and started.isdigit():
-            now = inspect(int(owner))
-            process = inspect(pid)
-            if process is not None and (now is None or now.started != int(started)):
-                yield process, mark
+def _is_abandoned(mark: str) -> bool:
+    owner, _, rest = mark.partition("-")
+    started = rest.partition("-")[0]
+    return owner.isdecimal() and started.isdecimal() and not Process(int(owner), started).alive
 
 
-def owned() -> list[Running]:
+def owned() -> list[Process]:
     """Live processes of commands that this process started, background ones included."""
-    if sys.platform != "linux":
-        return []
-    me = inspect(os.getpid())
-    wanted = f"{MARK}={os.getpid()}-{me.started if me else 0}-".encode()
+    own = _own_marks()
     return [
         process
-        for pid in _pids()
-        if pid != os.getpid() and wanted in _environment(pid) and (process := inspect(pid)) is not None
+        for process, environment in _marked()
+        if environment[MARK].startswith(own) and process.pid != os.getpid()
     ]
 
 
-def end_owned() -> list[Running]:
+def end_owned() -> list[Process]:
     """Kill what commands of this process left running; for the exit of swecli. Returns what was killed."""
     processes = stopped(owned)
     signal_each(processes, signal.SIGKILL)
     return processes
 
 
-def stopped(members: Callable[[], list[Running]]) -> list[Running]:
+def stopped(members: Callable[[], list[Process]]) -> list[Process]:
     """Stop the ``members``, look again, and go on until there are no others: what is stopped starts nothing. Returns
     them all. Bounded, as somebody else may set them going again."""
-    found: dict[Running, None] = {}
+    found: dict[Process, None] = {}
     for _ in range(_LOOKS):
         fresh = [process for process in members() if process not in found]
         if not fresh:
@@ -215,7 +242,7 @@ def signal_group(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def signal_each(processes: list[Running], number: signal.Signals) -> None:
+def signal_each(processes: list[Process], number: signal.Signals) -> None:
     """Signal those that still run as the process they were."""
     for process in processes:
         if process.alive:
@@ -223,7 +250,7 @@ def signal_each(processes: list[Running], number: signal.Signals) -> None:
                 os.kill(process.pid, number)
 
 
-def collect(processes: list[Running]) -> None:
+def collect(processes: list[Process]) -> None:
     """Take the exit status of those that ended as our children, so that no zombie stays."""
     for process in processes:
         with contextlib.suppress(ChildProcessError, OSError):
@@ -232,8 +259,12 @@ def collect(processes: list[Running]) -> None:
 
 def is_ours(pid: int) -> bool:
     """Whether there is a child of this process with this id, a zombie for example."""
-    found = _inspect(pid)
-    return found is not None and found[1].parent == os.getpid()
+    import psutil
+
+    try:
+        return psutil.Process(pid).ppid() == os.getpid()
+    except psutil.Error:
+        return False
 
 
 def collect_session(leader: int) -> None:
@@ -241,23 +272,49 @@ def collect_session(leader: int) -> None:
     own status is left to whoever started it."""
     if sys.platform != "linux":
         return
-    for pid in _pids():
-        found = _inspect(pid) if pid != leader else None
-        if found and found[0] == b"Z" and found[1].parent == os.getpid() and found[1].session == leader:
-            collect([found[1]])
+    import psutil
+
+    for pid in psutil.pids():
+        with contextlib.suppress(psutil.Error, OSError):
+            found = psutil.Process(pid)
+            if (
+                pid != leader
+                and found.ppid() == os.getpid()
+                and found.status() == psutil.STATUS_ZOMBIE
+                and os.getsid(pid) == leader
+            ):
+                collect([_process(found)])
 
 
-def _pids() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir(_PROC) if name.isdigit()]
-    except OSError:
-        return []
+def _marked() -> Iterator[tuple[Process, Mapping[str, str]]]:
+    """Live processes of commands of any swecli, with their environments."""
+    import psutil
+
+    for pid in psutil.pids():
+        with contextlib.suppress(psutil.Error, OSError):
+            found = psutil.Process(pid)
+            environment = _environment(found)
+            if MARK in environment and found.status() not in _ENDED:
+                yield _process(found), environment
 
 
-def _environment(pid: int) -> bytes:
+def _everyone() -> Iterator[tuple[Process, str]]:
+    """All live processes with their marks."""
+    import psutil
+
+    for pid in psutil.pids():
+        with contextlib.suppress(psutil.Error, OSError):
+            found = psutil.Process(pid)
+            with found.oneshot():
+                if found.status() not in _ENDED:
+                    yield _process(found), _environment(found).get(MARK, "")
+
+
+def _environment(process: psutil.Process) -> Mapping[str, str]:
     """The environment a process was started with; empty where it may not be read."""
+    import psutil
+
     try:
-        with open(f"/proc/{pid}/environ", "rb") as stream:
-            return stream.read(1 << 20)
-    except OSError:
-        return b""
+        return process.environ()
+    except (psutil.Error, OSError):
+        return {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.commands import CancelItem, Interrupt
 from swecli.core.tools.list_files import readable_size
@@ -16,6 +16,9 @@ from swecli.tui.session_controller import SessionController
 from swecli.tui.session_state import Running
 from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.view import Transcript
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ class SessionCommands:
             raise ValueError(str(error)) from error
         return f"{job.id} was stopped" if job.status == "killed" else f"{job.id} had ended already"
 
-    def _port(self) -> SessionPort:
+    def _port(self) -> Session:
         port = self._session.port
         if port is None:
             raise ValueError("The session is not open")

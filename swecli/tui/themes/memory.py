@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from swecli.core.atomic_text import make_private
+from swecli.core.atomic_text import make_private, write_whole
 from swecli.tui.themes.scheme import Scheme, SchemeError, scheme_of
 
 _MAX = 4_000
@@ -50,8 +50,6 @@ def keep(path: Path | None, look: Look) -> None:
     values = {"wanted": look.wanted, "dark": "yes" if look.dark else "no"}
     if look.scheme is not None:
         values |= {entry.name: getattr(look.scheme, entry.name) for entry in fields(Scheme) if entry.name != "coarse"}
-    temporary = path.with_suffix(".new")
     with contextlib.suppress(OSError):
         make_private(path.parent)
-        temporary.write_text("".join(f"{key}={value}\n" for key, value in values.items()), encoding="utf-8")
-        temporary.replace(path)
+        write_whole(path, "".join(f"{key}={value}\n" for key, value in values.items()))

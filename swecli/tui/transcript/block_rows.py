@@ -24,7 +24,6 @@ from swecli.tui.transcript.blocks import (
     RewoundBlock,
     SessionBlock,
     ShownBlock,
-    SubagentBlock,
     ToolBlock,
     TurnEndBlock,
     UserBlock,
@@ -43,7 +42,7 @@ from swecli.tui.transcript.rows import (
     plain_rows,
     segment,
 )
-from swecli.tui.transcript.tool_rows import INDENT, fold, render_displays, render_image, subagent_rows, tool_rows
+from swecli.tui.transcript.tool_rows import INDENT, fold, render_displays, render_image, tool_rows
 
 MARGIN: Final = 1
 """Cells at the left for the block cursor, and as many at the right."""
@@ -187,7 +186,7 @@ _OUTCOMES: Final = {
 }
 
 
-_WORK: Final = (ToolBlock, ReasoningBlock, NoticeBlock, SubagentBlock, CompactionBlock)
+_WORK: Final = (ToolBlock, ReasoningBlock, NoticeBlock, CompactionBlock)
 
 
 def gap_before(previous: type[Block] | None, kind: type[Block]) -> bool:
@@ -212,8 +211,6 @@ def render_block(
             return _reasoning(block, width, palette, expanded=expanded)
         case ToolBlock():
             return tool_rows(block, width, palette, expanded=expanded, short=short)
-        case SubagentBlock():
-            return subagent_rows(block, width, palette, expanded=expanded, short=short)
         case NoticeBlock():
             return _notice(block, width, palette)
         case CompactionBlock():

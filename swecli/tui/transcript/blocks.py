@@ -109,21 +109,6 @@ class CompactionBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class SubagentBlock:
-    id: str
-    name: str = ""
-    title: str = ""
-    status: Status = "running"
-    calls: int = 0
-    activity: str = ""
-    """The tool call that it made last."""
-    result: str = ""
-    blocks: tuple[DisplayBlock, ...] = ()
-    detail: str = ""
-    duration: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class TurnEndBlock:
     id: str
     outcome: TurnOutcome
@@ -158,7 +143,6 @@ Block = (
     | ToolBlock
     | NoticeBlock
     | CompactionBlock
-    | SubagentBlock
     | TurnEndBlock
     | ShownBlock
     | RewoundBlock
@@ -168,7 +152,7 @@ Block = (
 def is_live(block: Block) -> bool:
     """Whether more is to come for this block."""
     match block:
-        case AnswerBlock() | ReasoningBlock() | ToolBlock() | SubagentBlock() | CompactionBlock():
+        case AnswerBlock() | ReasoningBlock() | ToolBlock() | CompactionBlock():
             return block.status in LIVE
         case _:
             return False
@@ -374,9 +358,7 @@ def with_part(block: Block | None, part: Part) -> Block | None:
             return replace(block, text=part.text, revision=block.revision + (0 if grown else 1))
         case ToolBlock(), ToolCallPart():
             return replace(block, name=part.name or block.name, arguments=part.arguments)
-        case ((ToolBlock() | SubagentBlock()), ToolResultPart()):
-            return replace(block, result=part.text)
-        case SubagentBlock(), TextPart():
+        case ToolBlock(), ToolResultPart():
             return replace(block, result=part.text)
         case _:
             return block

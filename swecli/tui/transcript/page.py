@@ -26,7 +26,6 @@ from swecli.tui.transcript.blocks import (
     Put,
     ReasoningBlock,
     RewoundBlock,
-    SubagentBlock,
     ToolBlock,
     UserBlock,
     is_live,
@@ -168,7 +167,7 @@ class Guesses:
         return [rows + length // width for rows, length in zip(self._rows, self._lengths, strict=True)]
 
 
-FOLDING: Final = (UserBlock, ReasoningBlock, ToolBlock, SubagentBlock, CompactionBlock, RewoundBlock)
+FOLDING: Final = (UserBlock, ReasoningBlock, ToolBlock, CompactionBlock, RewoundBlock)
 """Blocks that have a short and a long form."""
 
 

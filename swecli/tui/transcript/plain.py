@@ -23,7 +23,6 @@ from swecli.tui.transcript.blocks import (
     RewoundBlock,
     SessionBlock,
     ShownBlock,
-    SubagentBlock,
     ToolBlock,
     TurnEndBlock,
     UserBlock,
@@ -40,8 +39,6 @@ def block_text(block: Block) -> str:
         case ToolBlock():
             shown = [display_text(part) for part in block.blocks or block.preview] or [block.result or block.output]
             return _lines(f"{call_title(block.name, block.title)}  {block.detail}".rstrip(), *shown)
-        case SubagentBlock():
-            return _lines(f"Agent {block.name} {block.title}", block.result, *map(display_text, block.blocks))
         case NoticeBlock():
             return _lines(block.text, block.hint)
         case CompactionBlock():

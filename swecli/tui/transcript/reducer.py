@@ -37,7 +37,7 @@ from swecli.core.protocol.events import (
     SessionStarted,
     TurnEnded,
 )
-from swecli.core.protocol.messages import ImagePart, ToolCallPart
+from swecli.core.protocol.messages import ImagePart
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     Block,
@@ -49,7 +49,6 @@ from swecli.tui.transcript.blocks import (
     Remove,
     RewoundBlock,
     SessionBlock,
-    SubagentBlock,
     ToolBlock,
     TurnEndBlock,
     UserBlock,
@@ -58,7 +57,6 @@ from swecli.tui.transcript.blocks import (
     with_output,
     with_part,
 )
-from swecli.tui.transcript.tool_rows import call_title
 
 RETRY: Final = "retry"
 """Id of the line that says that a request is tried again; it goes when something happens."""
@@ -147,9 +145,6 @@ class Reducer:
 
     def _feed(self, event: Event) -> None:
         body = event.body
-        if event.agent != "main":
-            _agent(self, event.agent, body)
-            return
         if isinstance(body, ItemDelta):
             self._pieces.setdefault((body.item, body.channel), []).append(body.text)
             return
@@ -221,7 +216,7 @@ def _close_open_items(board: Reducer) -> None:
     for block_id in [*board.open]:
         block = board.blocks[block_id]
         match block:
-            case AnswerBlock() | ReasoningBlock() | SubagentBlock():
+            case AnswerBlock() | ReasoningBlock():
                 board.put(replace(block, status="interrupted"))
             case ToolBlock():
                 board.put(replace(block, status="interrupted", output="", output_cut=False))
@@ -253,8 +248,6 @@ def _started(board: Reducer, event: Event, body: ItemStarted) -> None:
         case "compaction":
             if body.item not in board.ids:
                 board.put(CompactionBlock(body.item))
-        case "subagent":
-            board.put(SubagentBlock(body.item, body.name, body.title))
 
 
 def _checkpoint(board: Reducer, event: Event, body: ItemCheckpointed) -> None:
@@ -262,8 +255,6 @@ def _checkpoint(board: Reducer, event: Event, body: ItemCheckpointed) -> None:
     if isinstance(block, ToolBlock):
         title = body.title or block.title
         block = replace(block, title=title, status="running" if body.running else block.status)
-    elif isinstance(block, SubagentBlock) and body.title:
-        block = replace(block, title=body.title)
     if block is not None and block != board.block(body.item):
         board.put(block)
 
@@ -293,10 +284,6 @@ def _completed(board: Reducer, event: Event, body: ItemCompleted) -> None:
                     output_cut=False,
                     note=block.note if body.status == "rejected" else "",
                 )
-            )
-        case SubagentBlock():
-            board.put(
-                replace(block, status=body.status, blocks=body.blocks, detail=body.detail, duration=body.duration)
             )
         case CompactionBlock() if block.status == "running" and body.status != "ok":
             board.put(replace(block, status="failed", reason=body.detail or body.status))
@@ -392,20 +379,6 @@ def _notice(board: Reducer, event: Event, body: Body) -> None:
 
 def _responded(board: Reducer, event: Event, body: ModelResponded) -> None:
     """Ends the line about a retry; the items say the rest."""
-
-
-def _agent(board: Reducer, agent: str, body: object) -> None:
-    block = board.block(agent)
-    if not isinstance(block, SubagentBlock):
-        live = [board.blocks[block_id] for block_id in board.open]
-        running = [b for b in live if isinstance(b, SubagentBlock)]
-        if len(running) != 1:
-            return
-        block = running[0]
-    if isinstance(body, ItemStarted) and body.kind == "tool":
-        board.put(replace(block, calls=block.calls + 1, activity=call_title(body.name, body.title)))
-    elif isinstance(body, ItemCheckpointed) and isinstance(body.part, ToolCallPart) and body.title:
-        board.put(replace(block, activity=call_title(body.part.name, body.title)))
 
 
 _HANDLERS: Final[dict[type, Callable[[Reducer, Event, Any], None]]] = {

@@ -27,7 +27,7 @@ from swecli.core.protocol.blocks import (
 )
 from swecli.core.workspace.command_output import COLOURS, last_states
 from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
-from swecli.tui.transcript.blocks import SubagentBlock, ToolBlock
+from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.diff import render_diff
 from swecli.tui.transcript.markdown import render_markdown, render_table
 from swecli.tui.transcript.palette import Palette
@@ -383,27 +383,6 @@ def tool_rows(block: ToolBlock, width: int, palette: Palette, *, expanded: bool,
         return out
     body = _body(block, max(1, width - 2), palette, expanded=expanded)
     return out + indent(body, INDENT)
-
-
-def subagent_rows(
-    block: SubagentBlock, width: int, palette: Palette, *, expanded: bool, short: bool = False
-) -> list[Row]:
-    """The line of a subagent, what it did last while it works, and its result when asked for."""
-    calls = f"{block.calls} call{'' if block.calls == 1 else 's'}"
-    words = [word for word in (_word(block.status), block.detail or calls, _seconds(block.duration)) if word]
-    style = _style_of(block.status, palette)
-    verb = f"Agent {block.name}".strip()
-    out = head_rows("◈", verb, block.title, " · ".join(words), style, width, palette)
-    inner = max(1, width - 2)
-    if short:
-        return out
-    if block.status == "running" and block.activity:
-        out += indent(Styled(cut(safe_line(block.activity), inner), palette.dim).rows(inner), INDENT)
-    elif expanded or block.status == "error":
-        body = render_displays(block.blocks, inner, palette)
-        body = body or (plain_rows(sanitise(block.result.rstrip()), inner, palette.text) if block.result else [])
-        out += indent(body if expanded else fold(body, 8, 0, inner, palette), INDENT)
-    return out
 
 
 def head_rows(

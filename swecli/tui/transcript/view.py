@@ -19,7 +19,7 @@ from swecli.tui import compat, keymap
 from swecli.tui.backend import Density
 from swecli.tui.keymap import Keymap
 from swecli.tui.transcript.block_rows import Mark
-from swecli.tui.transcript.blocks import AnswerBlock, Block, Operation, Put, ShownBlock, SubagentBlock, ToolBlock
+from swecli.tui.transcript.blocks import AnswerBlock, Block, Operation, Put, ShownBlock, ToolBlock
 from swecli.tui.transcript.page import Anchor, Page, PageView, last_line, measure_end, measure_from
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.plain import block_text, file_of, for_clipboard
@@ -196,7 +196,7 @@ def matching_blocks(blocks: Iterable[Block], query: str) -> list[int]:
 
 def _holds(block: Block, wanted: str) -> bool:
     """Diffs are compared only where one of their texts holds the query at all."""
-    if isinstance(block, ToolBlock | ShownBlock | SubagentBlock):
+    if isinstance(block, ToolBlock | ShownBlock):
         kept = tuple(part for part in block.blocks if not isinstance(part, DiffBlock) or _may_hold(part, wanted))
         if len(kept) < len(block.blocks):
             block = replace(block, blocks=kept)

@@ -117,7 +117,7 @@ def test_a_broken_file_is_put_aside_and_told_of(tmp_path: Path, content: str) ->
     assert ratios.known("openai/gpt-5") == Learned(1.0)
     ratios.keep("openai/gpt-5", Learned(1.1, 100))
     assert ratios.known("openai/gpt-5") == Learned(1.1, 100)
-    aside = path.with_name("token-ratios.json.broken-1")
+    (aside,) = path.parent.glob("token-ratios.json.corrupt-*")
     assert aside.read_text(encoding="utf-8") == content
     assert len(told) == 1
     assert str(aside) in told[0]

@@ -14,18 +14,16 @@ from swecli.core.context_management.compaction.options import (
     CompactResult,
     StrategyName,
 )
-from swecli.core.ports import HookOutcome
 from swecli.core.protocol.commands import Compact
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionFailed,
-    CompactionStarted,
     ItemCompleted,
     Notice,
     StepStarted,
 )
 from tests.core.engine.support import Bench, bench, call, until
-from tests.core.engine.test_compaction import BIG, SUMMARY, fill_and_compact, script
+from tests.core.engine.test_compaction import BIG, fill_and_compact, script
 
 WORDS = "The hook's own words about everything that was read."
 TALK = "window = 24000\nmax_output = 2000\n" + '[[step]]\ntext = "Yes."\n' * 200
@@ -179,37 +177,3 @@ async def test_afterwards_it_is_told_what_was_done_and_only_then(tmp_path: Path)
         assert (result.before_tokens, result.after_tokens) == (done.tokens_before, done.tokens_after)
         assert result.saved_tokens > 0
         assert messages == done.messages_after == result.after_msg_count
-
-
-class _Hooks:
-    """Hooks of the session, as files would give them."""
-
-    def __init__(self, **outcomes: HookOutcome) -> None:
-        self.outcomes = outcomes
-        self.fired: list[tuple[str, dict[str, object]]] = []
-
-    async def fire(self, point: str, payload: dict[str, object]) -> HookOutcome:
-        self.fired.append((point, payload))
-        return self.outcomes.get(point, HookOutcome())
-
-
-async def test_hooks_of_the_session_have_the_same_say(tmp_path: Path) -> None:
-    hooks = _Hooks(pre_compact=HookOutcome(context="Keep the ports."))
-    own = deciding(CompactDecision(custom_instructions="Be short."))
-    options = CompactionOptions(on_pre_compact=own)
-    async with bench(BIG, tmp_path, compaction=options, hooks=hooks) as b:
-        await fill_and_compact(b)
-        asked = b.model.requests[-1].messages[-1].text
-        assert "Be short.\nKeep the ports." in asked
-        done = b.bodies(CompactionCompleted)[0]
-        compactions = [(point, payload) for point, payload in hooks.fired if point.endswith("compact")]
-        assert [point for point, _ in compactions] == ["pre_compact", "post_compact"]
-        assert compactions[0][1]["trigger"] == "manual"
-        assert compactions[0][1]["current_tokens"] == done.tokens_before
-        assert compactions[1][1]["after_tokens"] == done.tokens_after
-    hooks = _Hooks(pre_compact=HookOutcome(block=True, reason="a release is running"))
-    async with bench(BIG, tmp_path, hooks=hooks) as b:
-        await fill_and_compact(b)
-        assert b.bodies(CompactionFailed)[0].reason == "cancelled by a hook: a release is running"
-        assert len(b.bodies(CompactionStarted)) == 1
-        assert SUMMARY.split("\\n")[1] not in conversation(b)

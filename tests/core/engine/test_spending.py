@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.engine.services import TurnLimits
-from swecli.core.engine.view import Spending
+from swecli.core.engine.state import Spending
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Interrupt, SetModel, Submit
 from swecli.core.protocol.events import SideAnswered, StepEnded, StepStarted, TurnEnded

@@ -9,8 +9,8 @@ from pathlib import Path
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted, TurnStarted
 from swecli.core.protocol.messages import TextPart
 from swecli.core.sessions.database import open_database
-from swecli.core.sessions.leases import Process
 from swecli.core.sessions.store import SessionStore
+from swecli.core.workspace.process_tree import Process
 
 
 def fact(session: str, seq: int, text: str = "text", *, ts: float = 1.0) -> Event:

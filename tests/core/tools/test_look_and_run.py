@@ -165,7 +165,7 @@ async def test_todos_replace_the_list(bench: ToolBench) -> None:
     todos = [{"text": "look", "status": "completed"}, {"text": "fix", "status": "in_progress"}, {"text": "test"}]
     outcome = await bench.call("update_todos", todos=todos)
     expected = (Todo("look", "completed"), Todo("fix", "in_progress"), Todo("test", "pending"))
-    assert bench.todos.todos == expected
+    assert bench.todos == expected
     assert outcome.blocks == (TodoBlock(expected),)
     assert outcome.detail == "1 done, 1 in progress, 1 to do"
     tool, params = bench.parsed("update_todos", todos=todos)

@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.core.engine.view import SessionPort
+from swecli.core.engine.session import Session
 from swecli.tui.prompt import completion, editor
 from swecli.tui.prompt.completion import Token, best, token_before, walk, with_folders
 from swecli.tui.prompt.editor import Pastes
 from swecli.tui.prompt.history import Drafts, History
 
 
-async def run(port: SessionPort, arguments: str) -> CommandResult:
+async def run(port: Session, arguments: str) -> CommandResult:
     return CommandResult()
 
 

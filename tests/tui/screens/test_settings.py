@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.engine.view import SessionPort
 from swecli.core.protocol.commands import SetMode, Submit
 from swecli.tui.backend import OpenSession, SessionNotOpened
 from tests.tui.scenes import DONE
@@ -141,7 +140,7 @@ async def changed_after_a_turn(it: Running) -> None:
 
 def reopening(opened: list[str], then: Session | Exception) -> Sessions:
     def open_one(name: str) -> OpenSession:
-        async def run() -> SessionPort:
+        async def run() -> Session:
             opened.append(name)
             if isinstance(then, Exception):
                 raise then
@@ -190,7 +189,7 @@ async def test_a_session_that_does_not_open_again_says_why_and_leaves_one() -> N
     names: list[str] = []
     back = Session()
 
-    async def new() -> SessionPort:
+    async def new() -> Session:
         return back
 
     screens = ports(Settings(), sessions=reopening(names, SessionNotOpened("it is open elsewhere")))

@@ -100,8 +100,6 @@ def session() -> list[Event]:
         ItemCompleted("t3", "rejected", (ToolResultPart("c", "write_file", "rejected", is_error=True),)),
         *tool("t4", "run_command", "make test", ItemCompleted("t4", "ok", (), ran, "exit 0", 2.0), "one\ntwo\n"),
         *ask,
-        ItemStarted("s1", "subagent", "explore", "look around"),
-        ItemCompleted("s1", "ok", (TextPart("Nothing there."),)),
         CompactionStarted("c1", "auto", "summary", 900),
         CompactionCompleted("c1", (), 900, 300, 20, 5, ("summary",), "What was said."),
         CompactionUndone("c1"),

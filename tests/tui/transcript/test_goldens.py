@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swecli.tui.transcript.block_rows import render_block
-from swecli.tui.transcript.blocks import SubagentBlock, ToolBlock
+from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.rows import Row, cells
 from swecli.tui.transcript.tool_rows import render_display
@@ -51,7 +51,7 @@ def test_no_width_is_too_small(width: int) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_short_form_of_work_is_one_line(width: int) -> None:
     for name, block in blocks().items():
-        if isinstance(block, ToolBlock | SubagentBlock):
+        if isinstance(block, ToolBlock):
             rows = render_block(block, width, DARK, short=True)
             assert len(rows) <= (1 if width >= 78 else 3), name
             assert rows[0].text == render_block(block, width, DARK)[0].text

@@ -36,7 +36,6 @@ from swecli.tui.transcript.blocks import (
     Put,
     Remove,
     RewoundBlock,
-    SubagentBlock,
     ToolBlock,
     is_live,
 )
@@ -214,17 +213,6 @@ def test_a_rewind_folds_what_it_takes_back() -> None:
     assert [block.id for block in folded.blocks] == ["u2", "a2"]
     page.toggle(2)
     assert any("second" in row.text for row in page.rows(2))
-
-
-def test_what_a_subagent_does_is_one_block() -> None:
-    reducer = Reducer()
-    reducer.reduce(stream(ItemStarted("s", "subagent", "explore", "look")))
-    reducer.reduce(stream(*tool("x1", "read_file", "a.py", ItemCompleted("x1", "ok")), agent="s"))
-    reducer.reduce(stream(*answer("x2", "inner text"), agent="s"))
-    block = reducer.blocks["s"]
-    assert isinstance(block, SubagentBlock)
-    assert (block.calls, block.activity) == (1, "Read a.py")
-    assert list(reducer.blocks) == ["s"]
 
 
 def test_events_that_show_nothing_change_nothing() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
-from swecli.core.ports import BlobStore, CompactionRequests, TranscriptHit, TranscriptSearch
+from swecli.core.ports import BlobStore, TranscriptHit, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock
 from swecli.core.tools import web_fetch
 from swecli.core.tools.arguments import parse_arguments
@@ -104,7 +104,7 @@ async def made(name: str, folder: Path) -> Made:
         asker=bench.asker,
         blobs=cast(BlobStore, stored),
         transcript=cast(TranscriptSearch, stored),
-        compaction=cast(CompactionRequests, stored),
+        request_compaction=stored.request_compaction,
         jobs=cast(Jobs, _Jobs()) if name == "job" else None,
     )
     tool = bench.registry.get(name)
