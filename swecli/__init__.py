@@ -1,3 +1,98 @@
-"""swecli: a terminal coding agent whose context the user can see, trust and take back."""
+"""swecli: a terminal coding agent whose context the user can see, trust and take back.
+
+As a library: ``from swecli import AgentOptions, Client, ContextConfig``; a name is loaded when it is asked for.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swecli.core.agent import (
+        Agent,
+        AgentError,
+        AgentOptions,
+        Client,
+        CompactContext,
+        CompactDecision,
+        CompactResult,
+        ComponentLimits,
+        ImportanceStrategy,
+        SummarizationStrategy,
+        TruncationStrategy,
+    )
+    from swecli.library import (
+        CodebaseSummary,
+        CompactedHistory,
+        CompactionResult,
+        ContextBudget,
+        ContextConfig,
+        ContextLimits,
+        ContextManager,
+        ContextState,
+        ContextStats,
+        Forecast,
+        Message,
+        ResultStore,
+        TaskContext,
+        TokenCounter,
+        TokenMonitor,
+        TokenUsage,
+    )
 
 __version__ = "0.1.0"
+
+__all__ = (
+    "Agent",
+    "AgentError",
+    "AgentOptions",
+    "Client",
+    "CodebaseSummary",
+    "CompactContext",
+    "CompactDecision",
+    "CompactResult",
+    "CompactedHistory",
+    "CompactionResult",
+    "ComponentLimits",
+    "ContextBudget",
+    "ContextConfig",
+    "ContextLimits",
+    "ContextManager",
+    "ContextState",
+    "ContextStats",
+    "Forecast",
+    "ImportanceStrategy",
+    "Message",
+    "ResultStore",
+    "SummarizationStrategy",
+    "TaskContext",
+    "TokenCounter",
+    "TokenMonitor",
+    "TokenUsage",
+    "TruncationStrategy",
+)
+
+
+_OF_THE_AGENT = (
+    "Agent",
+    "AgentError",
+    "AgentOptions",
+    "Client",
+    "CompactContext",
+    "CompactDecision",
+    "CompactResult",
+    "ComponentLimits",
+    "ImportanceStrategy",
+    "SummarizationStrategy",
+    "TruncationStrategy",
+)
+"""Names of ``swecli.core.agent``; all others are of ``swecli.library``."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # by name: nothing that imports swecli imports its library
+
+    return getattr(import_module("swecli.core.agent" if name in _OF_THE_AGENT else "swecli.library"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

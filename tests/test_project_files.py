@@ -6,13 +6,20 @@ import ast
 import re
 import subprocess
 import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_FUNCTION = 80
+SHORT, FEW_SHORT, MEAN = 40, 0.06, 185
+"""Lines of a file that needs a reason, the share of such files, and the lines that a file has on average at least."""
+CHECKS = {"raises", "fail"}
+"""Calls that check something, beside ``assert``."""
 ABSTRACT = ("swecli/tui/status_bar.py",)
 """Base classes of widgets: the framework's metaclass leaves no room for abstract methods."""
 
@@ -55,6 +62,83 @@ def test_no_function_is_longer_than_a_screen() -> None:
                 if lines > MAX_FUNCTION:
                     long[f"{path.relative_to(ROOT)}:{node.name}"] = lines
     assert not long
+
+
+def test_files_are_not_cut_into_pieces() -> None:
+    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in python_files("swecli")}
+    sample = ROOT / "swecli" / "demo" / "project"
+    # Python asks for the file of a package, and the sample project is what a user of the demonstration sees.
+    short = [path for path in lines if path.name != "__init__.py" and not path.is_relative_to(sample)]
+    short = [str(path.relative_to(ROOT)) for path in short if lines[path] < SHORT]
+    assert len(short) <= FEW_SHORT * len(lines), short
+    assert sum(lines.values()) >= MEAN * len(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of a test file: where it is, and whether it checks something itself or by what it calls."""
+
+    place: str
+    name: str
+    asserts: bool
+    calls: frozenset[str]
+
+
+def _functions(path: Path) -> Iterator[Function]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            parts = list(ast.walk(node))
+            called = [part.func for part in parts if isinstance(part, ast.Call)]
+            calls = {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in called}
+            asserts = any(isinstance(part, ast.Assert) for part in parts)
+            yield Function(f"{path.relative_to(ROOT)}:{node.name}", node.name, asserts, frozenset(calls))
+
+
+def test_every_test_checks_something() -> None:
+    functions = [function for path in python_files("tests") for function in _functions(path)]
+    checking = {function.name for function in functions if function.asserts} | CHECKS
+    for _ in range(3):  # a function that calls one that checks, and so on
+        checking |= {function.name for function in functions if function.calls & checking}
+    assert not [
+        each.place
+        for each in functions
+        if each.name.startswith("test_") and not (each.asserts or each.calls & checking)
+    ]
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    imports = {name: _imports(name, path) for name, path in _modules().items()}
+    assert len(imports) > 100
+    order = TopologicalSorter(imports)
+    try:
+        order.prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@cache
+def _modules() -> dict[str, Path]:
+    """Files of the program by their module's name."""
+    files = {path.relative_to(ROOT).with_suffix(""): path for path in python_files("swecli")}
+    return {".".join(name.parts).removesuffix(".__init__"): path for name, path in files.items()}
+
+
+def _imports(module: str, path: Path) -> set[str]:
+    """Modules of the program that one imports, those in its functions included; not those for type checkers only."""
+    found: set[str] = set()
+    nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            nodes += node.orelse
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name if name in _modules() else str(node.module) for name in names}
+        else:
+            nodes += ast.iter_child_nodes(node)
+    return (found & _modules().keys()) - {module}
 
 
 def test_the_core_imports_no_user_interface() -> None:

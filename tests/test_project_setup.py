@@ -33,7 +33,7 @@ def set_up(tmp_path: Path, pythons: dict[str, str], **environment: str) -> subpr
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
 
 

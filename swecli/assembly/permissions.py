@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -18,9 +18,9 @@ from swecli.assembly.storage import DATABASE
 from swecli.core.config.load import toml_text
 from swecli.core.config.paths import Paths
 from swecli.core.config.trust import GrantStore
-from swecli.core.permissions.check import COMMAND_TOOL, command_call, matching_commands, void_reason
+from swecli.core.permissions.check import COMMAND_TOOL, Match, command_call, matching_commands, void_reason
 from swecli.core.permissions.rules import RuleError, check_rules, rule_pattern
-from swecli.core.permissions.types import Call, Policy, Rule
+from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
 from swecli.core.sessions.database import read_only
 from swecli.core.tools.registry import builtin_tools
 from swecli.core.workspace.process import scrubbed_environment
@@ -37,7 +37,7 @@ class Use:
     """How often a rule decided, and when last (Unix seconds)."""
 
     count: int
-    last: float
+    last: float | None
 
 
 def newest_commands(paths: Paths, workspace: Path, limit: int = NEWEST) -> tuple[Call, ...]:
@@ -92,84 +92,147 @@ def _rows(paths: Paths, workspace: Path, query: str, values: tuple[object, ...])
         return []
 
 
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """A rule that holds in a folder. ``id`` is that of a grant, else empty; ``last_use`` is Unix seconds; ``void`` says
+    why the rule has no effect."""
+
+    id: str
+    effect: str
+    rule: str
+    scope: str
+    origin: str
+    uses: int
+    last_use: float | None
+    void: str
+
+    @property
+    def used(self) -> str:
+        return f"{self.uses}x, last {datetime.fromtimestamp(self.last_use):%Y-%m-%d}" if self.last_use else "never"
+
+
+class FolderRules:
+    """The rules of the folder of ``options``: listed, tried, granted and revoked."""
+
+    def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
+        self.options = options
+        self.environment = environment
+
+    def startup(self) -> Startup:
+        """The settings of the folder as they are now.
+
+        Raises:
+            StartError: a settings file is broken.
+        """
+        return startup_of(self.options, self.environment)
+
+    def policy(self, startup: Startup) -> Policy:
+        """What a session here would start with, grants included."""
+        policy = build_policy(self.options, startup, scrubbed_environment(self.environment))
+        return replace(policy, rules=(*policy.rules, *grant_rules(self.grants(startup))))
+
+    def grants(self, startup: Startup) -> GrantStore:
+        return grants_of(startup, self.options.cwd)
+
+    def rows(self) -> list[RuleRow]:
+        """Every rule that holds.
+
+        Raises:
+            StartError: a settings file is broken.
+        """
+        startup = self.startup()
+        uses = rule_uses(startup.paths, self.options.cwd)
+        granted = {grant.rule: grant.id for grant in self.grants(startup).active()}
+        policy = self.policy(startup)
+        rows: list[RuleRow] = []
+        for rule in policy.rules:
+            use = uses.get((rule.effect, rule.text), Use(0, None))
+            grant = granted.get(rule.text, "") if rule.scope == "grant" else ""
+            origin = rule.origin or rule.scope
+            void = void_reason(rule, policy)
+            rows.append(RuleRow(grant, rule.effect, rule.text, rule.scope, origin, use.count, use.last, void))
+        return rows
+
+    def matches(self, effect: RuleEffect, rule: str) -> tuple[Sequence[Match], int]:
+        """Which of the newest commands a rule speaks about, and how many there are. Nothing is run.
+
+        Raises:
+            RuleError: it is no rule.
+            StartError: a settings file is broken.
+        """
+        wanted = checked_rule(effect, rule)
+        startup = self.startup()
+        calls = newest_commands(startup.paths, self.options.cwd)
+        return matching_commands(wanted, calls, self.policy(startup)), len(calls)
+
+
+def checked_rule(effect: RuleEffect, text: str) -> Rule:
+    """The rule with this text.
+
+    Raises:
+        RuleError: it is none.
+    """
+    rule = Rule(effect, text, "session")
+    rule_pattern(rule)
+    return rule
+
+
 SHOWN = 8
 """Commands that are named when a rule is tried."""
 
 
 class PermissionRules:
-    """Implements ``PermissionsPort`` for the folder of ``options``."""
+    """Implements ``PermissionsPort``: a ``ValueError`` with a sentence is all that can go wrong."""
 
     def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
-        self._options = options
-        self._environment = environment
+        self._rules = FolderRules(options, environment)
 
     def read(self) -> Sequence[ShownRule]:
-        startup = self._startup()
-        uses = rule_uses(startup.paths, self._options.cwd)
-        store = self._store(startup)
-        granted = {grant.rule: grant.id for grant in store.active()}
-        policy = self._policy(startup)
-        found: list[ShownRule] = []
-        for rule in policy.rules:
-            use = uses.get((rule.effect, rule.text))
-            used = f"{use.count}x, last {datetime.fromtimestamp(use.last):%Y-%m-%d}" if use else "never"
-            grant = granted.get(rule.text, "") if rule.scope == "grant" else ""
-            found.append(
-                ShownRule(rule.effect, rule.text, rule.origin or rule.scope, used, void_reason(rule, policy), grant)
-            )
-        return found
+        with _in_a_sentence():
+            rows = self._rules.rows()
+        return [ShownRule(row.effect, row.rule, row.origin, row.used, row.void, row.id) for row in rows]
 
     def try_rule(self, effect: str, rule: str) -> Tried:
-        startup = self._startup()
-        calls = newest_commands(startup.paths, self._options.cwd)
-        try:
-            found = matching_commands(_rule(effect, rule), calls, self._policy(startup))
-        except RuleError as error:
-            raise ValueError(f"{rule}: {error}") from None
+        with _in_a_sentence(rule):
+            found, total = self._rules.matches(_effect(effect), rule)
         ordered = sorted(found, key=lambda match: match.reads)
         commands = tuple(" ".join((match.call.effects.command or "").split()) for match in ordered)
-        return Tried(len(found), len(calls), tuple(dict.fromkeys(commands))[:SHOWN])
+        return Tried(len(found), total, tuple(dict.fromkeys(commands))[:SHOWN])
 
     def add(self, how: str, rule: str) -> str:
-        try:
-            rule_pattern(_rule(how, rule))
-        except RuleError as error:
-            raise ValueError(f"{rule}: {error}") from None
+        with _in_a_sentence(rule):
+            checked_rule(_effect(how), rule)
+            startup = self._rules.startup()
         if how in ("ask", "deny"):
-            settings = SettingsFiles(self._options, self._environment)
-            there = [each.text for each in self._startup().loaded.rules if each.effect == how and each.scope == "user"]
+            settings = SettingsFiles(self._rules.options, self._rules.environment)
+            there = [each.text for each in startup.loaded.rules if each.effect == how and each.scope == "user"]
             if rule in there:
                 raise ValueError(f"{how} {rule} is in your settings already")
             return settings.write(f"approval.{how}", toml_text([*there, rule]), "user").told
-        try:
-            kept = self._store(self._startup()).add(rule, "week" if how == "week" else "project")
-        except OSError as error:
-            raise ValueError(f"this can't be kept ({error.strerror or error}); nothing was changed") from None
+        with _in_a_sentence():
+            kept = self._rules.grants(startup).add(rule, "week" if how == "week" else "project")
         return f"allow {kept.rule}: {kept.origin}"
 
     def revoke(self, grant: str) -> str:
-        try:
-            gone = self._store(self._startup()).revoke(grant)
-        except OSError as error:
-            raise ValueError(f"this can't be kept ({error.strerror or error}); nothing was changed") from None
+        with _in_a_sentence():
+            gone = self._rules.grants(self._rules.startup()).revoke(grant)
         return f"Revoked: {', '.join(each.rule for each in gone)}" if gone else "It was revoked already"
 
-    def _store(self, startup: Startup) -> GrantStore:
-        return grants_of(startup, self._options.cwd)
 
-    def _policy(self, startup: Startup) -> Policy:
-        policy = build_policy(self._options, startup, scrubbed_environment(self._environment))
-        return replace(policy, rules=(*policy.rules, *grant_rules(self._store(startup))))
+@contextmanager
+def _in_a_sentence(rule: str = "") -> Generator[None]:
+    try:
+        yield
+    except RuleError as error:
+        raise ValueError(f"{rule}: {error}") from None
+    except StartError as error:
+        raise ValueError(str(error)) from None
+    except OSError as error:
+        raise ValueError(f"this can't be kept ({error.strerror or error}); nothing was changed") from None
 
-    def _startup(self) -> Startup:
-        try:
-            return startup_of(self._options, self._environment)
-        except StartError as error:
-            raise ValueError(str(error)) from None
 
-
-def _rule(effect: str, text: str) -> Rule:
-    return Rule("deny" if effect == "deny" else "ask" if effect == "ask" else "allow", text, "session")
+def _effect(word: str) -> RuleEffect:
+    return "deny" if word == "deny" else "ask" if word == "ask" else "allow"
 
 
 def rule_notices(rules: Sequence[Rule]) -> tuple[str, ...]:

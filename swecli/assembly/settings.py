@@ -28,6 +28,12 @@ NOW_KEYS = frozenset(("approval.mode", "model.name", "model.effort"))
 SECRET = "It may hold keys, so it is not shown; change it in the file."
 
 
+def user_file(environment: Mapping[str, str]) -> Path:
+    """The user's settings file."""
+    named = environment.get("SWECLI_CONFIG", "")
+    return Path(os.path.expanduser(named)).absolute() if named else user_paths(environment).config / "config.toml"
+
+
 class SettingsFiles:
     """Implements ``SettingsPort``. ``options`` are those of the run: their flags count as origins too."""
 
@@ -37,9 +43,7 @@ class SettingsFiles:
 
     @property
     def files(self) -> Mapping[FileName, str]:
-        user = self._environment.get("SWECLI_CONFIG", "")
-        default = user_paths(self._environment).config / "config.toml"
-        own = Path(os.path.expanduser(user)).absolute() if user else default
+        own = user_file(self._environment)
         return {"user": str(own), "local": str(project_folder(self._options.cwd) / "config.local.toml")}
 
     def read(self) -> Sequence[Setting]:

@@ -6,161 +6,116 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, input_lines, print_lines, print_text
 from swecli.core.config.trust import GrantStore
-from swecli.core.permissions.types import Policy, Rule
+from swecli.core.permissions.rules import RuleError
+from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Mode
 from swecli.exit_codes import ExitCode
-from swecli.launch import StartError
+from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
+    from swecli.assembly.permissions import FolderRules
     from swecli.core.config.trust import PendingItem
     from swecli.core.permissions.check import PolicyOf
 
 
-PolicyFor = Callable[[Path], Policy]
-
-
-def list_rules(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+def list_rules(arguments: Sequence[str]) -> int:
     """Every rule that holds here, with origin, uses and what makes it void."""
-    parser = Parser(prog="swecli permissions list", description="The rules that hold in this folder.")
+    parser = Parser(prog="swecli permissions list", description="List this folder's permission rules.")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
-    parser.add_argument("--json", action="store_true", help="one line of JSON for each rule")
+    parser.add_argument("--json", action="store_true", help="one JSON line per rule")
     chosen = parser.parse_args(arguments)
-    folder = working_directory(chosen.cwd)
-    rows = _rules(policy_for(folder), folder)
+    rules = _rules(working_directory(chosen.cwd))
     if chosen.json:
-        sys.stdout.writelines(json.dumps(row) + "\n" for row in rows)
+        sys.stdout.writelines(json.dumps(asdict(row)) + "\n" for row in rules.rows())
         return ExitCode.OK
     from swecli.block_text import block_lines
 
-    sys.stdout.write("\n".join(_safe(line) for line in block_lines(_table(rows))) + "\n")
+    sys.stdout.write("\n".join(_safe(line) for line in block_lines(rules_block(rules))) + "\n")
     return ExitCode.OK
 
 
-def rules_block(policy: Policy, folder: Path) -> DisplayBlock:
+def rules_block(rules: FolderRules) -> DisplayBlock:
     """The rules that hold in a folder."""
-    return _table(_rules(policy, folder))
-
-
-def _table(rows: Sequence[dict[str, Any]]) -> DisplayBlock:
     from swecli.core.protocol.blocks import TableBlock, TextBlock
 
-    if not rows:
-        return TextBlock("No rules hold here. Reading in the folder runs, everything else is asked about.")
-    cells = tuple(
-        (row["id"], row["effect"], row["rule"], row["origin"], _uses(row), row["void"] or "in force") for row in rows
-    )
+    cells = tuple((row.id, row.effect, row.rule, row.origin, row.used, row.void or "in force") for row in rules.rows())
+    if not cells:
+        return TextBlock("No rules yet. Reading in the folder runs; anything that may change files asks first.")
     return TableBlock(("id", "", "rule", "from", "used", "effect"), cells)
 
 
-def _rules(policy: Policy, folder: Path) -> list[dict[str, Any]]:
-    from swecli.assembly.permissions import rule_uses
-    from swecli.core.config.paths import user_paths
-    from swecli.core.permissions.check import void_reason
+def _rules(folder: Path) -> FolderRules:
+    from swecli.assembly.permissions import FolderRules
 
-    uses = rule_uses(user_paths(os.environ), folder)
-    granted = {grant.rule: grant.id for grant in _store(folder).active()}
-    rows: list[dict[str, Any]] = []
-    for rule in policy.rules:
-        use = uses.get((rule.effect, rule.text))
-        rows.append(
-            {
-                "id": granted.get(rule.text, "") if rule.scope == "grant" else "",
-                "effect": rule.effect,
-                "rule": rule.text,
-                "scope": rule.scope,
-                "origin": rule.origin or rule.scope,
-                "uses": use.count if use else 0,
-                "last_use": use.last if use else None,
-                "void": void_reason(rule, policy),
-            }
-        )
-    return rows
+    return FolderRules(LaunchOptions(cwd=folder), dict(os.environ))
 
 
-def _uses(row: dict[str, Any]) -> str:
-    last = row["last_use"]
-    return f"{row['uses']}, last {datetime.fromtimestamp(last):%Y-%m-%d}" if last else "never"
-
-
-def try_rule(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+def try_rule(arguments: Sequence[str]) -> int:
     """How many of the newest commands a rule would have decided about."""
-    parser = Parser(prog="swecli permissions test", description="Which of the last 200 commands a rule speaks about.")
+    parser = Parser(prog="swecli permissions test", description="Show which of the last 200 commands a rule matches.")
     parser.add_argument("rule", help="for example 'Bash(npm run *)'")
     parser.add_argument("--as", dest="effect", choices=("allow", "ask", "deny"), default="allow")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
-    folder = working_directory(chosen.cwd)
-    from swecli.assembly.permissions import newest_commands
-    from swecli.core.config.paths import user_paths
-    from swecli.core.permissions.check import matching_commands
-
-    calls = newest_commands(user_paths(os.environ), folder)
-    rule = _valid(chosen.rule, chosen.effect)
-    found = matching_commands(rule, calls, policy_for(folder))
+    try:
+        found, total = _rules(working_directory(chosen.cwd)).matches(chosen.effect, chosen.rule)
+    except RuleError as error:
+        raise UsageError(f"{chosen.rule}: {error}") from error
     writes = [match.call.effects.command or "" for match in found if not match.reads]
-    sys.stdout.write(f"{_safe(rule.text)} would have matched {len(found)} of the last {len(calls)} commands")
+    sys.stdout.write(f"{_safe(chosen.rule)} would have matched {len(found)} of the last {total} commands")
     sys.stdout.write(f", {len(writes)} of which may write:\n" if writes else ".\n")
     sys.stdout.writelines(f"  {_safe(text)[:200]}\n" for text in writes[:10])
     return ExitCode.OK
 
 
-def grant(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+def grant(arguments: Sequence[str]) -> int:
     """Allow something in this folder for seven days or until revoked."""
-    del policy_for
-    parser = Parser(prog="swecli permissions grant", description="Allow something in this folder without asking.")
+    parser = Parser(prog="swecli permissions grant", description="Allow something in this folder without approval.")
     parser.add_argument("rule", help="for example 'Bash(npm run *)'")
     parser.add_argument(
         "--for", dest="span", choices=("week", "project"), default="week", help="7 days, or until revoked"
     )
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
-    rule = _valid(chosen.rule, "allow")
+    from swecli.assembly.permissions import checked_rule
+
     try:
-        kept = _store(working_directory(chosen.cwd)).add(rule.text, chosen.span)
+        checked_rule("allow", chosen.rule)
+        kept = _grants(working_directory(chosen.cwd)).add(chosen.rule, chosen.span)
+    except RuleError as error:
+        raise UsageError(f"{chosen.rule}: {error}") from error
     except OSError as error:
-        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
     sys.stdout.write(f"{kept.id}  allow {_safe(kept.rule)}: {kept.origin}\n")
     return ExitCode.OK
 
 
-def revoke(policy_for: PolicyFor, arguments: Sequence[str]) -> int:
+def revoke(arguments: Sequence[str]) -> int:
     """Take a grant back. Running sessions ask again from their next call on."""
-    del policy_for
-    parser = Parser(prog="swecli permissions revoke", description="Take back what was granted in this folder.")
+    parser = Parser(prog="swecli permissions revoke", description="Revoke a grant in this folder.")
     parser.add_argument("name", help="the grant's id or its rule, as `swecli permissions` shows them")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     try:
-        gone = _store(working_directory(chosen.cwd)).revoke(chosen.name)
+        gone = _grants(working_directory(chosen.cwd)).revoke(chosen.name)
     except OSError as error:
-        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
     if not gone:
-        raise UsageError(f"nothing is granted under {chosen.name!r}; `swecli permissions` lists it")
+        raise UsageError(f"no grant matches {chosen.name!r}; `swecli permissions` lists them")
     sys.stdout.writelines(f"revoked: {_safe(each.rule)}\n" for each in gone)
     return ExitCode.OK
 
 
-def _valid(text: str, effect: str) -> Rule:
-    from swecli.core.permissions.rules import RuleError, rule_pattern
-
-    rule = Rule("allow" if effect == "allow" else "ask" if effect == "ask" else "deny", text, "session")
-    try:
-        rule_pattern(rule)
-    except RuleError as error:
-        raise UsageError(f"{text}: {error}") from error
-    return rule
-
-
-def _store(folder: Path) -> GrantStore:
+def _grants(folder: Path) -> GrantStore:
     from swecli.core.config.paths import user_paths
     from swecli.core.config.trust import GRANTS_FILE
 
@@ -178,12 +133,14 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
     """Remember, refuse or forget trust in a folder; ``word`` is trust, decline or forget."""
     parser = Parser(
         prog=f"swecli permissions {word}",
-        description="Trust decides whether settings and instructions of a folder count. It is kept for yourself, "
-        "outside of the folder.",
+        description=(
+            "Trust decides whether swecli uses a folder's settings and instructions. It is stored for you, outside the "
+            "folder."
+        ),
     )
     parser.add_argument("-C", "--cwd", metavar="DIR", help="for this folder")
     if word == "trust":
-        parser.add_argument("--below", action="store_true", help="and every folder inside, also those to come")
+        parser.add_argument("--below", action="store_true", help="include all subfolders, present and future")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     from swecli.core.config.paths import user_paths
@@ -193,10 +150,14 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
     try:
         notice = write_trust(user_paths(os.environ).data, folder, _WORDS[word], below=below)
     except OSError as error:
-        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
     if notice:
         complain(f"warning: {notice}")
-    what = {"trust": "is trusted", "decline": "is not trusted, and not asked about", "forget": "is asked about again"}
+    what = {
+        "trust": "is trusted",
+        "decline": "is not trusted and will not ask again",
+        "forget": "will ask about trust again",
+    }
     return print_text(f"{trust_key(folder)}{' and everything below' if below else ''} {what[word]}.\n")
 
 
@@ -204,8 +165,10 @@ def accept(arguments: Sequence[str]) -> int:
     """Show what the project's settings wait for consent to, or consent to some of it."""
     parser = Parser(
         prog="swecli permissions accept",
-        description="Settings of a project that name programs or addresses, or lift questions, count only after you "
-        "accepted each. Without a key they are listed. A setting that changes is asked about again.",
+        description=(
+            "Project settings that name programs or addresses, or skip questions, are ignored until you accept each "
+            "one. Without a key, this lists them. A changed setting asks again."
+        ),
     )
     parser.add_argument("keys", nargs="*", metavar="KEY", help="for example approval.allow")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="for this folder")
@@ -217,7 +180,7 @@ def accept(arguments: Sequence[str]) -> int:
         return ExitCode.OK
     unknown = [key for key in chosen.keys if key not in {item.key for item in pending}]
     if unknown:
-        raise UsageError(f"nothing waits for consent under {', '.join(unknown)}; `swecli permissions accept` lists it")
+        raise UsageError(f"no pending setting matches {', '.join(unknown)}; `swecli permissions accept` lists them")
     wanted = [item for item in pending if item.key in chosen.keys]
     accept_pending(folder, wanted)
     for item in wanted:
@@ -236,7 +199,7 @@ def pending_items(folder: Path) -> tuple[PendingItem, ...]:
     startup = read_startup(folder, dict(os.environ), {})
     if not startup.trust.trusts:
         raise StartError(
-            f"{folder} is not trusted, so nothing of its settings is read. Trust it first: swecli permissions trust",
+            f"{folder} is not trusted, so its settings are ignored. Trust it first: swecli permissions trust",
             ExitCode.UNTRUSTED,
         )
     return startup.loaded.pending
@@ -254,25 +217,25 @@ def accept_pending(folder: Path, items: Sequence[PendingItem]) -> None:
     try:
         accept_items(user_paths(os.environ).data, folder, [item.digest for item in items])
     except OSError as error:
-        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
 
 
 def _show(pending: Sequence[PendingItem]) -> None:
     if not pending:
-        sys.stdout.write("Nothing of this project's settings waits for your consent.\n")
+        sys.stdout.write("No project settings are waiting for your consent.\n")
     for item in pending:
         sys.stdout.write(f"{_safe(item.key)} = {_safe(item.value)}\n    {_safe(item.origin)}\n")
 
 
-_DESCRIPTION = """What would be asked about, by which rules, and what was granted.
+_DESCRIPTION = """Show and change what runs without approval.
 
-  swecli permissions                       the rules that hold here: origin, uses, and what makes one void
-  swecli permissions test RULE             which of the last 200 commands it would have matched
+  swecli permissions                       list the rules here: origin, uses, and why one has no effect
+  swecli permissions test RULE             show which of the last 200 commands it matches
   swecli permissions grant RULE            allow for 7 days, or with --for project until revoked; revoke ID
-  swecli permissions check -- COMMAND      the verdict about a command, which is not run
-  swecli permissions check --batch         JSON lines {"command", "cwd", "mode"} in, verdicts out
-  swecli permissions trust [--below]       settings and instructions of this folder count; decline, forget
-  swecli permissions accept [KEY]          single settings of the project that need your consent
+  swecli permissions check -- COMMAND      print the verdict for a command without running it
+  swecli permissions check --batch         read JSON lines {"command", "cwd", "mode"}, write verdicts
+  swecli permissions trust [--below]       trust this folder's settings and instructions; also decline, forget
+  swecli permissions accept [KEY]          accept single project settings that need your consent
 """
 
 
@@ -285,23 +248,25 @@ def permissions(arguments: Sequence[str]) -> int:
         return ExitCode.OK
     run = _COMMANDS.get(name)
     if run is None:
-        raise UsageError(f"swecli permissions has no {name!r}: there are {', '.join(_COMMANDS)}")
+        raise UsageError(f"swecli permissions has no {name!r}; available: {', '.join(_COMMANDS)}")
     return run(rest)
 
 
 def _check(arguments: Sequence[str]) -> int:
     parser = Parser(
-        prog="swecli permissions check", description="The verdict about a command. Nothing is run.", allow_abbrev=False
+        prog="swecli permissions check",
+        description="Show the verdict for a command without running it.",
+        allow_abbrev=False,
     )
-    parser.add_argument("--mode", choices=get_args(Mode), help="as if this were the mode")
-    parser.add_argument("--json", action="store_true", help="the verdict as one line of JSON")
+    parser.add_argument("--mode", choices=get_args(Mode), help="as in this mode")
+    parser.add_argument("--json", action="store_true", help="print the verdict as one line of JSON")
     parser.add_argument("--batch", action="store_true", help="read JSON lines from standard input")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="as it would be in this folder")
-    parser.add_argument("command", nargs="*", help="one text for the shell, or its words one by one")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="as in this folder")
+    parser.add_argument("command", nargs="*", help="the command as one shell text, or as separate words")
     chosen = parser.parse_args(arguments)
     if chosen.batch:
         if chosen.command:
-            raise UsageError("--batch reads its commands from standard input")
+            raise UsageError("--batch reads commands from standard input")
         from swecli.core.permissions.check import judge_lines
 
         return print_lines(judge_lines(input_lines(), policies()))
@@ -341,46 +306,34 @@ def policies() -> PolicyOf:
     @cache
     def policy_of(folder: Path) -> Policy:
         try:
-            return folder_policy(folder, sandboxed=True)
+            return folder_policy(folder)
         except StartError as error:
             raise BadCheck(str(error)) from error
 
     return policy_of
 
 
-def folder_policy(folder: Path, *, sandboxed: bool = False) -> Policy:
-    """The policy that a session in this folder would start with; ``sandboxed`` looks for its sandbox too, which may
-    take a moment.
+def folder_policy(folder: Path) -> Policy:
+    """The policy that a session in this folder would start with. Looks for its sandbox too, which may take a moment.
 
     Raises:
         StartError: its settings are broken.
     """
-    from dataclasses import replace
+    from swecli.assembly.services import sandbox_state
 
-    from swecli.assembly.services import build_policy, grant_rules, grants_of
-    from swecli.assembly.startup import read_startup
-    from swecli.core.workspace.process import scrubbed_environment
-    from swecli.launch import LaunchOptions
-
-    environment = dict(os.environ)
-    startup = read_startup(folder, environment, {})
-    options = LaunchOptions(cwd=folder)
-    policy = build_policy(options, startup, scrubbed_environment(environment))
-    if sandboxed:
-        from swecli.assembly.services import sandbox_state
-
-        policy = replace(policy, sandbox=sandbox_state(options, startup).level)
-    return replace(policy, rules=(*policy.rules, *grant_rules(grants_of(startup, folder))))
+    rules = _rules(folder)
+    startup = rules.startup()
+    return replace(rules.policy(startup), sandbox=sandbox_state(rules.options, startup).level)
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "check": _check,
     **{word: partial(set_trust, word) for word in ("trust", "decline", "forget")},
     "accept": accept,
-    "list": partial(list_rules, folder_policy),
-    "test": partial(try_rule, folder_policy),
-    "grant": partial(grant, folder_policy),
-    "revoke": partial(revoke, folder_policy),
+    "list": list_rules,
+    "test": try_rule,
+    "grant": grant,
+    "revoke": revoke,
 }
 
 

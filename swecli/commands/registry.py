@@ -83,7 +83,7 @@ class UnknownCommand:
     @property
     def message(self) -> str:
         hint = f"Did you mean /{self.nearest}?" if self.nearest else "/help lists the commands."
-        return f"There is no command /{self.name}. {hint} Nothing was sent."
+        return f"Unknown command /{self.name}. {hint} Nothing was sent."
 
 
 def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> Invocation | UnknownCommand | None:

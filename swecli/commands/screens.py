@@ -33,15 +33,15 @@ def command_table(commands: Sequence[SlashCommand]) -> TableBlock:
 
 
 async def _run_keys(port: Session, arguments: str) -> CommandResult:
-    instead = (TextBlock("There are no keys here; `swecli config` shows the section [keys] of the settings."),)
+    instead = (TextBlock("No keys here; `swecli config` shows the [keys] settings."),)
     return CommandResult(screen="keys", argument=arguments, instead=instead)
 
 
-KEYS = SlashCommand("keys", "What every key does, and how to change it", _run_keys, arguments="[words]")
+KEYS = SlashCommand("keys", "Show and change key bindings", _run_keys, arguments="[words]")
 
 
 async def _run_find(port: Session, arguments: str) -> CommandResult:
-    instead = (TextBlock("There is no transcript on a screen here; /recall WORDS searches the session."),)
+    instead = (TextBlock("There is no transcript to search here; /recall WORDS searches the session."),)
     return CommandResult(screen="find", argument=arguments, instead=instead)
 
 
@@ -49,13 +49,11 @@ FIND = SlashCommand("find", "Search the transcript", _run_find, arguments="[word
 
 
 async def _run_theme(port: Session, arguments: str) -> CommandResult:
-    instead = (
-        TextBlock("There are no colours to choose here; `theme` in the section [ui] of the settings sets them."),
-    )
+    instead = (TextBlock("There are no colours to choose here; ui.theme in the settings sets them."),)
     return CommandResult(screen="pick_theme", argument=arguments, instead=instead)
 
 
-THEME = SlashCommand("theme", "Choose the colours of the screen", _run_theme, arguments="[name]")
+THEME = SlashCommand("theme", "Choose a colour theme", _run_theme, arguments="[name]")
 
 
 async def _run_config(port: Session, arguments: str) -> CommandResult:
@@ -64,5 +62,5 @@ async def _run_config(port: Session, arguments: str) -> CommandResult:
 
 
 CONFIG = SlashCommand(
-    "config", "All settings: look, search, change", _run_config, aliases=("settings",), arguments="[words]"
+    "config", "Show, search and change settings", _run_config, aliases=("settings",), arguments="[words]"
 )

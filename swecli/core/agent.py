@@ -22,27 +22,19 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from swecli.core.context_management.budget import ComponentLimits, Limits
+from swecli.core.context_management.budget import ComponentLimits
 from swecli.core.context_management.compaction.options import (
     CompactContext,
     CompactDecision,
-    CompactionOptions,
     CompactResult,
     ImportanceStrategy,
-    PostCompact,
-    PreCompact,
-    StrategyName,
     SummarizationStrategy,
     TruncationStrategy,
 )
-from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.counter import CountsTokens, TokenCounter
-from swecli.core.context_management.monitor import ContextStats, TokenMonitor, context_stats
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.services import ModelUnavailable, Services, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.llm.types import ModelClient
-from swecli.core.models.context_models import ContextState, context_state
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Answer, Compact, Interrupt, ReplyPermission, Submit
@@ -65,8 +57,10 @@ from swecli.core.spill import Shelf, Ticket
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.process import scrubbed_environment
+from swecli.library import ContextConfig, ContextManager, ContextState, ContextStats, TokenCounter, context_state
 
 __all__ = (
+    "Agent",
     "AgentError",
     "AgentOptions",
     "Client",
@@ -84,9 +78,9 @@ __all__ = (
 )
 
 SERVER = "server"
+"""Name of the provider at ``base_url``."""
 _PAGE = 64
 """Facts that are put on the shelf at once."""
-"""Name of the provider at ``base_url``."""
 
 Approve = Callable[[PermissionRequested], Awaitable[bool]]
 """Answers a call that needs consent."""
@@ -94,54 +88,6 @@ Approve = Callable[[PermissionRequested], Awaitable[bool]]
 
 class AgentError(Exception):
     """A turn could not be brought to its end; the message says why. What was said until then is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContextConfig:
-    """How the context is kept within its window.
-
-    ``max_context_tokens`` takes the place of the model's window; ``target_tokens`` is a size from which on the
-    conversation is compacted; None leaves both to what is known of the model. Options of strategies that are not
-    chosen have no effect. ``token_counter`` counts instead of the estimate.
-    """
-
-    max_context_tokens: int | None = None
-    target_tokens: int | None = None
-    strategy: StrategyName = "chain"
-    truncation_options: TruncationStrategy | None = None
-    importance_options: ImportanceStrategy | None = None
-    summarization_options: SummarizationStrategy | None = None
-    token_counter: CountsTokens | None = None
-    component_limits: ComponentLimits | None = None
-    """The most that single components may take of the window."""
-    on_pre_compact: PreCompact | None = None
-    on_post_compact: PostCompact | None = None
-    auto: bool = True
-    """False: nothing is compacted unless it is asked for."""
-
-    def limits(self) -> Limits:
-        """The thresholds.
-
-        Raises:
-            ValueError: sizes that contradict each other; the message names them.
-        """
-        return Limits(
-            context_budget=self.max_context_tokens,
-            target_tokens=self.target_tokens,
-            components=self.component_limits or ComponentLimits(),
-        )
-
-    def compaction(self) -> CompactionOptions:
-        """The options of the compactor."""
-        return CompactionOptions(
-            strategy=self.strategy,
-            auto=self.auto,
-            truncation=self.truncation_options or TruncationStrategy(),
-            importance=self.importance_options or ImportanceStrategy(),
-            summarization=self.summarization_options,
-            on_pre_compact=self.on_pre_compact,
-            on_post_compact=self.on_post_compact,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +118,7 @@ class Client:
         registry = ToolRegistry(options.tools)
         texts = PromptTexts(base=options.system_prompt, headless=options.approve is None)
         self.context_manager = ContextManager(
-            registry.schemas(),
-            texts,
-            config.limits(),
-            TokenMonitor(config.token_counter),
-            special_tools=registry.special,
+            config, tools=registry.schemas(), texts=texts, special_tools=registry.special
         )
         self._services = Services(
             workspace=Workspace(options.cwd, (options.cwd,), scrubbed_environment(options.environment)),
@@ -206,6 +148,7 @@ class Client:
         def connected(_model: str) -> ModelClient:
             return client
 
+        self.context_manager.client = client
         services = replace(self._services, make_client=connected)
         self._session = Session(uuid4().hex[:12], services, _ShelvedLog)
         self._events = self._session.subscribe()
@@ -237,7 +180,7 @@ class Client:
             (self._created[message.id] for message in view.messages if message.id in self._created), default=None
         )
         age = max(0.0, self._services.clock() - oldest) if oldest is not None else None
-        return context_stats(view.budget, len(view.messages), age)
+        return ContextStats.of(view.budget, len(view.messages), age)
 
     @property
     def state(self) -> ContextState:
@@ -351,6 +294,10 @@ class Client:
             return HttpModelClient(resolve(reference, self.options.environment, custom))
         except ProviderSetupError as error:
             raise ModelUnavailable(str(error)) from error
+
+
+Agent = Client
+"""The same by another of its names."""
 
 
 class _ShelvedLog:

@@ -25,7 +25,8 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
-from swecli.plain.printer import LinearPrinter, NotUnderstood, answer, question_lines, reply
+from swecli.event_lines import EventLines
+from swecli.plain.answers import NotUnderstood, answer, approval_hint, hunk_lines, question_lines, reply
 from swecli.stopping import Stop
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class LinearFrontEnd:
         self._first = first_prompt
         self._source = source
         self._target = target
-        self._printer = LinearPrinter(self._write)
+        self._output = EventLines(self._write)
         self._requests: list[PermissionRequested | QuestionAsked] = []
         self._answers: list[tuple[str, ...]] = []
         self._asked_at = 0.0
@@ -163,15 +164,17 @@ class LinearFrontEnd:
         told = False
         async for event in session.subscribe(replay=True):
             self._note(event)
-            self._printer.event(event)
+            self._output.event(event)
             match event.body:
                 case QuestionAsked():
                     self._ask_next()
+                case PermissionRequested() as request:
+                    self._output.say([*hunk_lines(request), approval_hint(request)])
                 case TurnEnded():
-                    self._printer.say([READY])
+                    self._output.say([READY])
                 case SessionStarted() if not told and event.seq >= session.view.started_seq and not self._first_sent:
                     told = True
-                    self._printer.say([READY])
+                    self._output.say([READY])
                 case _:
                     pass
 
@@ -230,7 +233,7 @@ class LinearFrontEnd:
     def _answer(self, line: Line, by_hand: bool) -> None:
         request, text = self._requests[0], line.text or ""
         if by_hand and line.at - self._asked_at < GRACE:
-            self._printer.say(["That line came before you could have read the question; please answer again."])
+            self._output.say(["That line came before you could have read the question; please answer again."])
             return
         try:
             if isinstance(request, PermissionRequested):
@@ -240,7 +243,7 @@ class LinearFrontEnd:
                 self._answers.append(answer(request.questions[len(self._answers)], text))
                 self._ask_next()
         except NotUnderstood as error:
-            self._printer.say([str(error)])
+            self._output.say([str(error)])
 
     def _ask_next(self) -> None:
         request = self._requests[0]
@@ -248,7 +251,7 @@ class LinearFrontEnd:
             return
         if len(self._answers) < len(request.questions):
             at = len(self._answers)
-            self._printer.say(question_lines(request.questions[at], at + 1, len(request.questions)))
+            self._output.say(question_lines(request.questions[at], at + 1, len(request.questions)))
         else:
             self._requests.pop(0)
             self._session.send(Answer(request.request, tuple(self._answers)))
@@ -270,16 +273,16 @@ class LinearFrontEnd:
             self._session.send(RunShell(stripped[1:].strip()))
             return
         if stripped == "!":
-            self._printer.say([SHELL_USE])
+            self._output.say([SHELL_USE])
             return
         found = parse(stripped)
         if found is None:
-            self._printer.typed(text)
+            self._output.typed(text)
             self._session.send(Steer(text) if self._busy else Submit(text))
         elif not isinstance(found, Invocation):
-            self._printer.say([found.message])
+            self._output.say([found.message])
         elif self._busy and not found.command.while_busy:
-            self._printer.say([f"/{found.command.name} has to wait until the turn has ended; Ctrl+C interrupts it."])
+            self._output.say([f"/{found.command.name} has to wait until the turn has ended; Ctrl+C interrupts it."])
         else:
             # A command may ask for consent: the line that answers must be read meanwhile.
             self._task = asyncio.create_task(self._command(found))
@@ -296,7 +299,7 @@ class LinearFrontEnd:
                 self._again = True
                 self._left.set()
             case "help":
-                self._printer.say(
+                self._output.say(
                     [f"/{entry.name} {entry.arguments}".rstrip() + f": {entry.summary}" for entry in COMMANDS]
                 )
             case _:
@@ -304,9 +307,9 @@ class LinearFrontEnd:
 
     def _show(self, result: CommandResult) -> None:
         blocks = result.blocks or result.instead
-        self._printer.blocks(blocks, drawings=False)
+        self._output.blocks(blocks, drawings=False)
         if not blocks and result.screen not in (None, "quit", "clear", "help"):
-            self._printer.say(["This needs its argument here; /help shows which."])
+            self._output.say(["This needs its argument here; /help shows which."])
 
     def _interrupted(self) -> None:
         """Ctrl+C: interrupt the turn; twice without one leaves."""
@@ -316,7 +319,7 @@ class LinearFrontEnd:
             self._left.set()
         else:
             self._armed = True
-            self._printer.say([LEAVING])
+            self._output.say([LEAVING])
 
     def _write(self, line: str) -> None:
         try:

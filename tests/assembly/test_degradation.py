@@ -26,7 +26,7 @@ from swecli.core.sessions.database import Database
 from swecli.launch import LaunchOptions
 from tests.core.engine.support import until
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 _RANDOM = Random(1)
 BIG = "".join(f"line {number} of the log {_RANDOM.randbytes(40).hex()}\n" for number in range(1_000))
 """Of a kind that takes room on a disk however it is packed."""

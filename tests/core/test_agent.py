@@ -17,13 +17,13 @@ from swecli.core.context_management.compaction.options import (
     SummarizationStrategy,
     TruncationStrategy,
 )
-from swecli.core.context_management.counter import TokenCounter
 from swecli.core.engine.recorder import KEPT
 from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.protocol.events import Event, PermissionRequested, TurnEnded
 from swecli.core.protocol.messages import Message, Part, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.base import AnyTool
+from swecli.library import TokenCounter
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Gates, Peek, Poke, call
 from tests.support.held import held_by

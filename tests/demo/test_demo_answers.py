@@ -21,7 +21,7 @@ async def last_words(folder: Path, *, refused: str) -> str:
     events = session.subscribe(replay=True)
     session.send(Submit(demo.PROMPT))
     text = ""
-    while not isinstance((body := (await asyncio.wait_for(anext(events), 30)).body), TurnEnded):
+    while not isinstance((body := (await asyncio.wait_for(anext(events), 60)).body), TurnEnded):
         if isinstance(body, PermissionRequested):
             session.send(ReplyPermission(body.request, "reject" if body.tool == refused else "once"))
         elif isinstance(body, ItemCompleted):

@@ -64,7 +64,7 @@ def killed_after(lines: int, program: Program) -> list[dict[str, Any]]:
         if len(shown) >= lines or shown[-1].get("type") == "result":
             break
     process.send_signal(signal.SIGKILL)
-    process.wait(10)
+    process.wait(60)
     rest = process.stdout.read()  # what it had written before it died was shown as well
     shown += [json.loads(line) for line in rest.splitlines() if line.endswith(b"}")]
     process.stdout.close()

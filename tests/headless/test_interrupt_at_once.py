@@ -26,7 +26,7 @@ async def test_submit_and_interrupt_in_one_breath(
         session.send(Interrupt())
     outcomes: list[str] = []
     while len(outcomes) < 2:
-        event = await asyncio.wait_for(anext(events), 20)
+        event = await asyncio.wait_for(anext(events), 60)
         if isinstance(event.body, TurnEnded):
             outcomes.append(event.body.outcome)
             if len(outcomes) == 1:

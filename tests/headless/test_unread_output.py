@@ -68,7 +68,7 @@ def scripted(tmp_path: Path, script: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def ends(process: subprocess.Popen[bytes]) -> int:
     try:
-        return process.wait(30)
+        return process.wait(60)
     finally:
         process.kill()
 
@@ -167,5 +167,5 @@ def test_processes_that_are_owned_are_killed_whatever_they_start_meanwhile(tmp_p
     command = subprocess.Popen(["bash", "-c", loop], env={**os.environ, tree.MARK: mark}, start_new_session=True)
     until(lambda: len(tree.members(command.pid, mark, gone=False)) > 5)
     tree.end_owned()
-    command.wait(20)
+    command.wait(60)
     assert tree.members(command.pid, mark, gone=True) == []

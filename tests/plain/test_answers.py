@@ -7,7 +7,7 @@ import pytest
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import Hunk, Option, PermissionRequested, Question
-from swecli.plain.printer import NotUnderstood, answer, approval_hint, hunk_lines, question_lines, reply
+from swecli.plain.answers import NotUnderstood, answer, approval_hint, hunk_lines, question_lines, reply
 
 ASK = PermissionRequested("p", "t", "run_command", "make", (), "Commands ask.", "hash", "Bash(make)")
 CHOICE = Question("Which price?", (Option("95", "as in the README"), Option("90")), header="Price")

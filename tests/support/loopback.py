@@ -102,7 +102,7 @@ class LoopbackServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(10), "the loopback server did not start"
+        assert self._ready.wait(60), "the loopback server did not start"
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -133,7 +133,7 @@ class LoopbackServer:
         """The requests for an answer of the model, without look-ups such as the list of models."""
         return [request for request in self.requests if any(_serves(made, request.path) for made in PROTOCOLS.values())]
 
-    def wait_for(self, count: int, seconds: float = 20) -> None:
+    def wait_for(self, count: int, seconds: float = 60) -> None:
         """Wait until so many answers have been asked for."""
         deadline = time.monotonic() + seconds
         with self._changed:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
+
+from tests.support.preloaded import Preloaded
 
 ROOT = Path(__file__).parents[2]
 PROVIDERS = (
@@ -54,6 +57,8 @@ class Program:
     folder: Path
     home: Path
     variables: Mapping[str, str] = field(default_factory=lambda: {})
+    fresh: bool = False
+    """Whether Python itself starts, too; otherwise a process in which the modules are loaded is forked."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -66,8 +71,12 @@ class Program:
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
         """The program while it runs, with pipes for all three streams unless given otherwise."""
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        command = [sys.executable, "-m", "swecli.cli", *arguments]
-        process = subprocess.Popen(command, cwd=self.folder, env=self.environment, **{**streams, **options})
+        own_python = any(re.match(r"PYTHON[^_]|LC_|LANG", name) for name in self.variables)
+        if self.fresh or own_python or not options.keys() <= streams.keys():
+            command = [sys.executable, "-m", "swecli.cli", *arguments]
+            process = subprocess.Popen(command, cwd=self.folder, env=self.environment, **{**streams, **options})
+        else:
+            process = Preloaded(arguments, cwd=self.folder, env=self.environment, **{**streams, **options})
         return cast("subprocess.Popen[bytes]", process)
 
     def run(self, *arguments: str, stdin: str | bytes | None = None, timeout: float = 300) -> Ended:

@@ -20,7 +20,7 @@ import pyte
 _UNKNOWN = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$p")
 _SCREENS = re.compile(rb"(\x1b\[\?1049[hl])")
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds until a test gives up; a loaded machine is slow."""
 
 

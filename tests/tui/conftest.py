@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.tui.settled import Threads
+
 
 @pytest.fixture(autouse=True)
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -11,3 +13,12 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLORTERM", "truecolor")
+
+
+@pytest.fixture(autouse=True)
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pilot waits until nothing is left to do, not until the process looks idle."""
+    threads = Threads()
+    threads.watch(monkeypatch)
+    monkeypatch.setattr("textual.app.wait_for_idle", threads.settled)
+    monkeypatch.setattr("textual.pilot.wait_for_idle", threads.settled)

@@ -21,7 +21,7 @@ from swecli.tui.backend import Backend
 from tests.support.fake_session import FakeSession, Turn
 
 NOW = 1_700_000_000.0
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds to wait for a condition: a busy machine is no failure."""
 
 

@@ -278,21 +278,6 @@ class Limits:
                 f"target_tokens must not be above context_budget: {self.target_tokens} > {self.context_budget}"
             )
 
-    @property
-    def max_context_tokens(self) -> int | None:
-        """``context_budget`` under another of its names."""
-        return self.context_budget
-
-    @property
-    def warning_threshold(self) -> float:
-        """``warn`` under another of its names."""
-        return self.warn
-
-    @property
-    def compaction_threshold(self) -> float:
-        """``compact`` under another of its names."""
-        return self.compact
-
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -365,22 +350,3 @@ def clamp_output(info: ModelInfo, limits: Limits, upper: int) -> int | None:
         return max(1, min(*known, left))
     # Some protocols need a limit and ask for a usual one: it must fit as well.
     return max(1, left) if info.usual_output is not None and info.usual_output > left else None
-
-
-def tokens_of(budget: Budget, component: str) -> int:
-    """Tokens of one component; 0 where the request has none."""
-    return sum(part.tokens for part in budget.components if part.name == component)
-
-
-def remaining(budget: Budget) -> int:
-    """Tokens that are left of the effective window, counted from the upper edge of the estimate; never below 0."""
-    return max(0, budget.effective - budget.upper)
-
-
-def overflows(budget: Budget) -> bool:
-    """Whether the request is larger than the effective window."""
-    return budget.upper > budget.effective
-
-
-ContextLimits = Limits
-"""The name that programs use."""

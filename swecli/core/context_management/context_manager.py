@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from swecli.core.context_management.budget import (
     BLOCK_ADVICE,
@@ -15,18 +14,13 @@ from swecli.core.context_management.budget import (
     decide,
     edge,
     first_edge,
-    window_of,
 )
 from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.message_size import texts_of
 from swecli.core.context_management.monitor import (
-    ContextStats,
-    Forecast,
     Growing,
     TokenMonitor,
-    context_stats,
-    forecast,
     is_vague,
 )
 from swecli.core.context_management.projection import project
@@ -34,16 +28,10 @@ from swecli.core.context_management.prompt import Opening, PromptTexts, build_re
 from swecli.core.context_management.prompts import read_prompt
 from swecli.core.llm.client import stream_events
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent, ToolSchema
-from swecli.core.llm.windows import look_up_model
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import Mode, ViewEntry
-from swecli.core.protocol.messages import Message, TextPart, Usage
-
-if TYPE_CHECKING:
-    from swecli.core.context_management.compaction.options import CompactionOptions
-    from swecli.core.context_management.history import CompactedHistory
-
+from swecli.core.protocol.messages import Message, Usage
 
 NEAR = 0.9
 """From this share of the warning level on, what decides is counted exactly: a tail comes on top."""
@@ -102,8 +90,10 @@ class ContextManager:
         self._cleared: tuple[tuple[Message, ...], int] = ((), 0)
         """Tokens that the provider left out of the newest request by itself, and the messages of that."""
         self._watch = CacheWatch()
-        self._info: ModelInfo | None = None
-        self._newest: Budget | None = None
+        self.measured_for: ModelInfo | None = None
+        """The model of the newest measure."""
+        self.newest: Budget | None = None
+        """The measure of the newest request."""
         self.disbelieved: int | None = None
         """A size that a model reported and that can't be true; whoever tells of it sets it back to None."""
 
@@ -120,7 +110,7 @@ class ContextManager:
         new = islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled))
         texts = [text for entry in new for part in entry.parts for text in texts_of(part)]
         self._settled = len(ledger.entries)
-        newest = self._newest
+        newest = self.newest
         matters = newest is not None and newest.share >= EXACT_FROM and is_vague(newest)
         await self.monitor.count_ahead(texts, exact=matters)
         if info is not None:
@@ -155,7 +145,7 @@ class ContextManager:
         request, budget = self._measured(messages, info, mode, todos, effort, session, None, notes, watermarks)
         if budget.level != "ok":
             request, budget = self._measured(messages, info, mode, todos, effort, session, budget, notes, watermarks)
-        self._newest = budget
+        self.newest = budget
         decision = decide(budget, self._advice)
         warning = ""
         if budget.level == "ok":
@@ -204,53 +194,6 @@ class ContextManager:
         request, _ = self._measured(messages, info, "default", (), None, "", None)
         self.monitor.observe(replace(request, tail=""), usage, info)
 
-    # --- for programs: about any history. Without ``info`` the model of the newest measure is meant ---------
-
-    def count_tokens(self, content: str | Sequence[Message], info: ModelInfo | None = None) -> int:
-        """Tokens of a text, or of a whole request with these messages, as the model counts them."""
-        model = _known(info or self._info)
-        if isinstance(content, str):
-            return round(self.monitor.count_tokens(content) * self.monitor.ratio(model))
-        return self.measure(content, model).used
-
-    def predict_next(self, messages: Sequence[Message], text: str = "", info: ModelInfo | None = None) -> Forecast:
-        """The size of the next request if the user said ``text`` now."""
-        said = (Message("user", (TextPart(text),), "forecast"),) if text else ()
-        return forecast(self.measure((*messages, *said), _known(info or self._info)))
-
-    def should_compact(self, history: Sequence[Message], info: ModelInfo | None = None) -> bool:
-        """Whether a request with this history would have to be compacted first."""
-        return self.measure(history, _known(info or self._info)).level in ("compact", "block")
-
-    def needs_compaction(self) -> bool:
-        """Whether the newest request has to be compacted."""
-        return self._newest is not None and self._newest.level in ("compact", "block")
-
-    def is_blocked(self) -> bool:
-        """Whether the newest request must not be sent."""
-        return self._newest is not None and self._newest.level == "block"
-
-    def exceeds_budget(self) -> bool:
-        """Whether the newest request is larger than the effective window."""
-        return self._newest is not None and self._newest.exceeds_budget()
-
-    def get_stats(self, history: Sequence[Message], info: ModelInfo | None = None) -> ContextStats:
-        """Figures about a history."""
-        return context_stats(self.measure(history, _known(info or self._info)), len(history))
-
-    async def compact(
-        self, history: Sequence[Message], client: ModelClient, options: CompactionOptions | None = None, focus: str = ""
-    ) -> CompactedHistory:
-        """A shorter history, or the same one and why it could not be shortened."""
-        from swecli.core.context_management.history import compact_history
-
-        return await compact_history(self, history, client, options, focus)
-
-    @staticmethod
-    def get_context_limit(provider: str, model: str) -> int:
-        """Context window of a model in tokens by the catalogue; for an unknown model a cautious guess."""
-        return window_of(look_up_model(provider, model), Limits()).total
-
     def _measured(
         self,
         messages: Sequence[Message],
@@ -278,14 +221,8 @@ class ContextManager:
             watermarks=watermarks,
         )
         budget = self.monitor.measure(request, self.limits, info, prompt.components, _left_out(request, *self._cleared))
-        self._info = info
+        self.measured_for = info
         return request, budget
-
-
-def _known(info: ModelInfo | None) -> ModelInfo:
-    if info is None:
-        raise ValueError("nothing was measured yet: say which model is meant")
-    return info
 
 
 def _left_out(request: ModelRequest, before: tuple[Message, ...], cleared: int) -> int:

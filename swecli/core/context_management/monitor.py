@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, TypedDict
+from dataclasses import replace
 
 from swecli.core.context_management.budget import Limits, compact_edge, edge, level_of, limited, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
@@ -22,7 +21,6 @@ from swecli.core.protocol.budget import (
     TAIL,
     Budget,
     Component,
-    ContextLevel,
     tools_of,
 )
 from swecli.core.protocol.events import ItemKind
@@ -53,92 +51,6 @@ class Growing:
         upper = self._budget.upper + more
         level = level_of(upper, self._budget.effective, self._limits)
         return replace(self._budget, components=tuple(parts), used=self._budget.used + more, upper=upper, level=level)
-
-
-class Counted(Protocol):
-    """Something with texts and a count of their tokens; 0 = not counted yet."""
-
-    tokens: int
-
-    def texts(self) -> Sequence[str]: ...
-
-
-class CountedState(Protocol):
-    """A context state. ``context_limit`` is tokens."""
-
-    total_tokens: int
-
-    @property
-    def messages(self) -> Sequence[Counted]: ...
-    @property
-    def codebase_summary(self) -> Counted | None: ...
-    @property
-    def current_task(self) -> Counted | None: ...
-    @property
-    def context_limit(self) -> int: ...
-    @property
-    def compaction_count(self) -> int: ...
-
-    def get_available_tokens(self) -> int: ...
-
-    def needs_compaction(self) -> bool: ...
-
-
-class UsageStats(TypedDict):
-    """Figures about a context state, in tokens where nothing else is said."""
-
-    total_tokens: int
-    limit: int
-    usage_percent: float
-    available_tokens: int
-    needs_compaction: bool
-    message_count: int
-    compaction_count: int
-    breakdown: dict[str, int]
-
-
-def state_breakdown(state: CountedState) -> dict[str, int]:
-    """Tokens of the state's parts."""
-    return {
-        "messages": sum(message.tokens for message in state.messages),
-        "codebase_summary": state.codebase_summary.tokens if state.codebase_summary else 0,
-        "current_task": state.current_task.tokens if state.current_task else 0,
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class ContextStats:
-    """``current_usage`` and ``max_tokens`` (the effective window) are tokens, ``usage_percent`` is 0 to 100 and above
-    when it overflows. ``oldest_message_age`` is seconds; None = not known."""
-
-    current_usage: int
-    max_tokens: int
-    usage_percent: float
-    message_count: int
-    oldest_message_age: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """The size of a request that was not sent yet: tokens, and the band in which the true size is expected."""
-
-    tokens: int
-    low: int
-    high: int
-    level: ContextLevel
-    measured: bool
-    """Whether it rests on usage that the model reported."""
-
-
-def context_stats(budget: Budget, messages: int, oldest_message_age: float | None = None) -> ContextStats:
-    """The figures of one measure."""
-    return ContextStats(budget.used, budget.effective, budget.used_percentage(), messages, oldest_message_age)
-
-
-def forecast(budget: Budget) -> Forecast:
-    """The band of one measure: as far below as above."""
-    low = max(0, 2 * budget.used - budget.upper)
-    return Forecast(budget.used, low, budget.upper, budget.level, budget.source == "measured")
 
 
 GUARD_TOKENS = 1_500
@@ -174,12 +86,8 @@ class TokenMonitor:
         """Estimated tokens of a text, in the counter's own unit."""
         return self._sizes.counter.count(text)
 
-    def count_message_tokens(self, message: Message) -> int:
-        """Estimated tokens of a message with its calls and results, in the counter's own unit."""
-        return self._sizes.message(message).total
-
     def count_once(self, message: Message) -> int:
-        """The same of one that nobody asks for again, or whose size is kept elsewhere."""
+        """Estimated tokens of a message with its calls and results, in the counter's own unit; its size is not kept."""
         return self._sizes.measure(message).total
 
     @property
@@ -195,29 +103,6 @@ class TokenMonitor:
         """Take over what ``sizes`` gave for these messages in an earlier run, so that they are not counted again."""
         for message, counts in zip(messages, sizes, strict=False):
             self._sizes.adopt(message, counts)
-
-    def update_context_state(self, state: CountedState) -> None:
-        """Count what has no count yet, and add up the state's total."""
-        for message in state.messages:
-            if message.tokens == 0:
-                message.tokens = sum(self.count_tokens(text) for text in message.texts())
-        for part in (state.codebase_summary, state.current_task):
-            if part is not None and part.tokens == 0:
-                part.tokens = sum(self.count_tokens(text) for text in part.texts())
-        state.total_tokens = sum(state_breakdown(state).values())
-
-    def get_usage_stats(self, state: CountedState) -> UsageStats:
-        """The state in figures; ``usage_percent`` is 0 to 100 and above when it overflows."""
-        return {
-            "total_tokens": state.total_tokens,
-            "limit": state.context_limit,
-            "usage_percent": 100 * state.total_tokens / state.context_limit,
-            "available_tokens": state.get_available_tokens(),
-            "needs_compaction": state.needs_compaction(),
-            "message_count": len(state.messages),
-            "compaction_count": state.compaction_count,
-            "breakdown": state_breakdown(state),
-        }
 
     async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
         """Count texts that come into the conversation now, without a pause of the event loop."""

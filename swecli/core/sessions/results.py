@@ -207,31 +207,6 @@ class ResultStore:
             )
         return content
 
-    def offload_result(self, tool: str, tool_use_id: str, content: str) -> str:
-        """Store a result that is larger than the threshold; returns the text that stands for it in the context.
-        A smaller one is returned as it is.
-
-        Raises:
-            BlobError: it can't be stored.
-        """
-        text = encodable(content)
-        raw = text.encode("utf-8")
-        if len(raw) <= self.threshold:
-            return text
-        note = f"Too long to keep here (call {tool_use_id})"
-        return reference_text(self.put(tool, raw), text, usual_excerpt(len(raw), failed=False), note=note)
-
-    def retrieve(self, ref_id: str) -> str:
-        """The whole stored result.
-
-        Raises:
-            BlobError: there is none of this id, or it is damaged.
-        """
-        content = self.get(ref_id)
-        if content is None:
-            raise BlobError(f"There is no stored result {ref_id!r} in this session.")
-        return content.decode("utf-8", "replace")
-
 
 def _reference(session: str, content: bytes) -> str:
     digest = hashlib.sha256(session.encode("utf-8", "replace") + b"\0")

@@ -12,22 +12,13 @@ from swecli.core.context_management.budget import (
     clamp_output,
     edge,
     level_of,
-    overflows,
-    remaining,
-    tokens_of,
     window_of,
 )
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
-from swecli.core.protocol.budget import Budget, Component
 
 
 def model(window: int | None = 200_000, max_output: int | None = 64_000) -> ModelInfo:
     return ModelInfo("fake", "m", window, max_output, "catalogue" if window else "assumed")
-
-
-def budget(upper: int, effective: int = 10_000, used: int | None = None) -> Budget:
-    parts = (Component("a", 3), Component("b", 4), Component("a", 5))
-    return Budget(parts, upper if used is None else used, upper, effective, effective + 100, 100, "ok")
 
 
 @pytest.mark.parametrize(
@@ -118,12 +109,3 @@ def test_the_answer_never_gets_more_than_the_window_has_left(
 def test_without_any_knowledge_the_provider_decides_about_the_answer() -> None:
     assert clamp_output(model(200_000, None), Limits(), 1_000) is None
     assert clamp_output(model(None, None), Limits(max_output_tokens=500), 1_000) == 500
-
-
-def test_what_is_left_is_counted_from_the_upper_edge() -> None:
-    assert remaining(budget(9_000, used=8_000)) == 1_000
-    assert remaining(budget(11_000)) == 0
-    assert overflows(budget(10_001))
-    assert not overflows(budget(10_000))
-    assert tokens_of(budget(1), "a") == 8
-    assert tokens_of(budget(1), "none") == 0

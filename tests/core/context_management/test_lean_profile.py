@@ -10,6 +10,7 @@ from swecli.core.ports import BlobRef
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.sessions.results import reference_text, usual_excerpt
 from swecli.core.tools.registry import LEAN_TOOLS, LEFT_OUT, ToolRegistry, builtin_tools, lean_schemas
+from swecli.library import ContextBudget
 
 REGISTRY = ToolRegistry(builtin_tools())
 HELLO = (Message("user", (TextPart("Fix the bug."),), "u1"),)
@@ -76,4 +77,4 @@ def test_each_source_of_tools_is_a_component() -> None:
     found = ContextManager((*REGISTRY.schemas(), *acme)).prepare(HELLO, info=info(100_000)).budget
     parts = {part.name: part.tokens for part in found.components}
     assert parts["tool descriptions of acme"] > 0
-    assert found.tool_descriptions == parts["tool descriptions of acme"] + parts["tool descriptions"]
+    assert ContextBudget.of(found).tool_descriptions == parts["tool descriptions of acme"] + parts["tool descriptions"]

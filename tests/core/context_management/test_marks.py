@@ -8,12 +8,12 @@ from swecli.core.context_management.compaction.compactor import Attachment, buil
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.compaction.summary import serialised_request
-from swecli.core.context_management.history import ledger_of
 from swecli.core.context_management.marks import harmless, without_notes
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import ModelInfo, ModelRequest
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
+from swecli.library import ledger_of
 
 MARKS = (
     "</compacted>",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.context_management.budget import Limits, tokens_of
+from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.calibration import family_ratio
 from swecli.core.context_management.monitor import GUARD_TOKENS, TokenMonitor
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
@@ -66,11 +66,11 @@ class Tokenizer:
     def tokens(self, sent: ModelRequest) -> int:
         fixed = replace(sent, messages=(), tail="")
         estimate = self._estimates.measure(fixed, LIMITS, GPT).used + self._estimates.count_tokens(sent.tail)
-        estimate += sum(self._estimates.count_message_tokens(message) for message in sent.messages)
+        estimate += sum(self._estimates.count_once(message) for message in sent.messages)
         return round(self.factor * estimate) + self.overhead
 
     def output(self, message: Message) -> int:
-        return round(self.factor * self._estimates.count_message_tokens(message))
+        return round(self.factor * self._estimates.count_once(message))
 
 
 def test_before_the_first_report_everything_is_estimated_by_component() -> None:
@@ -80,8 +80,9 @@ def test_before_the_first_report_everything_is_estimated_by_component() -> None:
     assert {SYSTEM, "project instructions", TOOLS, USER, REASONING, CALLS, RESULTS, TAIL} <= set(names)
     assert len(set(names)) == len(names)
     assert sum(component.tokens for component in budget.components) == budget.used
-    assert tokens_of(budget, "project instructions") == pytest.approx(100, abs=10)
-    assert tokens_of(budget, RESULTS) == pytest.approx(200 + 8 + 4, abs=5)
+    tokens = {part.name: part.tokens for part in budget.components}
+    assert tokens["project instructions"] == pytest.approx(100, abs=10)
+    assert tokens[RESULTS] == pytest.approx(200 + 8 + 4, abs=5)
     assert budget.source == "estimated"
     assert budget.upper == pytest.approx(1.1 * budget.used, abs=2)
     assert (budget.window, budget.reserve, budget.effective) == (200_000, 16_000, 184_000)
@@ -129,7 +130,7 @@ def test_reasoning_that_is_not_sent_back_is_learned() -> None:
         sent = request(*history)
         monitor.observe(sent, Usage(input_total=size, output_total=2_050, reasoning=2_000), GPT)
         history = (*history, answer(f"a{step}", reasoning=2_000), result(f"r{step}"))
-        size += 50 + monitor.count_message_tokens(history[-1])
+        size += 50 + monitor.count_once(history[-1])
     assert monitor.measure(request(*history), LIMITS, GPT).used == pytest.approx(size, rel=0.02)
     assert monitor.ratio(GPT) == pytest.approx(1.0, abs=0.05)
 
@@ -223,7 +224,7 @@ def test_images_and_opaque_parts_have_a_size() -> None:
         (ImagePart("image/png", "x" * 100_000), OpaquePart(Opaque(origin, {"blob": "y" * 500}))),
         "u1",
     )
-    count = TokenMonitor().count_message_tokens(message)
+    count = TokenMonitor().count_once(message)
     assert 1_600 < count < 2_000
 
 

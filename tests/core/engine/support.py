@@ -22,7 +22,7 @@ from swecli.core.protocol.events import Body, Event, PermissionRequested, TurnEn
 from swecli.core.tools.base import AnyTool, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.registry import ToolRegistry
 
-DEADLINE = 10.0
+DEADLINE = 60.0
 
 
 async def until(condition: Callable[[], bool], what: str = "condition") -> None:

@@ -19,6 +19,7 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
 )
+from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.session_tools import CompactContextTool
 from tests.core.engine.support import Bench, bench, call, until
 
@@ -114,8 +115,9 @@ async def test_at_ninety_percent_a_message_is_still_accepted_and_nothing_is_touc
     async with bench(steps, tmp_path, compaction=OFF, context=context) as b:
         words = "word " * 6_000
         for _ in range(400):  # as many words as make 90 %
-            budget = context.predict_next(b.session.view.messages, words, b.model.info)
-            if budget.high <= 7_200:
+            said = Message("user", (TextPart(words),), "said")
+            budget = context.measure((*b.session.view.messages, said), b.model.info)
+            if budget.upper <= 7_200:
                 break
             words = words[: len(words) * 99 // 100]
         end = await b.say(words)

@@ -66,7 +66,7 @@ def test_a_model_with_another_tokenizer_is_believed() -> None:
     for number in range(6):
         messages.append(Message("user", (TextPart(WORDS * 60),), f"u{number}"))
         request = manager.prepare(messages, info=info).request
-        count = sum(manager.monitor.count_message_tokens(message) for message in messages)
+        count = sum(manager.monitor.count_once(message) for message in messages)
         manager.update_usage(request, Usage(input_total=1_500 + 2 * count, output_total=5), info)
         messages.append(Message("assistant", (TextPart("Yes."),), f"a{number}"))
         assert manager.disbelieved is None

@@ -24,9 +24,9 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ImagePart, ToolResultPart
 from swecli.core.sessions.database import open_in_memory
-from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.store import SessionStore
 from swecli.core.tools.base import AnyTool, Params, Tool, ToolContext, ToolOutcome
+from swecli.library import ResultStore
 from tests.core.engine.support import Bench, bench, until
 
 

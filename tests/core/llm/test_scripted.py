@@ -222,7 +222,7 @@ async def test_a_stall_ends_only_with_the_request() -> None:
                 arrived.set()
 
     task = asyncio.create_task(follow())
-    await asyncio.wait_for(arrived.wait(), 5)
+    await asyncio.wait_for(arrived.wait(), 60)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task

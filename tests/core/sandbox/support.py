@@ -165,7 +165,7 @@ def contained(sandbox: Sandbox, command: str, cwd: Path, *, full: bool = False) 
                 command,
                 cwd=cwd,
                 environment={**os.environ, **launch.environment},
-                timeout=30,
+                timeout=60,
                 prefix=launch.prefix,
                 inherited=launch.inherited,
             )

@@ -163,7 +163,7 @@ def landlocked(grounds: Grounds) -> Sandbox:
     return sandbox
 
 
-DYING = 10.0
+DYING = 60.0
 """Seconds in which the kernel ends what was in a sandbox whose first process is gone; what lives on has survived."""
 
 

@@ -225,7 +225,7 @@ def test_a_killed_swecli_leaves_neither_processes_nor_placeholders(grounds: Grou
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)

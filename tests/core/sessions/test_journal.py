@@ -22,7 +22,7 @@ class Disk:
         self.open.set()
 
     def write(self, events: Sequence[Event]) -> None:
-        self.open.wait(10)
+        self.open.wait(60)
         self.calls.append(len(events))
         if self.error is not None:
             raise self.error

@@ -107,10 +107,10 @@ def huge(bench: ToolBench) -> Path:
 
 
 async def test_ten_gigabytes_are_paged_without_reading_them(bench: ToolBench, huge: Path) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     outcome = await bench.call("read_file", path=huge.name, limit=2)
     assert outcome.text.startswith("    1\tfirst\n    2\tsecond\n[lines 1-2 of a very large file")
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 async def test_special_places(bench: ToolBench) -> None:

@@ -15,6 +15,7 @@ import pytest
 from swecli.core.workspace import jobs
 from swecli.core.workspace.jobs import Foreground, JobInfo, Jobs, JobsError
 from swecli.core.workspace.process import CommandSpec, ProcessResult, scrubbed_environment
+from tests.support.load import allowed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -45,7 +46,7 @@ class Bench:
         return "the reason" if status == 9 else ""
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not condition():
             assert time.monotonic() < deadline, "condition not reached"
             await asyncio.sleep(0.01)
@@ -152,7 +153,7 @@ async def test_the_end_of_the_session_ends_what_ignores_it(bench: Bench) -> None
     pids = [bench.jobs.info(result.job).pid, *(process.pid for process in result.background)]
     start = time.monotonic()
     await bench.jobs.close()
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < allowed(3)
     assert not any(alive(pid) for pid in pids)
     assert bench.changes[-1].status == "killed"
     assert len(bench.finished) == 1

@@ -14,6 +14,7 @@ import pytest
 
 from swecli.core.workspace import process_tree
 from swecli.core.workspace.process import LaunchError, ProcessResult, run_process, scrubbed_environment
+from tests.support.load import allowed
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -26,7 +27,7 @@ async def run(
     )
 
 
-async def until(condition: Callable[[], bool], limit: float = 5) -> None:
+async def until(condition: Callable[[], bool], limit: float = 60) -> None:
     deadline = time.monotonic() + limit
     while not condition():
         assert time.monotonic() < deadline, "condition not reached"
@@ -109,7 +110,7 @@ async def test_what_ignores_sigterm_is_killed_after_the_grace(tmp_path: Path) ->
     result = await run("trap '' TERM; echo ready; while :; do sleep 7403; done", tmp_path, timeout=0.3)
     assert result.ending == "timeout"
     assert result.output == "ready\n"
-    assert result.duration < 3.5
+    assert result.duration < allowed(3.5)
     assert running_with("7403") == []
 
 
@@ -121,7 +122,7 @@ async def test_cancel_kills_the_tree_at_once(tmp_path: Path) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < allowed(1)
     assert running_with("7404") == []
     assert zombies() == []
 
@@ -148,7 +149,7 @@ async def test_flood_keeps_head_and_tail_in_bounded_memory_and_the_loop_alive(tm
     assert len(result.output) < 450_000
     assert grown < 20_000_000
     assert sum(map(len, shown)) < 9_000 * (result.duration / 0.05 + 2)
-    assert sorted(gaps)[len(gaps) * 9 // 10] < 0.1
+    assert sorted(gaps)[len(gaps) * 9 // 10] < allowed(0.1)
 
 
 async def test_live_output_comes_while_the_command_runs(tmp_path: Path) -> None:

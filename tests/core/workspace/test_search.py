@@ -12,6 +12,7 @@ import pytest
 
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.search import SearchError, SearchRequest, SearchResult, find_ripgrep, list_tree, search
+from tests.support.load import allowed
 
 FILES: dict[str, bytes] = {
     "a.py": b"import os\nneedle = 1\nend\n",
@@ -109,7 +110,7 @@ async def test_catastrophic_expression_is_stopped_and_the_loop_lives(root: Path)
     result = await found(root, {"PATH": ""}, "(x+x+)+y", seconds=0.5)
     beat.cancel()
     assert "stopped" in result.incomplete
-    assert beats > 20
+    assert beats > 20 / allowed(1)
 
 
 async def test_cancelled_search_ends_at_once(root: Path) -> None:
@@ -120,7 +121,7 @@ async def test_cancelled_search_ends_at_once(root: Path) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert time.monotonic() - start < 0.5
+    assert time.monotonic() - start < allowed(0.5)
 
 
 def test_ripgrep_of_the_workspace_is_not_run(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def fill(said: Said, one: Round, context: ContextManager, info: ModelInfo) -> No
     """Until the request reaches the trigger."""
     number = 0
     step = 1
-    while not context.should_compact(project(said.ledger), info):
+    while context.measure(project(said.ledger), info).level not in ("compact", "block"):
         for _ in range(step):
             one(said, number, info.window or 0)
             number += 1

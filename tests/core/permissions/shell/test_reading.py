@@ -150,7 +150,7 @@ def run_bash(workspace: ShellWorkspace, command: str) -> subprocess.CompletedPro
         env=workspace.environment,
         capture_output=True,
         stdin=subprocess.DEVNULL,
-        timeout=20,
+        timeout=60,
     )
 
 

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from swecli.core.context_management.budget import ContextLimits, Limits
+import swecli
+from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.compaction.options import CompactResult
-from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import CharCounter
-from swecli.core.context_management.monitor import ContextStats, TokenMonitor
-from swecli.core.models.context_models import (
+from swecli.core.protocol import messages as protocol
+from swecli.core.protocol.budget import Budget, Component
+from swecli.core.protocol.messages import Usage
+from swecli.library import (
     CodebaseSummary,
     CompactionResult,
     ContextBudget,
+    ContextConfig,
+    ContextLimits,
+    ContextManager,
     ContextState,
+    ContextStats,
     Message,
     TaskContext,
+    TokenMonitor,
     TokenUsage,
     context_state,
     message_document,
 )
-from swecli.core.protocol import messages as protocol
-from swecli.core.protocol.budget import Budget, Component
-from swecli.core.protocol.messages import Usage
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def state(**changes: object) -> ContextState:
@@ -50,7 +59,7 @@ def test_the_threshold_is_reached_at_its_edge(tokens: int, needed: bool) -> None
 
 
 def test_the_monitor_counts_each_message_once_and_adds_up() -> None:
-    monitor = TokenMonitor(CharCounter(1))
+    monitor = TokenMonitor(counter=CharCounter(1))
     context = state(
         context_limit=1_000,
         messages=[
@@ -135,13 +144,13 @@ def test_the_state_of_a_session() -> None:
 
 def test_one_class_for_each_thing_however_it_is_called() -> None:
     assert TokenUsage is Usage
-    assert ContextBudget is Budget
-    assert ContextLimits is Limits
+    assert issubclass(ContextBudget, Budget)
+    assert issubclass(ContextLimits, Limits)
     assert CompactionResult is CompactResult
     usage = TokenUsage(input_total=100, output_total=20)
     assert (usage.prompt, usage.completion, usage.total) == (100, 20, 120)
     assert (TokenUsage().prompt, TokenUsage().total) == (0, 0)
-    limits = ContextLimits(context_budget=9_000)
+    limits = ContextLimits(max_context_tokens=9_000)
     assert (limits.max_context_tokens, limits.max_output_tokens) == (9_000, None)
     assert (limits.warning_threshold, limits.compaction_threshold) == (0.80, 0.95)
     result = CompactionResult(100, 40, 30, 10, ("summary",), "short")
@@ -183,3 +192,29 @@ def test_limits_of_models_come_from_the_catalogue() -> None:
     }
     assert {name: ContextManager.get_context_limit(*name.split("/")) for name in limits} == limits
     assert ContextManager.get_context_limit("nobody", "nothing") == 32_000
+
+
+def test_constructors_take_what_the_documents_show() -> None:
+    monitor = TokenMonitor(context_limit=128_000)
+    counted = state(messages=[Message(role="user", content="hello world")])
+    monitor.update_context_state(counted)
+    assert monitor.get_usage_stats(counted)["limit"] == 128_000
+    assert counted.total_tokens == monitor.count_message_tokens(counted.messages[0]) == 2
+    config = ContextConfig(max_context_tokens=32_000, target_tokens=28_000, strategy="truncation")
+    assert ContextManager(config).limits.target_tokens == 28_000
+    assert ContextManager("openai", "gpt-4").count_tokens("hello world") > 0
+    assert ContextConfig().strategy == "chain"
+
+
+def test_the_package_gives_every_name_and_loads_none_before_it_is_asked_for() -> None:
+    from swecli import Agent, Client
+
+    assert Agent is Client
+    for name in swecli.__all__:
+        assert getattr(swecli, name).__module__.startswith("swecli.")
+        assert name in dir(swecli)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        swecli.__getattr__("nothing")
+    code = "import sys, swecli; print(sorted(name for name in sys.modules if name.startswith(('swecli.', 'typing'))))"
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"

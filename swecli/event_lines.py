@@ -1,4 +1,5 @@
-"""Events as lines, each written once and never changed: everything that happens, in words."""
+"""Events as lines of text, each written once and never changed: everything that happens, in words. Headless and plain
+output are written with it."""
 
 from __future__ import annotations
 
@@ -6,8 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from swecli.block_text import block_lines
-from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
-from swecli.core.protocol.commands import ReplyPermission
+from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.core.protocol.compaction_words import CLEARING, completed_line, started_words
 from swecli.core.protocol.events import (
     CompactionCompleted,
@@ -23,153 +23,32 @@ from swecli.core.protocol.events import (
     ModelChanged,
     Notice,
     PermissionRequested,
-    Question,
     QueueChanged,
     RetryScheduled,
     SessionStarted,
     TodosChanged,
     TurnEnded,
     grounds,
-    hunk_texts,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, usage_words
 from swecli.safe_text import sanitise
 
-_WORDS = {
-    "y": "once",
-    "yes": "once",
-    "once": "once",
-    "a": "always",
-    "always": "always",
-    "e": "edit",
-    "edit": "edit",
-    "n": "reject",
-    "no": "reject",
-}
-
-
-class NotUnderstood(Exception):
-    """The line is no answer; the message says what would be one."""
-
-
-def approval_hint(request: PermissionRequested) -> str:
-    """The answers that there are."""
-    always = f", a always ({request.rule}, for this session)" if request.rule else ""
-    edit = ""
-    if _command(request) is not None:
-        edit = ", e and another command, which is then shown for approval,"
-    elif len(request.hunks) > 1:
-        edit = f", e and the numbers of the changes that are to be made, of 1 to {len(request.hunks)},"
-    return f"Answer with y once{always}{edit} or n no, with a word on what to do instead."
-
-
-def hunk_lines(request: PermissionRequested) -> Sequence[str]:
-    """The changes that can be chosen singly, with their numbers; none where there is only one."""
-    if len(request.hunks) < 2:
-        return ()
-    lines = [f"{len(request.hunks)} changes:"]
-    for number, hunk in enumerate(request.hunks, 1):
-        block = request.blocks[hunk.block]
-        if isinstance(block, DiffBlock):
-            removed, added = hunk_texts(block, hunk)
-            lines.append(f"{number}. {block.path}, line {hunk.new_start}")
-            lines += [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
-    return lines
-
-
-def _command(request: PermissionRequested) -> str | None:
-    command = (request.arguments or {}).get("command")
-    return command if request.tool == "run_command" and isinstance(command, str) else None
-
-
-def _changed(request: PermissionRequested, rest: str) -> ReplyPermission:
-    """The reply to an ``e`` with what follows it.
-
-    Raises:
-        NotUnderstood: that is nothing that can be changed here.
-    """
-    if _command(request) is not None and rest:
-        arguments = {**(request.arguments or {}), "command": rest}
-        return ReplyPermission(request.request, "edit", arguments=arguments)
-    words = rest.replace(",", " ").split()
-    numbers = tuple(sorted({int(word) for word in words if word.isdecimal()}))
-    fits = all(1 <= number <= len(request.hunks) for number in numbers)
-    if numbers and fits and all(word.isdecimal() for word in words):
-        return ReplyPermission(request.request, "once", hunks=numbers)
-    raise NotUnderstood(f"Nothing was run. {approval_hint(request)}")
-
-
-def reply(request: PermissionRequested, line: str) -> ReplyPermission:
-    """The reply that a line asks for.
-
-    Raises:
-        NotUnderstood: it is neither y, a, e nor n. An empty line never approves.
-    """
-    word, _, rest = line.strip().partition(" ")
-    match _WORDS.get(word.lower().strip(",.")):
-        case "once" if not rest:
-            return ReplyPermission(request.request, "once")
-        case "always" if not rest and request.rule is not None:
-            return ReplyPermission(request.request, "always")
-        case "reject":
-            return ReplyPermission(request.request, "reject", rest.strip())
-        case "edit":
-            return _changed(request, rest.strip())
-        case _:
-            raise NotUnderstood(f"Nothing was run. {approval_hint(request)}")
-
-
-def question_hint(question: Question) -> str:
-    """How the question is answered."""
-    if not question.options:
-        return "Type your answer."
-    several = ", or several with commas" if question.multiple else ""
-    return f"Answer with a number{several}, or with words of your own."
-
-
-def answer(question: Question, line: str) -> tuple[str, ...]:
-    """The chosen labels, or the words themselves.
-
-    Raises:
-        NotUnderstood: it is empty, or a number that no option has.
-    """
-    text = line.strip()
-    if not text:
-        raise NotUnderstood(question_hint(question))
-    parts = [part.strip() for part in text.split(",")] if question.multiple else [text]
-    named = {option.label.casefold(): option.label for option in question.options}
-    if all(part.casefold() in named or (question.options and part.isdecimal()) for part in parts):
-        return tuple(dict.fromkeys(named.get(part.casefold()) or _label(question, int(part)) for part in parts))
-    return (text,)
-
-
-def question_lines(question: Question, place: int, count: int) -> Sequence[str]:
-    """The question with its numbered options."""
-    number = f" {place} of {count}" if count > 1 else ""
-    header = f"{question.header}: " if question.header else ""
-    lines = [f"Question{number}: {header}{question.text}"]
-    for at, option in enumerate(question.options, 1):
-        lines.append(f"{at}. {option.label}{f': {option.description}' if option.description else ''}")
-    return [*lines, question_hint(question)]
-
-
-def _label(question: Question, number: int) -> str:
-    if not 1 <= number <= len(question.options):
-        raise NotUnderstood(f"There are options 1 to {len(question.options)}. {question_hint(question)}")
-    return question.options[number - 1].label
-
-
+MAX_LINES = 60
+"""Lines of a diff or of a command's output where blocks are cut; a longer one is cut in the middle."""
+MAX_OTHER_LINES = 12
+"""The same for all other blocks."""
 _DRAWN = re.compile(r"\s*[\u2500-\u259f][\s\u2500-\u259f]*")
 """A line that is drawn, of lines and blocks."""
 _MARKS = {"pending": "to do", "in_progress": "at work", "completed": "done"}
 
 
-class LinearPrinter:
+class EventLines:
     """Writes the lines of a session with ``write``, which takes one line without its end. Answers and reasoning are
-    written line by line as they come, everything else when it is complete."""
+    written line by line as they come, everything else when it is complete. ``cut``: only the ends of long blocks."""
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None], *, cut: bool = False) -> None:
         self._write = write
+        self._cut = cut
         self._started: dict[str, ItemStarted] = {}
         self._streams: dict[str, str] = {}
         """What of a running answer has not been written yet."""
@@ -190,7 +69,12 @@ class LinearPrinter:
         """Write what a slash command or a tool shows. Without ``drawings`` lines of nothing but bars and boxes are left
         out, which would be read aloud sign by sign."""
         for block in blocks:
-            self.say(line for line in block_lines(block) if drawings or not _DRAWN.fullmatch(line))
+            lines = [line for line in block_lines(block) if drawings or not _DRAWN.fullmatch(line)]
+            limit = MAX_LINES if isinstance(block, DiffBlock | TerminalBlock) else MAX_OTHER_LINES
+            if self._cut and len(lines) > limit:
+                half = limit // 2
+                lines = [*lines[:half], f"... {len(lines) - 2 * half} lines ...", *lines[-half:]]
+            self.say(lines)
 
     def event(self, event: Event) -> None:
         """Write what an event has to tell."""
@@ -207,7 +91,7 @@ class LinearPrinter:
             case PermissionRequested() as request:
                 self._ask(request)
             case _:
-                self.say(_told(event))
+                self.say(_other_lines(event))
 
     def _stream(self, item: str, text: str) -> None:
         started = self._started.get(item)
@@ -274,7 +158,6 @@ class LinearPrinter:
         self.say([*(f"Warning: {warning}" for warning in request.warnings), *request.facts])
         self.say(grounds(request))
         self.blocks(request.blocks)
-        self.say([*hunk_lines(request), approval_hint(request)])
 
 
 _STREAMED = {"text": "Answer:", "reasoning": "Reasoning:"}
@@ -290,16 +173,18 @@ def _at(address: str) -> str:
     return f" at {address}" if address else ""
 
 
-def _told(event: Event) -> list[str]:
-    """Lines of what is no item."""
+def _other_lines(event: Event) -> list[str]:
+    """Lines of an event that belongs to no item."""
     match event.body:
         case SessionStarted() as body:
             start = "Session continued" if body.resumed else "New session"
             model = f"{body.model or 'none'}{_at(body.address)}"
             return [f"{start}. swecli {body.swecli}, model {model}, mode {body.mode}, in {body.cwd}."]
-        case Notice(level=level, text=text, hint=hint):
-            name = {"info": "Note", "warning": "Warning", "error": "Error"}[level]
-            return [f"{name}: {text}{f' {hint}' if hint else ''}"]
+        case Notice(level="info", text=text, hint=hint):
+            return [f"Note: {text}{f' {hint}' if hint else ''}"]
+        case Notice() | RetryScheduled():
+            line = trouble_line(event)
+            return [f"{line[0].upper()}{line[1:]}"]
         case ModeChanged(mode=mode):
             return [f"Mode: {mode}"]
         case ModelChanged(model=model, switched=True, address=address):
@@ -308,9 +193,6 @@ def _told(event: Event) -> list[str]:
             return [f"Waiting: {entry.text}" for entry in queue]
         case TodosChanged(todos=todos):
             return ["Plan:", *(f"{_MARKS[todo.status]}: {todo.text}" for todo in todos)]
-        case RetryScheduled(attempt=attempt, limit=limit, delay=delay, reason=reason):
-            number = f"{attempt} of {limit}" if limit else f"{attempt}"
-            return [f"Retry {number} in {delay:.0f} seconds: {reason}"]
         case CompactionStarted(strategy=strategy) if (strategy,) != CLEARING:
             return [f"Compacting the context: {started_words(event.body)}."]
         case CompactionCompleted():
@@ -325,3 +207,15 @@ def _told(event: Event) -> list[str]:
             return [f"Turn {outcome} in {took}{f': {reason}' if reason else ''}."]
         case _:
             return []
+
+
+def trouble_line(event: Event) -> str:
+    """One line for a warning, an error or a retry; empty for everything else."""
+    match event.body:
+        case Notice(level=level, text=text, hint=hint) if level != "info":
+            return f"{level}: {text}{f' {hint}' if hint else ''}"
+        case RetryScheduled(attempt=attempt, limit=limit, delay=delay, reason=reason):
+            number = f"{attempt} of {limit}" if limit else f"{attempt}"
+            return f"retry {number} in {delay:.1f} s: {reason}"
+        case _:
+            return ""

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from swecli.core.context_management.budget import Limits, level_of
 from swecli.core.context_management.compaction.options import CompactionOptions, TruncationStrategy
-from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.history import ledger_of
 from swecli.core.context_management.projection import project
 from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
+from swecli.library import ContextManager, ledger_of
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import bench, call
 
@@ -39,7 +38,7 @@ def client(script: str = f'window = 20000\nmax_output = 2000\n[[step]]\ntext = "
 
 
 def test_questions_about_a_history() -> None:
-    context = ContextManager(())
+    context = ContextManager()
     with pytest.raises(ValueError, match="which model"):
         context.count_tokens("x")
     short, long = history(1), history(20)
@@ -61,7 +60,7 @@ def test_questions_about_a_history() -> None:
 
 
 def test_the_forecast_of_what_is_being_typed() -> None:
-    context = ContextManager(())
+    context = ContextManager()
     now = context.predict_next(history(2), info=INFO)
     assert not now.measured
     assert now.low < now.tokens < now.high
@@ -82,7 +81,7 @@ async def test_a_history_is_compacted_by_each_strategy() -> None:
         CompactionOptions(strategy="truncation", truncation=TruncationStrategy(keep_recent=4)),
         CompactionOptions(strategy="summarization"),
     ):
-        context = ContextManager(())
+        context = ContextManager()
         done = await context.compact(long, client(), options)
         assert done.result is not None
         assert done.result.after_tokens < 0.5 * done.result.before_tokens
@@ -100,7 +99,7 @@ def test_what_always_stays_can_not_be_given_up(name: str) -> None:
 
 
 async def test_a_compacted_history_can_be_compacted_again() -> None:
-    context = ContextManager(())
+    context = ContextManager()
     first = await context.compact(history(20), client())
     more = tuple(
         Message(message.role, message.parts, f"x{message.id}") if message.id != "u0" else message
@@ -114,7 +113,7 @@ async def test_a_compacted_history_can_be_compacted_again() -> None:
 
 async def test_what_can_not_be_shortened_stays_and_the_reason_is_told() -> None:
     short = history(0)
-    done = await ContextManager(()).compact(short, client())
+    done = await ContextManager().compact(short, client())
     assert (done.messages, done.result) == (short, None)
     assert done.reason
 

@@ -1,0 +1,723 @@
+"""The names under which programs know swecli's context: documents, figures, counters, and the context manager.
+
+Nothing in the program itself needs them. ``from swecli import ...`` gives all of them and the ``Client``. Times are
+aware, in UTC; sizes are tokens.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any, Literal, TypedDict, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from swecli.core.context_management import context_manager, monitor
+from swecli.core.context_management.budget import ComponentLimits, Limits, window_of
+from swecli.core.context_management.calibration import RatioStore
+from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
+from swecli.core.context_management.compaction.options import (
+    CompactionOptions,
+    CompactResult,
+    ImportanceStrategy,
+    PostCompact,
+    PreCompact,
+    StrategyName,
+    SummarizationStrategy,
+    TruncationStrategy,
+    tell_after,
+)
+from swecli.core.context_management.compaction.state_block import SessionFacts
+from swecli.core.context_management.counter import CharCounter, CountsTokens, HybridCounter, PieceEstimator, pieces
+from swecli.core.context_management.ledger import Ledger, bodies_of
+from swecli.core.context_management.projection import project
+from swecli.core.context_management.prompt import PromptTexts
+from swecli.core.llm.types import ModelClient, ModelInfo, ToolSchema
+from swecli.core.llm.windows import look_up_model
+from swecli.core.ports import BlobError
+from swecli.core.protocol import messages as protocol
+from swecli.core.protocol.budget import (
+    MEMORY,
+    PROJECT_INSTRUCTIONS,
+    SKILLS,
+    SYSTEM,
+    USER_INSTRUCTIONS,
+    Budget,
+    ContextLevel,
+    is_tools,
+)
+from swecli.core.protocol.events import Event
+from swecli.core.sessions import results
+
+__all__ = (
+    "CodebaseSummary",
+    "CompactedHistory",
+    "CompactionResult",
+    "ContextBudget",
+    "ContextConfig",
+    "ContextLimits",
+    "ContextManager",
+    "ContextState",
+    "ContextStats",
+    "Forecast",
+    "Message",
+    "ResultStore",
+    "TaskContext",
+    "TokenCounter",
+    "TokenMonitor",
+    "TokenUsage",
+    "TransformersCounter",
+    "UsageStats",
+    "context_state",
+    "ledger_of",
+    "message_document",
+)
+
+TokenUsage = protocol.Usage
+CompactionResult = CompactResult
+
+DEFAULTS = Limits()
+DEFAULT_LIMIT = 256_000
+"""Tokens."""
+
+
+# --- the context as documents -----------------------------------------------------------------------------------
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+
+class Message(_Document):
+    """One message of a conversation. ``tokens`` 0 = not counted yet."""
+
+    role: Literal["user", "assistant", "system", "tool"]
+    content: str = ""
+    timestamp: datetime = Field(default_factory=_now)
+    tokens: int = Field(default=0, ge=0)
+    reasoning: str = ""
+    tool_calls: list[dict[str, Any]] | None = None
+    """``id``, ``name`` and ``arguments`` (the raw text) of each call."""
+    tool_results: list[dict[str, Any]] | None = None
+    """``id``, ``name``, ``text`` and ``is_error`` of each result."""
+
+    def texts(self) -> Sequence[str]:
+        """Everything in it that has tokens."""
+        attached = [*(self.tool_calls or ()), *(self.tool_results or ())]
+        texts = (self.content, self.reasoning, *(json.dumps(value, ensure_ascii=False) for value in attached))
+        return [text for text in texts if text]
+
+
+class CodebaseSummary(_Document):
+    """What is known of a project: folders with their files, files that matter, patterns with their places."""
+
+    summary: str
+    project_structure: dict[str, list[str]] = Field(default_factory=dict)
+    key_files: list[str] = Field(default_factory=list)
+    patterns: dict[str, str] = Field(default_factory=dict)
+    last_updated: datetime = Field(default_factory=_now)
+    tokens: int = Field(default=0, ge=0)
+
+    def texts(self) -> Sequence[str]:
+        """Everything in it that has tokens."""
+        rest = (self.project_structure, self.key_files, self.patterns)
+        return [self.summary, *(json.dumps(part, ensure_ascii=False) for part in rest if part)]
+
+
+class TaskContext(_Document):
+    """What was looked up for one task."""
+
+    task_description: str
+    relevant_files: list[str] = Field(default_factory=list)
+    grep_results: list[dict[str, Any]] = Field(default_factory=list)
+    bash_outputs: list[dict[str, Any]] = Field(default_factory=list)
+    retrieved_at: datetime = Field(default_factory=_now)
+    tokens: int = Field(default=0, ge=0)
+
+    def texts(self) -> Sequence[str]:
+        """Everything in it that has tokens."""
+        rest = (self.relevant_files, self.grep_results, self.bash_outputs)
+        return [self.task_description, *(json.dumps(part, ensure_ascii=False) for part in rest if part)]
+
+
+class ContextState(_Document):
+    """A snapshot of a whole context. ``compaction_threshold`` is a share of the limit."""
+
+    messages: list[Message] = Field(default_factory=list)
+    codebase_summary: CodebaseSummary | None = None
+    current_task: TaskContext | None = None
+    total_tokens: int = Field(default=0, ge=0)
+    context_limit: int = Field(default=DEFAULT_LIMIT, gt=0)
+    compaction_threshold: float = Field(default=DEFAULTS.compact, gt=0, le=1)
+    session_id: str
+    working_dir: str
+    started_at: datetime = Field(default_factory=_now)
+    last_compacted: datetime | None = None
+    compaction_count: int = Field(default=0, ge=0)
+
+    def needs_compaction(self) -> bool:
+        return self.total_tokens >= self.context_limit * self.compaction_threshold
+
+    def get_available_tokens(self) -> int:
+        """Tokens that are left of the limit; below 0 when it overflows."""
+        return self.context_limit - self.total_tokens
+
+    def estimate_tokens(self, text: str) -> int:
+        """Tokens of a text, without the wait for a vocabulary."""
+        return HybridCounter().count(text)
+
+
+def message_document(message: protocol.Message, timestamp: datetime, tokens: int = 0) -> Message:
+    """One message of a conversation as a document."""
+    reasoning = "".join(part.text for part in message.parts if isinstance(part, protocol.ReasoningPart))
+    calls = [{"id": call.call_id, "name": call.name, "arguments": call.arguments} for call in message.tool_calls]
+    results = [
+        {"id": result.call_id, "name": result.name, "text": result.text, "is_error": result.is_error}
+        for result in message.tool_results
+    ]
+    return Message(
+        role=message.role,
+        content=message.text,
+        timestamp=timestamp,
+        tokens=tokens,
+        reasoning=reasoning,
+        tool_calls=calls or None,
+        tool_results=results or None,
+    )
+
+
+def context_state(
+    messages: Sequence[protocol.Message],
+    budget: Budget | None,
+    *,
+    session_id: str,
+    working_dir: str,
+    created: Mapping[str, float],
+    compactions: Sequence[float] = (),
+) -> ContextState:
+    """The state of a session from its messages and its newest measure. ``created`` gives the time of a message by its
+    id, ``compactions`` are the times of the compactions in force (all Unix seconds).
+
+    Counts of single messages are left at 0: the sum is that of the measure, which counts what surrounds them too.
+    """
+    start = min(created.values(), default=None)
+    documents = [
+        message_document(message, _moment(created.get(message.id.removesuffix(".results"), start)))
+        for message in messages
+    ]
+    return ContextState(
+        messages=documents,
+        total_tokens=budget.used if budget else 0,
+        context_limit=max(1, budget.effective) if budget else DEFAULT_LIMIT,
+        session_id=session_id,
+        working_dir=working_dir,
+        started_at=_moment(start),
+        last_compacted=_moment(compactions[-1]) if compactions else None,
+        compaction_count=len(compactions),
+    )
+
+
+def _moment(at: float | None) -> datetime:
+    return datetime.fromtimestamp(at, UTC) if at is not None else _now()
+
+
+# --- figures ----------------------------------------------------------------------------------------------------
+
+
+class ContextLimits(Limits):
+    """The thresholds of a context under the names that programs use: shares of the effective window, and tokens.
+
+    Raises:
+        ValueError: as ``Limits``.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        max_context_tokens: int | None = None,
+        max_output_tokens: int | None = None,
+        warning_threshold: float = DEFAULTS.warn,
+        compaction_threshold: float = DEFAULTS.compact,
+        *,
+        target_tokens: int | None = None,
+        components: ComponentLimits | None = None,
+    ) -> None:
+        super().__init__(
+            warn=warning_threshold,
+            compact=compaction_threshold,
+            block=max(compaction_threshold, DEFAULTS.block),
+            context_budget=max_context_tokens,
+            max_output_tokens=max_output_tokens,
+            target_tokens=target_tokens,
+            components=components or ComponentLimits(),
+        )
+
+    @property
+    def max_context_tokens(self) -> int | None:
+        return self.context_budget
+
+    @property
+    def warning_threshold(self) -> float:
+        return self.warn
+
+    @property
+    def compaction_threshold(self) -> float:
+        return self.compact
+
+
+class ContextBudget(Budget):
+    """A measure with the sums that programs ask for, in tokens."""
+
+    @classmethod
+    def of(cls, budget: Budget) -> ContextBudget:
+        """The same measure."""
+        return cls(
+            budget.components,
+            budget.used,
+            budget.upper,
+            budget.effective,
+            budget.window,
+            budget.reserve,
+            budget.level,
+            budget.source,
+            budget.window_source,
+            budget.warn_at,
+            budget.compact_at,
+            budget.block_at,
+        )
+
+    @property
+    def system_prompt(self) -> int:
+        """The system prompt with all instructions and memories in it."""
+        return self._sum(SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY)
+
+    @property
+    def skill_prompts(self) -> int:
+        """Active skills."""
+        return self._sum(SKILLS)
+
+    @property
+    def tool_descriptions(self) -> int:
+        """The tools as the model is told of them."""
+        return sum(component.tokens for component in self.components if is_tools(component.name))
+
+    @property
+    def conversation(self) -> int:
+        """Everything else: messages, calls and results, and what is told after them."""
+        return self.used - self.system_prompt - self.skill_prompts - self.tool_descriptions
+
+    def effective_window(self) -> int:
+        """What a request may have: the window without the reserve for the answer."""
+        return self.effective
+
+    def used_tokens(self) -> int:
+        return self.used
+
+    def remaining_tokens(self) -> int:
+        """What is left of the effective window; below 0 when the request overflows."""
+        return self.effective - self.used
+
+    def used_percentage(self) -> float:
+        """0 to 100, and above when the request overflows."""
+        return 100 * self.share
+
+    def exceeds_budget(self) -> bool:
+        return self.used > self.effective
+
+    def _sum(self, *names: str) -> int:
+        return sum(component.tokens for component in self.components if component.name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextStats:
+    """``max_tokens`` is the effective window, ``usage_percent`` 0 to 100 and above when it overflows.
+    ``oldest_message_age`` is seconds; None = not known."""
+
+    current_usage: int
+    max_tokens: int
+    usage_percent: float
+    message_count: int
+    oldest_message_age: float | None = None
+
+    @classmethod
+    def of(cls, budget: Budget, messages: int, oldest_message_age: float | None = None) -> ContextStats:
+        """The figures of one measure."""
+        return cls(budget.used, budget.effective, 100 * budget.share, messages, oldest_message_age)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The size of a request that was not sent yet, and the band in which the true size is expected."""
+
+    tokens: int
+    low: int
+    high: int
+    level: ContextLevel
+    measured: bool
+    """Whether it rests on usage that the model reported."""
+
+    @classmethod
+    def of(cls, budget: Budget) -> Forecast:
+        """The band of one measure: as far below as above."""
+        low = max(0, 2 * budget.used - budget.upper)
+        return cls(budget.used, low, budget.upper, budget.level, budget.source == "measured")
+
+
+class UsageStats(TypedDict):
+    """Figures about a context state; ``usage_percent`` is 0 to 100 and above when it overflows."""
+
+    total_tokens: int
+    limit: int
+    usage_percent: float
+    available_tokens: int
+    needs_compaction: bool
+    message_count: int
+    compaction_count: int
+    breakdown: dict[str, int]
+
+
+# --- counting ---------------------------------------------------------------------------------------------------
+
+
+CountingMethod = Literal["tiktoken", "transformers", "chars"]
+
+
+class TokenCounter:
+    """Counts tokens by one of three methods; anything else with a ``count`` can take its place.
+
+    - ``tiktoken``: OpenAI's o200k_base; estimates until the vocabulary is loaded (``load`` waits for it);
+    - ``transformers``: the tokenizer of ``model``, a folder or a name in the local cache of the transformers package,
+      which has to be installed; nothing is downloaded;
+    - ``chars``: four characters a token, or ``chars_per_token``.
+
+    Raises:
+        ValueError: no such method, ``transformers`` without a model, or no such tokenizer on this machine.
+        ImportError: the transformers package is not installed.
+    """
+
+    def __init__(self, method: CountingMethod = "tiktoken", *, model: str = "", chars_per_token: float = 4.0) -> None:
+        if method not in get_args(CountingMethod):
+            raise ValueError(f"tokens can be counted with {', '.join(get_args(CountingMethod))}, not {method!r}")
+        self.method = method
+        self._counter: CountsTokens
+        if method == "tiktoken":
+            self._counter = HybridCounter(delay=0)
+        elif method == "transformers":
+            self._counter = TransformersCounter(model)
+        else:
+            self._counter = CharCounter(chars_per_token)
+
+    @property
+    def exact(self) -> bool:
+        """Whether counts are those of a vocabulary rather than estimates."""
+        return self._counter.exact if isinstance(self._counter, HybridCounter) else self.method == "transformers"
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        return self._counter.count(text)
+
+    async def count_ahead(self, texts: Iterable[str], *, exact: bool = True) -> None:
+        """Count long texts in a thread, so that ``count`` need not stop for them later."""
+        if isinstance(self._counter, HybridCounter):
+            await self._counter.count_ahead(texts, exact=exact)
+
+    async def make_exact(self) -> bool:
+        """Wait for the vocabulary without holding up the event loop; whether counts are exact now."""
+        if isinstance(self._counter, HybridCounter):
+            await self._counter.make_exact()
+        return self.exact
+
+    def load(self) -> bool:
+        """Wait until the vocabulary is loaded; whether counts are exact now. Not for the event loop."""
+        if isinstance(self._counter, HybridCounter):
+            self._counter.warm_up().join()
+        return self.exact
+
+
+class TransformersCounter:
+    """Counts with a tokenizer of the transformers package, without the special tokens that a template adds."""
+
+    def __init__(self, model: str) -> None:
+        if not model:
+            raise ValueError("counting with transformers needs a model: a folder or a name in its local cache")
+        try:
+            # An optional package without a place in the type checker's world.
+            transformers: Any = import_module("transformers")
+        except ImportError as error:
+            raise ImportError("counting with transformers needs the transformers package: pip install it") from error
+        try:
+            self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(model, local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"there is no tokenizer of {model!r} on this machine: {error}") from error
+        self._estimator = PieceEstimator()
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        return sum(self._count(piece) for piece in pieces(text)) if text else 0
+
+    def _count(self, piece: str) -> int:
+        try:
+            return len(self._tokenizer.encode(piece, add_special_tokens=False))
+        except (ValueError, TypeError, OverflowError):  # a lone surrogate, for example
+            return self._estimator.count(piece)
+
+
+class TokenMonitor(monitor.TokenMonitor):
+    """The measure of requests, and of contexts as documents. ``context_limit`` is the limit of every state that is
+    updated; None leaves each its own."""
+
+    def __init__(
+        self,
+        context_limit: int | None = None,
+        *,
+        counter: CountsTokens | None = None,
+        ratios: RatioStore | None = None,
+    ) -> None:
+        super().__init__(counter, ratios)
+        self.context_limit = context_limit
+
+    def count_message_tokens(self, message: Message | protocol.Message) -> int:
+        """Estimated tokens of a message with its calls and results, in the counter's own unit."""
+        if isinstance(message, Message):
+            return sum(map(self.count_tokens, message.texts()))
+        return self._sizes.message(message).total
+
+    def update_context_state(self, state: ContextState) -> None:
+        """Count what has no count yet, and add up the state's total."""
+        if self.context_limit is not None:
+            state.context_limit = self.context_limit
+        for message in state.messages:
+            if message.tokens == 0:
+                message.tokens = self.count_message_tokens(message)
+        for part in (state.codebase_summary, state.current_task):
+            if part is not None and part.tokens == 0:
+                part.tokens = sum(map(self.count_tokens, part.texts()))
+        state.total_tokens = sum(_breakdown(state).values())
+
+    def get_usage_stats(self, state: ContextState) -> UsageStats:
+        """The state in figures."""
+        return {
+            "total_tokens": state.total_tokens,
+            "limit": state.context_limit,
+            "usage_percent": 100 * state.total_tokens / state.context_limit,
+            "available_tokens": state.get_available_tokens(),
+            "needs_compaction": state.needs_compaction(),
+            "message_count": len(state.messages),
+            "compaction_count": state.compaction_count,
+            "breakdown": _breakdown(state),
+        }
+
+
+def _breakdown(state: ContextState) -> dict[str, int]:
+    return {
+        "messages": sum(message.tokens for message in state.messages),
+        "codebase_summary": state.codebase_summary.tokens if state.codebase_summary else 0,
+        "current_task": state.current_task.tokens if state.current_task else 0,
+    }
+
+
+# --- the context manager ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ContextConfig:
+    """How the context is kept within its window.
+
+    ``max_context_tokens`` takes the place of the model's window; ``target_tokens`` is a size from which on the
+    conversation is compacted; None leaves both to what is known of the model. Options of strategies that are not
+    chosen have no effect. ``token_counter`` counts instead of the estimate.
+    """
+
+    max_context_tokens: int | None = None
+    target_tokens: int | None = None
+    strategy: StrategyName = "chain"
+    truncation_options: TruncationStrategy | None = None
+    importance_options: ImportanceStrategy | None = None
+    summarization_options: SummarizationStrategy | None = None
+    token_counter: CountsTokens | None = None
+    component_limits: ComponentLimits | None = None
+    """The most that single components may take of the window."""
+    on_pre_compact: PreCompact | None = None
+    on_post_compact: PostCompact | None = None
+    auto: bool = True
+    """False: nothing is compacted unless it is asked for."""
+
+    def limits(self) -> Limits:
+        """The thresholds.
+
+        Raises:
+            ValueError: sizes that contradict each other; the message names them.
+        """
+        return Limits(
+            context_budget=self.max_context_tokens,
+            target_tokens=self.target_tokens,
+            components=self.component_limits or ComponentLimits(),
+        )
+
+    def compaction(self) -> CompactionOptions:
+        """The options of the compactor."""
+        return CompactionOptions(
+            strategy=self.strategy,
+            auto=self.auto,
+            truncation=self.truncation_options or TruncationStrategy(),
+            importance=self.importance_options or ImportanceStrategy(),
+            summarization=self.summarization_options,
+            on_pre_compact=self.on_pre_compact,
+            on_post_compact=self.on_post_compact,
+        )
+
+
+class ContextManager(context_manager.ContextManager):
+    """The measure and the compaction of any history.
+
+    ``context`` is a configuration, or the name of a provider whose ``model`` is meant. Methods without ``info`` mean
+    the model of the newest measure, and before one that model; ``client`` writes summaries.
+    """
+
+    def __init__(
+        self,
+        context: ContextConfig | str | None = None,
+        model: str = "",
+        *,
+        client: ModelClient | None = None,
+        tools: Sequence[ToolSchema] = (),
+        texts: PromptTexts | None = None,
+        special_tools: Callable[[str], Sequence[ToolSchema]] = lambda model: (),
+    ) -> None:
+        self.config = context if isinstance(context, ContextConfig) else ContextConfig()
+        self.client = client
+        measure = TokenMonitor(counter=self.config.token_counter)
+        super().__init__(tools, texts, self.config.limits(), measure, special_tools=special_tools)
+        if isinstance(context, str):
+            self.measured_for = look_up_model(context, model)
+
+    def count_tokens(self, content: str | Sequence[protocol.Message], info: ModelInfo | None = None) -> int:
+        """Tokens of a text, or of a whole request with these messages, as the model counts them."""
+        model = self._model(info)
+        if isinstance(content, str):
+            return round(self.monitor.count_tokens(content) * self.monitor.ratio(model))
+        return self.measure(content, model).used
+
+    def predict_next(
+        self, messages: Sequence[protocol.Message], text: str = "", info: ModelInfo | None = None
+    ) -> Forecast:
+        """The size of the next request if the user said ``text`` now."""
+        said = (protocol.Message("user", (protocol.TextPart(text),), "forecast"),) if text else ()
+        return Forecast.of(self.measure((*messages, *said), self._model(info)))
+
+    def get_stats(self, history: Sequence[protocol.Message], info: ModelInfo | None = None) -> ContextStats:
+        """Figures about a history."""
+        return ContextStats.of(self.measure(history, self._model(info)), len(history))
+
+    def should_compact(self, history: Sequence[protocol.Message], info: ModelInfo | None = None) -> bool:
+        """Whether a request with this history would have to be compacted first."""
+        return self.measure(history, self._model(info)).level in ("compact", "block")
+
+    def needs_compaction(self) -> bool:
+        """Whether the newest request has to be compacted."""
+        return self.newest is not None and self.newest.level in ("compact", "block")
+
+    def is_blocked(self) -> bool:
+        """Whether the newest request must not be sent."""
+        return self.newest is not None and self.newest.level == "block"
+
+    def exceeds_budget(self) -> bool:
+        """Whether the newest request is larger than the effective window."""
+        return self.newest is not None and self.newest.used > self.newest.effective
+
+    async def compact(
+        self,
+        history: Sequence[protocol.Message],
+        client: ModelClient | None = None,
+        options: CompactionOptions | None = None,
+        focus: str = "",
+    ) -> CompactedHistory:
+        """A shorter history, or the same one and why it could not be shortened. ``options`` take the place of the
+        configuration's, ``focus`` is what a summary should pay attention to.
+
+        Raises:
+            ValueError: no client, neither here nor of the manager.
+        """
+        client = client or self.client
+        if client is None:
+            raise ValueError("there is no model client: give one to the manager or to this call")
+        options = options or self.config.compaction()
+        ledger = ledger_of(history)
+        prepared = self.prepare(project(ledger), info=client.info)
+        count = sum(message.id.startswith("compacted") for message in history)
+        job = Job("manual", f"compacted-{count + 1}", prepared.request, client, SessionFacts(), focus)
+        outcome = await Compactor(self, options).compact(ledger, job)
+        if not isinstance(outcome, Compacted):
+            return CompactedHistory(tuple(history), None, outcome.reason)
+        trouble = await tell_after(options, outcome.result)
+        return CompactedHistory(project(ledger, outcome.view), outcome.result, trouble)
+
+    @staticmethod
+    def get_context_limit(provider: str, model: str) -> int:
+        """Context window of a model in tokens by the catalogue; for an unknown model a cautious guess."""
+        return window_of(look_up_model(provider, model), Limits()).total
+
+    def _model(self, info: ModelInfo | None) -> ModelInfo:
+        model = info or self.measured_for
+        if model is None:
+            raise ValueError("nothing was measured yet: say which model is meant")
+        return model
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedHistory:
+    """``messages`` is the history to go on with; ``result`` is None when it is the old one. ``reason`` says why, or
+    what went wrong beside it."""
+
+    messages: tuple[protocol.Message, ...]
+    result: CompactResult | None
+    reason: str = ""
+
+
+def ledger_of(messages: Sequence[protocol.Message]) -> Ledger:
+    """The ledger that a session with these messages would have. Results without a call are left out."""
+    ledger = Ledger()
+    for seq, body in enumerate(bodies_of(messages), 1):
+        ledger.apply(Event(seq, 0.0, "history", 1, body))
+    return ledger
+
+
+# --- stored results ---------------------------------------------------------------------------------------------
+
+
+class ResultStore(results.ResultStore):
+    """The stored results of one session. Not for the event loop."""
+
+    def offload_result(self, tool: str, tool_use_id: str, content: str) -> str:
+        """Store a result that is larger than the threshold; returns the text that stands for it in the context.
+        A smaller one is returned as it is.
+
+        Raises:
+            BlobError: it can't be stored.
+        """
+        text = results.encodable(content)
+        raw = text.encode("utf-8")
+        if len(raw) <= self.threshold:
+            return text
+        excerpt = results.usual_excerpt(len(raw), failed=False)
+        note = f"Too long to keep here (call {tool_use_id})"
+        return results.reference_text(self.put(tool, raw), text, excerpt, note=note)
+
+    def retrieve(self, ref_id: str) -> str:
+        """The whole stored result.
+
+        Raises:
+            BlobError: there is none of this id, or it is damaged.
+        """
+        content = self.get(ref_id)
+        if content is None:
+            raise BlobError(f"There is no stored result {ref_id!r} in this session.")
+        return content.decode("utf-8", "replace")

@@ -1,0 +1,45 @@
+"""When a running application has nothing left to do: a condition, where Textual's pilot looks at processor time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from asyncio.base_events import BaseEventLoop
+from typing import Any
+
+import pytest
+
+QUIET = 3
+"""Passes of the loop in a row in which nothing but the waiting itself was ready."""
+LIMIT = 1.0
+"""Seconds after which it is not waited any longer: something may run for ever, such as a command."""
+
+
+class Threads:
+    """Counts what the loop has given to threads, whose end makes more work."""
+
+    def __init__(self) -> None:
+        self.pending: set[asyncio.Future[Any]] = set()
+
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        original = BaseEventLoop.run_in_executor
+
+        def run_in_executor(loop: BaseEventLoop, *arguments: Any) -> asyncio.Future[Any]:
+            future = original(loop, *arguments)
+            self.pending.add(future)
+            future.add_done_callback(self.pending.discard)
+            return future
+
+        monkeypatch.setattr(BaseEventLoop, "run_in_executor", run_in_executor)
+
+    async def settled(self, min_sleep: float = 0.0, max_sleep: float = LIMIT) -> None:
+        """In the place of ``textual._wait.wait_for_idle``, which on a busy machine returns too early, and too late
+        where anything moves on the screen."""
+        ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
+        end = time.monotonic() + max_sleep
+        quiet = 0
+        while quiet < QUIET and time.monotonic() < end:
+            await asyncio.sleep(0)
+            if self.pending and not ready:
+                await asyncio.wait(self.pending, timeout=end - time.monotonic(), return_when=asyncio.FIRST_COMPLETED)
+            quiet = 0 if ready else quiet + 1
