@@ -93,14 +93,14 @@ def test_the_message(arguments: tuple[str, ...], prompt: str, headless: bool) ->
         (("one", "two"), "unrecognized arguments: two"),
         (("-m", ""), "must be PROVIDER/NAME"),
         (("-m", "/x"), "must be PROVIDER/NAME"),
-        (("--max-turns", "0"), "no whole number from 1"),
-        (("--max-tokens", "-5"), "no whole number from 1"),
+        (("--max-turns", "0"), "not a whole number of at least 1"),
+        (("--max-tokens", "-5"), "not a whole number of at least 1"),
         (("--permission-mode", "wild"), "invalid choice"),
         (("--output-format", "transcript"), "invalid choice"),
-        (("-r",), "needs a session's id"),
-        (("-c", "-r", "abc"), "give one of them"),
-        (("-c", "--no-session"), "can't continue"),
-        (("--yolo", "--permission-mode", "plan"), "give one of them"),
+        (("-r",), "needs a session id"),
+        (("-c", "-r", "abc"), "use only one"),
+        (("-c", "--no-session"), "cannot continue"),
+        (("--yolo", "--permission-mode", "plan"), "use only one"),
         (("-C", "nowhere"), "-C nowhere: no such directory"),
         (("-C", "file"), "-C file: not a directory"),
         (("--add-dir", "file"), "--add-dir file: not a directory"),
@@ -108,7 +108,7 @@ def test_the_message(arguments: tuple[str, ...], prompt: str, headless: bool) ->
         (("-C", "~nobody-here"), "-C ~nobody-here: can't be used"),
         (("--system-prompt-file", "nowhere"), "--system-prompt-file nowhere: No such file"),
         (("--system-prompt-file", "~nobody-here/x"), "--system-prompt-file ~nobody-here/x: No such file"),
-        (("--system-prompt-file", "binary"), "no text in UTF-8"),
+        (("--system-prompt-file", "binary"), "not UTF-8 text"),
         (("--system-prompt", "a", "--system-prompt-file", "file"), "not allowed with"),
         (("folder",), "folder is a directory; to work there: swecli -C folder"),
         ((".",), "to work there: swecli -C ."),
@@ -159,7 +159,7 @@ def test_a_missing_current_directory_is_named(tmp_path: Path, monkeypatch: pytes
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    with pytest.raises(StartError, match="current directory is gone") as raised:
+    with pytest.raises(StartError, match="current directory no longer exists") as raised:
         parse("hi")
     assert raised.value.exit_code == ExitCode.BAD_INPUT
     assert parse("-C", str(tmp_path), "hi").cwd == tmp_path
@@ -176,7 +176,7 @@ def test_text_and_standard_input_are_one_message(prompt: str, piped: str, messag
 def test_standard_input_is_text_whatever_its_bytes_are() -> None:
     assert read_piped(io.BytesIO(b"\xef\xbb\xbfa\xffb"), "") == "a\ufffdb"
     assert read_piped(None, "x") == ""
-    with pytest.raises(StartError, match="larger than 10 MiB"):
+    with pytest.raises(StartError, match="exceeds 10 MiB"):
         read_piped(io.BytesIO(b"x" * (MAX_BYTES + 1)), "")
 
 
@@ -228,7 +228,7 @@ def test_the_screen_needs_a_terminal_at_both_ends(
     monkeypatch.setattr("sys.stdout", _Stream(b"", stdout))
     assert main([*arguments]) == 0
     assert [(options.headless, options.prompt) for options in launched] == [(headless, prompt)]
-    assert ("no terminal" in capsys.readouterr().err) == (not stdout)
+    assert ("not a terminal" in capsys.readouterr().err) == (not stdout)
 
 
 def test_a_closed_standard_input_is_no_person(launched: list[LaunchOptions], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,8 +331,8 @@ sys.exit(dispatch.dispatch(sys.argv[1:]))
         (["-m", "a/b", "Docter"], "did you mean swecli doctor?"),
         (["session"], "did you mean swecli sessions?"),
         (["help"], "did you mean swecli --help?"),
-        (["-m", "a/b", "context"], "only as the first word: swecli context"),
-        (["--safe-mode", "context", "--json"], "only as the first word: swecli context"),
+        (["-m", "a/b", "context"], "only as the first argument: swecli context"),
+        (["--safe-mode", "context", "--json"], "only as the first argument: swecli context"),
     ],
 )
 def test_a_word_that_is_hardly_a_message_is_not_sent(
@@ -359,4 +359,4 @@ def test_a_subcommand_of_another_version_is_never_sent(
 ) -> None:
     monkeypatch.setattr("swecli.command_line.dispatch.launch", lambda *_: pytest.fail("a message was about to be sent"))
     assert main([argument.format(word) for argument in arguments]) == ExitCode.USAGE
-    assert f"{word} is a subcommand that is not in this version; nothing was sent" in capsys.readouterr().err
+    assert f"{word} is a subcommand not available in this version; nothing was sent" in capsys.readouterr().err

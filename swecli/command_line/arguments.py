@@ -16,20 +16,20 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import InputFormat, LaunchOptions, OutputFormat, PermissionMode, StartError
 
 _EPILOG = """subcommands:
-  swecli demo              the program on a sample project with a scripted model: no key, no network
-  swecli sessions          the stored sessions of this folder
-  swecli context           what fills the context of a session; --json for scripts
-  swecli config            every setting, its value and where it comes from; get, set, unset
-  swecli permissions       what would be asked; swecli permissions check -- COMMAND
-  swecli doctor            which providers are set up, their keys, windows and prices
-  swecli login PROVIDER    store a key; swecli logout forgets it
-  swecli completion SHELL  a script that completes options, for bash, zsh or fish
+  swecli demo              try the program on a sample project with a scripted model: no key, no network
+  swecli sessions          list this folder's stored sessions
+  swecli context           show what fills a session's context; --json for scripts
+  swecli config            show every setting, its value and origin; get, set, unset
+  swecli permissions       show and change rules; swecli permissions check -- COMMAND
+  swecli doctor            check providers, keys, windows and prices
+  swecli login PROVIDER    store a key; swecli logout deletes it
+  swecli completion SHELL  print a completion script for bash, zsh or fish
   swecli debug decode|tool --batch   for bug reports: decode recorded answers, run single tool calls
 
-keys and addresses come from the usual variables: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
-ANTHROPIC_BASE_URL. Exit status: 0 ok, 1 failure, 2 usage, 41 key refused, 42 bad input, 52 configuration,
-53 turn limit, 55 folder not trusted, 60 cap on tokens or price, 61 context full, 62 an approval was needed and
-nobody could be asked, 75 try again later, 130 and 143 stopped by a signal."""
+Keys and addresses come from the usual variables: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
+ANTHROPIC_BASE_URL. Exit status: 0 ok, 1 failure, 2 usage, 41 key rejected, 42 bad input, 44 no full sandbox,
+52 configuration, 53 turn limit, 55 folder not trusted, 60 cap on tokens or price, 61 context full, 62 approval
+needed without a user, 63 refused or filtered, 75 try again later, 130 and 143 stopped by a signal."""
 
 
 class UsageError(StartError):
@@ -61,31 +61,29 @@ def main_parser() -> Parser:
     """The parser of the form without a subcommand."""
     parser = Parser(
         prog="swecli",
-        description="A terminal coding agent whose context you can see, trust and take back.",
+        description="A terminal coding agent with visible context, permissions and undo.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("prompt", nargs="?", default="", help="first message; a word like a subcommand only after --")
+    parser.add_argument("prompt", nargs="?", default="", help="first message (use -- if it is also a subcommand name)")
     parser.add_argument("--version", action="version", version=f"swecli {__version__}")
-    _output_options(parser.add_argument_group("one shot, without a screen"))
+    _output_options(parser.add_argument_group("headless"))
     _session_options(parser.add_argument_group("sessions"))
     _model_options(parser.add_argument_group("model"))
     _scope_options(parser.add_argument_group("permissions and scope"))
     _prompt_options(parser.add_argument_group("instructions"))
-    parser.add_argument(
-        "--plain", action="store_true", help="lines instead of a screen: for screen readers, dumb terminals and pipes"
-    )
-    parser.add_argument("--settings", metavar="FILE", help="settings for this run, above those of files, below flags")
+    parser.add_argument("--plain", action="store_true", help="line mode, for screen readers, dumb terminals and pipes")
+    parser.add_argument("--settings", metavar="FILE", help="settings for this run; override other files, not flags")
     parser.add_argument(
         "--safe-mode",
         action="store_true",
-        help="without the project's settings, and without keys, themes and a status line of your own",
+        help="ignore the project's settings and your own keys, themes and status line",
     )
     parser.add_argument(
         "--debug",
         action="store_true",
-        help="show internal failures with their traceback, and write what goes over the wire",
+        help="show tracebacks of internal errors and log requests and responses",
     )
     return parser
 
@@ -95,60 +93,60 @@ Group = argparse._ArgumentGroup  # pyright: ignore[reportPrivateUsage] - argpars
 
 def _output_options(group: Group) -> None:
     group.add_argument(
-        "-p", "--print", nargs="?", const="", default=None, metavar="TEXT", help="answer on standard output and end"
+        "-p", "--print", nargs="?", const="", default=None, metavar="TEXT", help="print the answer and exit"
     )
     group.add_argument("--output-format", choices=_visible(get_args(OutputFormat)), default="text")
-    group.add_argument("--input-format", choices=get_args(InputFormat), default="text", help="of standard input")
+    group.add_argument("--input-format", choices=get_args(InputFormat), default="text", help="format of standard input")
     group.add_argument(
         "--compact-dry-run",
         action="store_true",
-        help="print what a compaction of the session (-c or -r) would do, as JSON; changes nothing",
+        help="print the plan of a compaction (with -c or -r) as JSON; changes nothing",
     )
-    group.add_argument(
-        "--dry-run", action="store_true", help="print the request that would be sent, as JSON; opens no connection"
-    )
-    group.add_argument("--max-turns", type=_count, metavar="N", help="model steps of a turn")
-    group.add_argument("--max-tokens", type=_count, metavar="N", help="input and output tokens of the session")
-    group.add_argument("--max-price", type=_price, metavar="USD", help="cost of the session; ends where it is unknown")
+    group.add_argument("--dry-run", action="store_true", help="print the request as JSON instead of sending it")
+    group.add_argument("--max-turns", type=_count, metavar="N", help="stop after N model steps")
+    group.add_argument("--max-tokens", type=_count, metavar="N", help="stop after N tokens (input + output)")
+    group.add_argument("--max-price", type=_price, metavar="USD", help="stop at this cost, or if it is unknown")
 
 
 def _session_options(group: Group) -> None:
-    group.add_argument("-c", "--continue", dest="continue_newest", action="store_true", help="the newest session")
+    group.add_argument(
+        "-c", "--continue", dest="continue_newest", action="store_true", help="continue the newest session"
+    )
     group.add_argument(
         "-r",
         "--resume",
         nargs="?",
         const="",
         metavar="ID",
-        help="a stored session, by the beginning of its id; without one: pick from a list",
+        help="resume a session by (the start of) its id; without ID, pick from a list",
     )
-    group.add_argument("--no-session", action="store_true", help="store nothing of this session")
+    group.add_argument("--no-session", action="store_true", help="do not store this session")
 
 
 def _model_options(group: Group) -> None:
-    group.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="or an alias of the settings")
+    group.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="model, or an alias from the settings")
     group.add_argument("--base-url", metavar="URL", help="address of the provider's API")
-    group.add_argument("--effort", metavar="WORD", help="how much the model thinks, in the provider's word")
+    group.add_argument("--effort", metavar="WORD", help="reasoning effort, as the provider names it (low, high, …)")
 
 
 def _scope_options(group: Group) -> None:
     group.add_argument("--permission-mode", choices=get_args(PermissionMode))
-    group.add_argument("--trust", action="store_true", help="trust this folder's settings, for this run")
-    group.add_argument("--yolo", action="store_true", help="run everything without asking; for containers")
+    group.add_argument("--trust", action="store_true", help="trust this folder's settings for this run")
+    group.add_argument("--yolo", action="store_true", help="run everything without approval; for containers")
     group.add_argument(
         "--allowed-tools",
         action="append",
         default=[],
         metavar="RULES",
-        help="for example 'edit_file,run_command(git *)'",
+        help="allow without asking, allow without asking, for example 'edit_file,run_command(git *)'",
     )
     group.add_argument("--disallowed-tools", action="append", default=[], metavar="RULES")
     group.add_argument("-C", "--cwd", metavar="DIR", help="work in this folder")
-    group.add_argument("--add-dir", action="append", default=[], metavar="DIR", help="one more folder to work in")
+    group.add_argument("--add-dir", action="append", default=[], metavar="DIR", help="additional folder to work in")
 
 
 def _prompt_options(group: Group) -> None:
-    for name, what in (("system-prompt", "replaces the system prompt"), ("append-system-prompt", "is added to it")):
+    for name, what in (("system-prompt", "replace the system prompt"), ("append-system-prompt", "append to it")):
         either = group.add_mutually_exclusive_group()
         either.add_argument(f"--{name}", metavar="TEXT", help=what)
         either.add_argument(f"--{name}-file", metavar="FILE")
@@ -161,7 +159,7 @@ def _visible(formats: Sequence[str]) -> list[str]:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
@@ -171,7 +169,7 @@ def _price(text: str) -> Decimal:
     except InvalidOperation:
         price = Decimal(0)
     if not price.is_finite() or price <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no amount of dollars above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of dollars above 0")
     return price
 
 
@@ -184,8 +182,8 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
     _check(arguments)
     if arguments.yolo and is_root and not in_container(environment):
         raise UsageError(
-            "--yolo as root would let the model change the whole machine; use another account or a container, "
-            "or set IS_SANDBOX=1 where this machine is one"
+            "--yolo as root would let the model change the whole machine; use another account or a container, or set "
+            "IS_SANDBOX=1 if this machine is a container"
         )
     prompts = [text for text in (arguments.print, arguments.prompt) if text]
     cwd = working_directory(arguments.cwd)
@@ -227,24 +225,24 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
 
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.resume == "" and (arguments.plain or _one_shot(arguments)):
-        raise UsageError("-r needs a session's id here; `swecli sessions` lists them, and -c continues the newest")
+        raise UsageError("-r needs a session id here; `swecli sessions` lists them, -c continues the newest")
     if arguments.resume == "" and arguments.no_session:
-        raise UsageError("--no-session stores nothing, so there is no session to pick")
+        raise UsageError("--no-session and -r contradict each other: nothing is stored to pick from")
     if arguments.continue_newest and arguments.resume == "":
-        raise UsageError("-c continues the newest session, -r lets you pick one: give one of them")
+        raise UsageError("-c continues the newest session, -r lets you pick one: use only one")
     if arguments.continue_newest and arguments.resume:
-        raise UsageError("-c continues the newest session, -r a certain one: give one of them")
+        raise UsageError("-c continues the newest session, -r a specific one: use only one")
     if arguments.compact_dry_run and not (arguments.continue_newest or arguments.resume):
-        raise UsageError("--compact-dry-run needs a session: -c for the newest, -r ID for a certain one")
+        raise UsageError("--compact-dry-run needs a session: -c for the newest, -r ID for a specific one")
     if arguments.dry_run and (arguments.input_format != "text" or arguments.compact_dry_run):
-        raise UsageError("--dry-run shows the request of one message: it takes -p and text only")
+        raise UsageError("--dry-run shows the request for one message: use -p with text")
     if arguments.no_session and (arguments.continue_newest or arguments.resume):
-        raise UsageError("--no-session stores nothing, so it can't continue a session")
+        raise UsageError("--no-session stores nothing, so it cannot continue a session")
     if arguments.yolo and arguments.permission_mode == "plan":
-        raise UsageError("--yolo runs everything, the plan mode nothing: give one of them")
+        raise UsageError("--yolo runs everything, plan mode changes nothing: use only one")
     model = arguments.model
     if model is not None and not (model and all(model.split("/", 1)) and model.isprintable()):
-        raise UsageError(f"-m {model!r} must be PROVIDER/NAME, for example openai/NAME, or an alias of the settings")
+        raise UsageError(f"-m {model!r} must be PROVIDER/NAME, for example openai/NAME, or an alias from the settings")
 
 
 def _one_shot(arguments: argparse.Namespace) -> bool:
@@ -269,7 +267,7 @@ def working_directory(name: str | None) -> Path:
     except OSError as error:
         if name is None or not os.path.isabs(name):
             raise StartError(
-                f"the current directory is gone ({error.strerror}); change to another one", ExitCode.BAD_INPUT
+                f"the current directory no longer exists ({error.strerror}); change to another", ExitCode.BAD_INPUT
             ) from error
         here = Path("/")
     return _directory(name, here, "-C") if name is not None else here.resolve()
@@ -285,7 +283,7 @@ def _directory(name: str, base: Path, option: str) -> Path:
 def _settings_file(name: str) -> Path:
     """Absolute, so that it stays the same file wherever the work is; what is wrong in it is told when it is read."""
     if not name or "\0" in name:
-        raise UsageError("--settings needs the name of a file")
+        raise UsageError("--settings needs a file name")
     return Path(os.path.abspath(os.path.expanduser(name)))
 
 
@@ -297,7 +295,7 @@ def _text_or_file(text: str | None, file: str | None, option: str) -> str | None
     except OSError as error:
         raise UsageError(f"{option} {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{option} {file}: no text in UTF-8") from error
+        raise UsageError(f"{option} {file}: not UTF-8 text") from error
 
 
 def rules(values: Sequence[str]) -> tuple[str, ...]:

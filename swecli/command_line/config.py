@@ -69,24 +69,24 @@ def keep_model(options: LaunchOptions, ref: str) -> str:
     """
     flag = "--base-url" if options.base_url else "--settings" if options.settings is not None else ""
     if flag:
-        raise ValueError(f"{flag} holds for one run, so {ref} was not made your default.")
+        raise ValueError(f"{flag} applies to one run, so {ref} did not become your default.")
     with contextlib.suppress(StartError):
         if known := startup_of(options, dict(os.environ), with_flags=False).loaded.settings.model.name:
             return f"Your default model is still {known}; `swecli config set model.name PROVIDER/NAME` changes it."
     path = remember("model.name", ref)
     return (
-        f"{ref} is your default model from now on: model.name in {path}. `swecli config set model.name PROVIDER/NAME` "
-        "changes it, -m chooses another one for a run."
+        f"{ref} is now your default model (model.name in {path}). "
+        "`swecli config set model.name PROVIDER/NAME` changes it, -m selects another for one run."
     )
 
 
-_DESCRIPTION = """Every setting, its value and where it comes from.
+_DESCRIPTION = """Show and change settings.
 
-  swecli config [--json]            all settings; --set-only leaves out the defaults
-  swecli config get KEY [--json]    one setting: its value as TOML
-  swecli config set KEY VALUE       write it into your own file; --local: the project's file that is not shared
-  swecli config unset KEY           take it out of the file again
-  swecli config path                the files that are written
+  swecli config [--json]            list all settings; --set-only omits defaults
+  swecli config get KEY [--json]    print one setting's value as TOML
+  swecli config set KEY VALUE       write it to your own file; --local: to the project's unshared file
+  swecli config unset KEY           remove it from the file
+  swecli config path                print the settings files
 """
 
 
@@ -99,14 +99,14 @@ def config(arguments: Sequence[str]) -> int:
     name, rest = (arguments[0], arguments[1:]) if named else ("list", arguments)
     run = _COMMANDS.get(name)
     if run is None:
-        raise UsageError(f"swecli config has no {name!r}: there are {', '.join(_COMMANDS)}")
+        raise UsageError(f"swecli config has no {name!r}; available: {', '.join(_COMMANDS)}")
     return run(rest)
 
 
 def _list(arguments: Sequence[str]) -> int:
     parser = _parser("list", "Every setting with its value and origin.")
-    parser.add_argument("--json", action="store_true", help="one object of JSON for each, on a line")
-    parser.add_argument("--set-only", action="store_true", help="only what is not at its default")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line")
+    parser.add_argument("--set-only", action="store_true", help="only settings changed from their default")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     for notice in read_startup(folder, os.environ, {}).notices:
@@ -118,7 +118,6 @@ def _list(arguments: Sequence[str]) -> int:
 
 
 def settings_table(rows: Sequence[Described]) -> TableBlock:
-    """Settings with their values and origins."""
     cells = (
         (each.name, "(not shown)" if each.secret and each.shown else each.shown, str(each.origin)) for each in rows
     )
@@ -133,7 +132,7 @@ def _get(arguments: Sequence[str]) -> int:
     below = f"{chosen.key}."
     found = [each for each in _described(chosen.cwd) if each.name == chosen.key or each.name.startswith(below)]
     if not found:
-        raise UsageError(f"{chosen.key} is not a setting; `swecli config` lists all")
+        raise UsageError(f"unknown setting {chosen.key}; `swecli config` lists all")
     if chosen.json:
         return _print([_data(each) for each in found])
     if len(found) == 1 and found[0].name == chosen.key:
@@ -142,26 +141,26 @@ def _get(arguments: Sequence[str]) -> int:
 
 
 def _set(arguments: Sequence[str]) -> int:
-    parser = _parser("set", "Write a setting. It is checked first; comments and order of the file stay.")
+    parser = _parser("set", "Write a setting after checking it. The file's comments and order are kept.")
     parser.add_argument("key", help="for example agent.max_steps")
-    parser.add_argument("value", help="as in TOML; quotes around a text may be left out")
-    parser.add_argument("--local", action="store_true", help="into .swecli/config.local.toml of the project")
+    parser.add_argument("value", help="as in TOML; quotes around a string are optional")
+    parser.add_argument("--local", action="store_true", help="in .swecli/config.local.toml of the project")
     chosen = parser.parse_args(arguments)
     file: FileName = "local" if chosen.local else "user"
     return _changed(lambda: _files(chosen.cwd).write(chosen.key, chosen.value, file).told, chosen.key)
 
 
 def _unset(arguments: Sequence[str]) -> int:
-    parser = _parser("unset", "Take a setting out of the file.")
+    parser = _parser("unset", "Remove a setting from the file.")
     parser.add_argument("key", help="for example agent.max_steps")
-    parser.add_argument("--local", action="store_true", help="of .swecli/config.local.toml of the project")
+    parser.add_argument("--local", action="store_true", help="from .swecli/config.local.toml of the project")
     chosen = parser.parse_args(arguments)
     file: FileName = "local" if chosen.local else "user"
     return _changed(lambda: _files(chosen.cwd).unset(chosen.key, file).told, "")
 
 
 def _path(arguments: Sequence[str]) -> int:
-    chosen = _parser("path", "The files that are written.").parse_args(arguments)
+    chosen = _parser("path", "The settings files.").parse_args(arguments)
     return _print([f"{name}: {path}" for name, path in _files(chosen.cwd).files.items()])
 
 
@@ -176,7 +175,7 @@ def _changed(change: Callable[[], str], name: str) -> int:
 
 def _parser(name: str, description: str) -> Parser:
     parser = Parser(prog=f"swecli config {name}", description=description, allow_abbrev=False)
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="as it is in this folder")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="check in this folder")
     return parser
 
 

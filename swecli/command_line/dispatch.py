@@ -67,8 +67,8 @@ def demo(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
     parser = Parser(
         prog="swecli demo", description="The program on a sample project with a scripted model: no key, no network."
     )
-    parser.add_argument("-p", "--print", action="store_true", help="as text, as it is without a terminal")
-    parser.add_argument("--plain", action="store_true", help="lines instead of a screen; you answer its questions")
+    parser.add_argument("-p", "--print", action="store_true", help="as text, like without a terminal")
+    parser.add_argument("--plain", action="store_true", help="line mode; you answer its questions")
     chosen = parser.parse_args(arguments)
 
     options = demo_options()
@@ -90,7 +90,7 @@ def demo_options() -> LaunchOptions:
     try:
         folder = bundled.prepare()
     except OSError as error:
-        raise StartError(f"the sample project can't be copied to a temporary folder: {error}") from error
+        raise StartError(f"cannot copy the sample project to a temporary folder: {error}") from error
     return LaunchOptions(
         cwd=folder,
         prompt=bundled.PROMPT,
@@ -104,8 +104,8 @@ def demo_options() -> LaunchOptions:
 
 def sessions(arguments: Sequence[str]) -> int:
     """``swecli sessions``: the stored sessions of a folder, the newest first."""
-    parser = Parser(prog="swecli sessions", description="The stored sessions of this folder, the newest first.")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="of this folder instead")
+    parser = Parser(prog="swecli sessions", description="Stored sessions of this folder, newest first.")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="use this folder instead")
     folder = working_directory(parser.parse_args(arguments).cwd)
     rows = _stored_sessions(folder)
     if not rows:
@@ -136,7 +136,7 @@ def _stored_sessions(folder: Path) -> list[tuple[str, ...]]:
 
 def debug(arguments: Sequence[str]) -> int:
     """``swecli debug decode|tool --batch``: JSON lines in, one JSON line out for each."""
-    parser = Parser(prog="swecli debug", description="For bug reports and outside checks: JSON lines in and out.")
+    parser = Parser(prog="swecli debug", description="For bug reports and external checks: JSON lines in and out.")
     parser.add_argument("what", choices=("decode", "tool"), help="decode recorded answers, or run single tool calls")
     parser.add_argument("--batch", action="store_true", required=True, help="read lines from standard input")
     what = parser.parse_args(arguments).what
@@ -618,11 +618,11 @@ def _no_subcommand(prompt: str, arguments: Sequence[str]) -> None:
     if prompt in LATER:
         raise _not_built(prompt)
     if prompt in SUBCOMMANDS:
-        raise MeantAsSubcommand(f"{prompt} is a subcommand only as the first word: swecli {prompt} …", prompt)
+        raise MeantAsSubcommand(f"{prompt} is a subcommand only as the first argument: swecli {prompt} …", prompt)
     near = [f"--{prompt}"] if prompt in ("help", "version") else []
     near = near or difflib.get_close_matches(prompt.lower(), (*SUBCOMMANDS, *LATER), 1, NEAR)
     if near:
-        raise MeantAsSubcommand(f"there is no subcommand {prompt}; did you mean swecli {near[0]}?", prompt)
+        raise MeantAsSubcommand(f"unknown subcommand {prompt}; did you mean swecli {near[0]}?", prompt)
 
 
 class MeantAsSubcommand(StartError):
@@ -633,7 +633,7 @@ class MeantAsSubcommand(StartError):
 
 
 def _not_built(word: str) -> MeantAsSubcommand:
-    return MeantAsSubcommand(f"{word} is a subcommand that is not in this version; nothing was sent.", word)
+    return MeantAsSubcommand(f"{word} is a subcommand not available in this version; nothing was sent.", word)
 
 
 def is_root() -> bool:
@@ -654,11 +654,11 @@ def with_standard_input(options: LaunchOptions) -> LaunchOptions:
     person, screen = is_terminal(sys.stdin), is_terminal(sys.stdout)
     dumb = os.environ.get("TERM", "").lower() == "dumb"
     if options.pick_session and (dumb or not person or not screen):
-        raise UsageError("-r needs a session's id where there is no terminal to pick in; `swecli sessions` lists them")
+        raise UsageError("-r needs a session id without a terminal; `swecli sessions` lists them")
     if person and screen and not options.headless and dumb:
         return replace(options, plain=True)
     if not options.headless and not screen:
-        sys.stderr.write("swecli: standard output is no terminal: answering as with -p\n")
+        sys.stderr.write("swecli: stdout is not a terminal; running as -p\n")
     options = replace(options, headless=options.headless or not person or not screen)
     if not options.headless or options.input_format != "text":
         return options
@@ -672,7 +672,7 @@ def with_standard_input(options: LaunchOptions) -> LaunchOptions:
     if not options.prompt.strip():
         if person:
             raise UsageError('-p needs a message: swecli -p "what to do"')
-        raise StartError("standard input is empty: there is nothing to do", ExitCode.BAD_INPUT)
+        raise StartError("standard input is empty; nothing to do", ExitCode.BAD_INPUT)
     return options
 
 
@@ -704,8 +704,8 @@ def _one_line_for_defects(debug: bool) -> None:
 
         detail = " ".join(str(error).split())[:300]
         complain(
-            f"swecli: internal failure: {kind.__name__}: {detail}. What was stored is kept; "
-            "run again with --debug for the traceback."
+            f"swecli: internal error: {kind.__name__}: {detail}. Stored work is kept; run again with --debug for the "
+            "traceback."
         )
 
     sys.excepthook = show

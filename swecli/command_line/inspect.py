@@ -22,7 +22,7 @@ def print_request(options: LaunchOptions) -> int:
     from swecli.headless.outcome import meaning
 
     if meaning(options.prompt) is not None:
-        raise UsageError("--dry-run shows what a message sends; a slash command is no message")
+        raise UsageError("--dry-run shows the request for a message; a slash command sends none")
     document = asyncio.run(_requested(replace(options, look_only=True)))
     return print_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
@@ -57,15 +57,15 @@ async def _requested(options: LaunchOptions) -> dict[str, Any]:
 
 def context(arguments: Sequence[str]) -> int:
     """``swecli context``: what fills the context window, as text or JSON."""
-    parser = Parser(prog="swecli context", description="What fills the context of a session; asks no model.")
+    parser = Parser(prog="swecli context", description="Show what fills a session's context; asks no model.")
     parser.add_argument("--json", action="store_true", help="for scripts")
-    parser.add_argument("-r", "--resume", metavar="ID", help="of this session; else of a new one in this folder")
-    parser.add_argument("-c", "--continue", dest="newest", action="store_true", help="of the newest session")
-    parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="as this model would count it")
+    parser.add_argument("-r", "--resume", metavar="ID", help="this session; otherwise a new one in this folder")
+    parser.add_argument("-c", "--continue", dest="newest", action="store_true", help="continue the newest session")
+    parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="count as for this model")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     if chosen.resume is not None and (not chosen.resume or chosen.newest):
-        raise UsageError("-r needs the id of a session, and does not go with -c")
+        raise UsageError("-r needs a session id and excludes -c")
     options = LaunchOptions(
         cwd=working_directory(chosen.cwd),
         headless=True,
@@ -77,7 +77,6 @@ def context(arguments: Sequence[str]) -> int:
 
 
 def print_plan(options: LaunchOptions) -> int:
-    """``--compact-dry-run``: the plan of a compaction as JSON."""
     return _print(options, _plan)
 
 
@@ -100,7 +99,9 @@ def _plan(port: Session) -> str:
 
     plan = port.plan_compaction()
     if plan is None:
-        raise StartError("no model is configured, so nothing can be measured; -m names one", ExitCode.CONFIG)
+        raise StartError(
+            "no model is configured, so swecli cannot measure anything; select one with -m", ExitCode.CONFIG
+        )
     return to_text(plan_document(plan))
 
 

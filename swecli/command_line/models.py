@@ -21,10 +21,12 @@ from swecli.launch import LaunchOptions, StartError
 
 def doctor(arguments: Sequence[str]) -> int:
     """``swecli doctor``: which providers are set up, and what is known of their models."""
-    parser = Parser(prog="swecli doctor", description="Which providers are set up, and what is known of their models.")
-    parser.add_argument("--online", action="store_true", help="ask each provider, and look for local servers")
-    parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="as if this model were chosen")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="as it is in this folder")
+    parser = Parser(
+        prog="swecli doctor", description="Show which providers are set up and what is known about their models."
+    )
+    parser.add_argument("--online", action="store_true", help="contact each provider, and look for local servers")
+    parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="as if this model were selected")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="check in this folder")
     chosen = parser.parse_args(arguments)
     options = LaunchOptions(cwd=working_directory(chosen.cwd), model=chosen.model, store=False)
     startup = read_startup(options.cwd, dict(os.environ), flags_of(options))
@@ -49,8 +51,10 @@ def login(arguments: Sequence[str]) -> int:
     """``swecli login PROVIDER``: store a key. It is asked for, or read from standard input."""
     parser = Parser(
         prog="swecli login",
-        description="Store a provider's key: in the system's keyring where there is one, else in a file for "
-        "you alone. The key is asked for without being shown; without a terminal it is standard input's first line.",
+        description=(
+            "Store an API key in the system keyring, or else in a file only you can read. swecli asks for the key "
+            "without showing it; without a terminal it reads the first line of standard input."
+        ),
     )
     parser.add_argument("provider", metavar="PROVIDER")
     provider = parser.parse_args(arguments).provider
@@ -66,7 +70,7 @@ def login(arguments: Sequence[str]) -> int:
 def logout(arguments: Sequence[str]) -> int:
     """``swecli logout [PROVIDER]``: forget a stored key, or list what is stored."""
     parser = Parser(
-        prog="swecli logout", description="Forget a provider's stored key; without one, list what is stored."
+        prog="swecli logout", description="Delete a provider's stored API key; without a provider, list stored keys."
     )
     parser.add_argument("provider", metavar="PROVIDER", nargs="?")
     provider = parser.parse_args(arguments).provider
@@ -90,7 +94,7 @@ def _read_key(provider: str) -> str:
     if is_terminal(sys.stdin):
         from getpass import getpass
 
-        return getpass(f"Key for {provider} (not shown): ")
+        return getpass(f"Key for {provider} (hidden as you type): ")
     return sys.stdin.readline() if sys.stdin is not None else ""  # pyright: ignore[reportUnnecessaryComparison]
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 def list_rules(arguments: Sequence[str]) -> int:
     """Every rule that holds here, with origin, uses and what makes it void."""
-    parser = Parser(prog="swecli permissions list", description="The rules that hold in this folder.")
+    parser = Parser(prog="swecli permissions list", description="List this folder's permission rules.")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
-    parser.add_argument("--json", action="store_true", help="one line of JSON for each rule")
+    parser.add_argument("--json", action="store_true", help="one JSON line per rule")
     chosen = parser.parse_args(arguments)
     rules = _rules(working_directory(chosen.cwd))
     if chosen.json:
@@ -44,12 +44,11 @@ def list_rules(arguments: Sequence[str]) -> int:
 
 
 def rules_block(rules: FolderRules) -> DisplayBlock:
-    """The rules that hold in a folder."""
     from swecli.core.protocol.blocks import TableBlock, TextBlock
 
     cells = tuple((row.id, row.effect, row.rule, row.origin, row.used, row.void or "in force") for row in rules.rows())
     if not cells:
-        return TextBlock("No rules hold here. Reading in the folder runs, everything else is asked about.")
+        return TextBlock("No rules yet. Reading in the folder runs; anything that may change files asks first.")
     return TableBlock(("id", "", "rule", "from", "used", "effect"), cells)
 
 
@@ -61,7 +60,7 @@ def _rules(folder: Path) -> FolderRules:
 
 def try_rule(arguments: Sequence[str]) -> int:
     """How many of the newest commands a rule would have decided about."""
-    parser = Parser(prog="swecli permissions test", description="Which of the last 200 commands a rule speaks about.")
+    parser = Parser(prog="swecli permissions test", description="Show which of the last 200 commands a rule matches.")
     parser.add_argument("rule", help="for example 'Bash(npm run *)'")
     parser.add_argument("--as", dest="effect", choices=("allow", "ask", "deny"), default="allow")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
@@ -79,7 +78,7 @@ def try_rule(arguments: Sequence[str]) -> int:
 
 def grant(arguments: Sequence[str]) -> int:
     """Allow something in this folder for seven days or until revoked."""
-    parser = Parser(prog="swecli permissions grant", description="Allow something in this folder without asking.")
+    parser = Parser(prog="swecli permissions grant", description="Allow something in this folder without approval.")
     parser.add_argument("rule", help="for example 'Bash(npm run *)'")
     parser.add_argument(
         "--for", dest="span", choices=("week", "project"), default="week", help="7 days, or until revoked"
@@ -94,23 +93,23 @@ def grant(arguments: Sequence[str]) -> int:
     except RuleError as error:
         raise UsageError(f"{chosen.rule}: {error}") from error
     except OSError as error:
-        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
     sys.stdout.write(f"{kept.id}  allow {_safe(kept.rule)}: {kept.origin}\n")
     return ExitCode.OK
 
 
 def revoke(arguments: Sequence[str]) -> int:
     """Take a grant back. Running sessions ask again from their next call on."""
-    parser = Parser(prog="swecli permissions revoke", description="Take back what was granted in this folder.")
+    parser = Parser(prog="swecli permissions revoke", description="Revoke a grant in this folder.")
     parser.add_argument("name", help="the grant's id or its rule, as `swecli permissions` shows them")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     try:
         gone = _grants(working_directory(chosen.cwd)).revoke(chosen.name)
     except OSError as error:
-        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
     if not gone:
-        raise UsageError(f"nothing is granted under {chosen.name!r}; `swecli permissions` lists it")
+        raise UsageError(f"no grant matches {chosen.name!r}; `swecli permissions` lists them")
     sys.stdout.writelines(f"revoked: {_safe(each.rule)}\n" for each in gone)
     return ExitCode.OK
 
@@ -133,12 +132,14 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
     """Remember, refuse or forget trust in a folder; ``word`` is trust, decline or forget."""
     parser = Parser(
         prog=f"swecli permissions {word}",
-        description="Trust decides whether settings and instructions of a folder count. It is kept for yourself, "
-        "outside of the folder.",
+        description=(
+            "Trust decides whether swecli uses a folder's settings and instructions. It is stored for you, outside the "
+            "folder."
+        ),
     )
     parser.add_argument("-C", "--cwd", metavar="DIR", help="for this folder")
     if word == "trust":
-        parser.add_argument("--below", action="store_true", help="and every folder inside, also those to come")
+        parser.add_argument("--below", action="store_true", help="include all subfolders, present and future")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     from swecli.core.config.paths import user_paths
@@ -148,10 +149,14 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
     try:
         notice = write_trust(user_paths(os.environ).data, folder, _WORDS[word], below=below)
     except OSError as error:
-        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
     if notice:
         complain(f"warning: {notice}")
-    what = {"trust": "is trusted", "decline": "is not trusted, and not asked about", "forget": "is asked about again"}
+    what = {
+        "trust": "is trusted",
+        "decline": "is not trusted and will not ask again",
+        "forget": "will ask about trust again",
+    }
     return print_text(f"{trust_key(folder)}{' and everything below' if below else ''} {what[word]}.\n")
 
 
@@ -159,8 +164,10 @@ def accept(arguments: Sequence[str]) -> int:
     """Show what the project's settings wait for consent to, or consent to some of it."""
     parser = Parser(
         prog="swecli permissions accept",
-        description="Settings of a project that name programs or addresses, or lift questions, count only after you "
-        "accepted each. Without a key they are listed. A setting that changes is asked about again.",
+        description=(
+            "Project settings that name programs or addresses, or skip questions, are ignored until you accept each "
+            "one. Without a key, this lists them. A changed setting asks again."
+        ),
     )
     parser.add_argument("keys", nargs="*", metavar="KEY", help="for example approval.allow")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="for this folder")
@@ -172,7 +179,7 @@ def accept(arguments: Sequence[str]) -> int:
         return ExitCode.OK
     unknown = [key for key in chosen.keys if key not in {item.key for item in pending}]
     if unknown:
-        raise UsageError(f"nothing waits for consent under {', '.join(unknown)}; `swecli permissions accept` lists it")
+        raise UsageError(f"no pending setting matches {', '.join(unknown)}; `swecli permissions accept` lists them")
     wanted = [item for item in pending if item.key in chosen.keys]
     accept_pending(folder, wanted)
     for item in wanted:
@@ -191,7 +198,7 @@ def pending_items(folder: Path) -> tuple[PendingItem, ...]:
     startup = read_startup(folder, dict(os.environ), {})
     if not startup.trust.trusts:
         raise StartError(
-            f"{folder} is not trusted, so nothing of its settings is read. Trust it first: swecli permissions trust",
+            f"{folder} is not trusted, so its settings are ignored. Trust it first: swecli permissions trust",
             ExitCode.UNTRUSTED,
         )
     return startup.loaded.pending
@@ -209,25 +216,25 @@ def accept_pending(folder: Path, items: Sequence[PendingItem]) -> None:
     try:
         accept_items(user_paths(os.environ).data, folder, [item.digest for item in items])
     except OSError as error:
-        raise StartError(f"this can't be kept: {error}. Nothing was changed.") from error
+        raise StartError(f"cannot store this: {error}. Nothing was changed.") from error
 
 
 def _show(pending: Sequence[PendingItem]) -> None:
     if not pending:
-        sys.stdout.write("Nothing of this project's settings waits for your consent.\n")
+        sys.stdout.write("No project settings are waiting for your consent.\n")
     for item in pending:
         sys.stdout.write(f"{_safe(item.key)} = {_safe(item.value)}\n    {_safe(item.origin)}\n")
 
 
-_DESCRIPTION = """What would be asked about, by which rules, and what was granted.
+_DESCRIPTION = """Show and change what runs without approval.
 
-  swecli permissions                       the rules that hold here: origin, uses, and what makes one void
-  swecli permissions test RULE             which of the last 200 commands it would have matched
+  swecli permissions                       list the rules here: origin, uses, and why one has no effect
+  swecli permissions test RULE             show which of the last 200 commands it matches
   swecli permissions grant RULE            allow for 7 days, or with --for project until revoked; revoke ID
-  swecli permissions check -- COMMAND      the verdict about a command, which is not run
-  swecli permissions check --batch         JSON lines {"command", "cwd", "mode"} in, verdicts out
-  swecli permissions trust [--below]       settings and instructions of this folder count; decline, forget
-  swecli permissions accept [KEY]          single settings of the project that need your consent
+  swecli permissions check -- COMMAND      print the verdict for a command without running it
+  swecli permissions check --batch         read JSON lines {"command", "cwd", "mode"}, write verdicts
+  swecli permissions trust [--below]       trust this folder's settings and instructions; also decline, forget
+  swecli permissions accept [KEY]          accept single project settings that need your consent
 """
 
 
@@ -240,23 +247,25 @@ def permissions(arguments: Sequence[str]) -> int:
         return ExitCode.OK
     run = _COMMANDS.get(name)
     if run is None:
-        raise UsageError(f"swecli permissions has no {name!r}: there are {', '.join(_COMMANDS)}")
+        raise UsageError(f"swecli permissions has no {name!r}; available: {', '.join(_COMMANDS)}")
     return run(rest)
 
 
 def _check(arguments: Sequence[str]) -> int:
     parser = Parser(
-        prog="swecli permissions check", description="The verdict about a command. Nothing is run.", allow_abbrev=False
+        prog="swecli permissions check",
+        description="Show the verdict for a command without running it.",
+        allow_abbrev=False,
     )
-    parser.add_argument("--mode", choices=get_args(Mode), help="as if this were the mode")
-    parser.add_argument("--json", action="store_true", help="the verdict as one line of JSON")
+    parser.add_argument("--mode", choices=get_args(Mode), help="as in this mode")
+    parser.add_argument("--json", action="store_true", help="print the verdict as one line of JSON")
     parser.add_argument("--batch", action="store_true", help="read JSON lines from standard input")
-    parser.add_argument("-C", "--cwd", metavar="DIR", help="as it would be in this folder")
-    parser.add_argument("command", nargs="*", help="one text for the shell, or its words one by one")
+    parser.add_argument("-C", "--cwd", metavar="DIR", help="as in this folder")
+    parser.add_argument("command", nargs="*", help="the command as one shell text, or as separate words")
     chosen = parser.parse_args(arguments)
     if chosen.batch:
         if chosen.command:
-            raise UsageError("--batch reads its commands from standard input")
+            raise UsageError("--batch reads commands from standard input")
         from swecli.core.permissions.check import judge_lines
 
         return print_lines(judge_lines(input_lines(), policies()))

@@ -27,8 +27,8 @@ def replace_closed_error() -> None:
 def refuse_closed_output() -> int:
     """Say that an answer would be lost, and give the exit status."""
     sys.stderr.write(
-        "swecli: standard output is closed, so the answer would be lost. Nothing was done; >/dev/null where only the "
-        "work counts.\n"
+        "swecli: standard output is closed, so the answer would be lost; nothing was run. Use >/dev/null if you only "
+        "want the changes.\n"
     )
     return 1
 
@@ -62,7 +62,7 @@ def read_piped(stream: BinaryIO | None, prompt: str) -> str:
     hint = threading.Timer(
         HINT_SECONDS,
         sys.stderr.write,
-        ("swecli: reading standard input until it ends (</dev/null if nothing will come)\n",),
+        ("swecli: reading standard input to its end (use </dev/null if there is none)\n",),
     )
     hint.daemon = True
     if prompt:
@@ -70,12 +70,12 @@ def read_piped(stream: BinaryIO | None, prompt: str) -> str:
     try:
         data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise StartError(f"standard input can't be read: {error}", ExitCode.BAD_INPUT) from error
+        raise StartError(f"cannot read standard input: {error}", ExitCode.BAD_INPUT) from error
     finally:
         hint.cancel()
     if len(data) > MAX_BYTES:
         raise StartError(
-            f"standard input is larger than {MAX_BYTES // 2**20} MiB; save it and name the file instead",
+            f"standard input exceeds {MAX_BYTES // 2**20} MiB; save it to a file and name the file instead",
             ExitCode.BAD_INPUT,
         )
     return data.decode("utf-8-sig", "replace")

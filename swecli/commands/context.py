@@ -89,49 +89,48 @@ async def _run_compact(port: Session, arguments: str) -> CommandResult:
     plan = port.plan_compaction()
     if plan is not None and not plan.worthwhile:
         return CommandResult.text(
-            f"There is nothing to gain yet: the conversation has {number(plan.kept_tokens)} tokens in "
-            f"{plan.kept_messages} messages, and all of them would be kept."
+            f"Nothing to compact yet ({plan.kept_messages} messages, {number(plan.kept_tokens)} tokens)."
         )
     command = Compact(arguments.strip())
     if plan is None:
         port.send(command)
         return CommandResult()
     title = f"Compact from {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens?"
-    offer = Offer(title, command, ("Apply", "/compact undo takes it back"), ("Leave it", "nothing changes"))
+    offer = Offer(title, command, ("Apply", "/compact undo restores it"), ("Cancel", "nothing changes"))
     return CommandResult((_table(plan),), offer=offer)
 
 
 def _plan(port: Session) -> CommandResult:
     plan = port.plan_compaction()
     if plan is None:
-        return CommandResult.text("No model is connected, so nothing can be measured.", "warning")
+        return CommandResult.text("No model is connected, so swecli cannot measure anything.", "warning")
     if not plan.worthwhile:
-        return CommandResult.text("A compaction would change nothing: the whole conversation would be kept.")
+        return CommandResult.text("A compaction would change nothing: it would keep the whole conversation.")
     return CommandResult((_table(plan), TextBlock(_words(plan))))
 
 
 def _table(plan: CompactionPlan) -> TableBlock:
     rows = (
-        ("kept word for word", str(plan.kept_messages), number(plan.kept_tokens)),
+        ("kept verbatim", str(plan.kept_messages), number(plan.kept_tokens)),
         (
-            "summarised" if plan.summary_allowance else "left out",
+            "summarised" if plan.summary_allowance else "removed",
             str(plan.replaced_messages),
             number(plan.replaced_tokens),
         ),
-        ("offloaded, with a reference", str(len(plan.offloaded)), number(plan.offloaded_tokens)),
-        ("summary, about", "1" if plan.summary_allowance else "0", number(plan.summary_allowance)),
-        ("the whole request, before and after", "", f"{number(plan.tokens_before)} -> {number(plan.tokens_after)}"),
-        ("sent anew, not from the cache", "", number(plan.rewritten_tokens)),
+        ("moved to disk (can be read back)", str(len(plan.offloaded)), number(plan.offloaded_tokens)),
+        ("summary (estimate)", "1" if plan.summary_allowance else "0", number(plan.summary_allowance)),
+        ("whole request, before and after", "", f"{number(plan.tokens_before)} -> {number(plan.tokens_after)}"),
+        ("re-sent uncached", "", number(plan.rewritten_tokens)),
     )
-    return TableBlock(("", "messages", "tokens"), (*rows, *_costs(plan)), "A compaction now")
+    return TableBlock(("", "messages", "tokens"), (*rows, *_costs(plan)), "If you compact now")
 
 
 def _costs(plan: CompactionPlan) -> tuple[tuple[str, str, str], ...]:
     if plan.cost is None or plan.saved_per_request is None:
         return ()
     return (
-        ("costs now", "", dollars(Decimal(plan.cost))),
-        ("saves with each later request", "", dollars(Decimal(plan.saved_per_request))),
+        ("cost now", "", dollars(Decimal(plan.cost))),
+        ("saving per later request", "", dollars(Decimal(plan.saved_per_request))),
     )
 
 
@@ -139,14 +138,14 @@ def _words(plan: CompactionPlan) -> str:
     saved = 1 - plan.tokens_after / plan.tokens_before
     return (
         f"From {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens (-{percent(saved)}). "
-        "Your own messages, the files, checks and todos are kept by the record. "
-        "/compact [focus] does it, /compact undo takes it back."
+        "The record keeps your own messages, files, checks and todos. "
+        "/compact [focus] applies it, /compact undo restores it."
     )
 
 
 COMPACT = SlashCommand(
     "compact",
-    "Make room in the context; undo, redo and plan go with it",
+    "Free space in the context; also undo, redo and plan",
     _run_compact,
     aliases=("compress", "summarize"),
     arguments="[focus | free | plan | undo | redo]",
@@ -157,9 +156,9 @@ _BAR_CELLS = 40
 _SOURCES = {"measured": "anchored on reported usage", "estimated": "estimated", "unknown": "unknown"}
 _LEVELS = {
     "ok": "",
-    "warn": "It is filling up. /compact makes room.",
-    "compact": "It is nearly full. /compact makes room.",
-    "block": "It is full: no request is sent until /compact makes room or /clear starts a new conversation.",
+    "warn": "It is filling up. /compact frees space.",
+    "compact": "It is nearly full. /compact frees space.",
+    "block": "It is full: no request is sent until /compact frees space or /clear starts a new conversation.",
 }
 
 
@@ -167,14 +166,14 @@ async def _run_context(port: Session, arguments: str) -> CommandResult:
     return CommandResult.text("\n".join(filter(None, (context_text(port.view), rules_text(port.retention())))))
 
 
-CONTEXT = SlashCommand("context", "What fills the context window", _run_context, aliases=("tokens",))
+CONTEXT = SlashCommand("context", "Show what fills the context window", _run_context, aliases=("tokens",))
 
 
 def context_text(view: SessionView) -> str:
     """The whole report as plain text."""
     budget, model = view.budget, view.model
     if budget is None:
-        lines = ["Nothing is measured yet: the first request does it."]
+        lines = ["Not measured yet; the first request measures it."]
         if model is not None and model.window:
             lines.append(f"{model.ref} has a window of {number(model.window)} tokens ({model.window_source}).")
         return "\n".join(lines)
@@ -195,7 +194,12 @@ def context_text(view: SessionView) -> str:
 def rules_text(rules: Sequence[RuleReport]) -> str:
     """What the user's rules did; empty without rules."""
     rows = [
-        (rule.rule, f"{number(rule.removed)} gone", f"{number(rule.saved)} tokens", f"{rule.recalled} asked for again")
+        (
+            rule.rule,
+            f"{number(rule.removed)} removed",
+            f"{number(rule.saved)} tokens saved",
+            f"{rule.recalled} requested again",
+        )
         for rule in rules
     ]
     return f"Your rules:\n{aligned(rows)}" if rows else ""
@@ -213,7 +217,7 @@ def _components(budget: Budget) -> str:
             component.name,
             number(component.tokens),
             percent(component.tokens / budget.effective) if budget.effective > 0 else "?",
-            f"of at most {number(component.limit)}" if component.limit is not None else "",
+            f"of max. {number(component.limit)}" if component.limit is not None else "",
         )
         for component in budget.components
     ]
@@ -233,7 +237,7 @@ def _thresholds(budget: Budget) -> str:
         f"{number(tokens)} ({tokens / budget.effective:.0%})".replace("%", " %")
         for tokens in (budget.warn_at, budget.compact_at, budget.block_at)
     )
-    return f" High from {high} on, nearly full from {near}, full from {full}."
+    return f" High from {high}, nearly full from {near}, full from {full}."
 
 
 def conversation_text(conversation: Conversation) -> str:
@@ -258,7 +262,7 @@ async def _run_cache(port: Session, arguments: str) -> CommandResult:
     return CommandResult.text(cache_text(port.view))
 
 
-CACHE = SlashCommand("cache", "Share of the prompt from the provider's cache, and each miss", _run_cache)
+CACHE = SlashCommand("cache", "Show the cached share of recent prompts, and each miss", _run_cache)
 
 
 def cache_text(view: SessionView) -> str:
@@ -266,9 +270,9 @@ def cache_text(view: SessionView) -> str:
     history = view.cache
     reported = [request for request in history.requests if request.usage.cache_read is not None]
     if not history.requests:
-        return "No request has been answered yet."
+        return "No answer yet."
     if not reported:
-        return "The provider does not report what it takes from its cache."
+        return "The provider does not report cache usage."
     newest = reported[-1].usage.cache_share or 0.0
     read = sum(request.usage.cache_read or 0 for request in reported)
     total = sum(request.usage.input_total or 0 for request in reported)
@@ -276,7 +280,7 @@ def cache_text(view: SessionView) -> str:
         f"Prompt cache: {percent(newest)} of the last request, {percent(read / total)} of the last"
         f" {number(len(reported))} requests ({number(read)} of {number(total)} tokens)",
         bar(newest),
-        "Newest requests (tokens of the prompt, from the cache, written to it):",
+        "Newest requests (prompt tokens, read from the cache, written to it):",
         _requests(reported[-SHOWN:]),
         _misses(history.misses, history.missed_tokens),
     ]
@@ -297,8 +301,8 @@ def _requests(requests: Sequence[CachedRequest]) -> str:
 
 def _misses(misses: Sequence[RecordedMiss], tokens: int) -> str:
     if not misses:
-        return "No miss was noticed."
-    head = f"{number(len(misses))} misses, {number(tokens)} tokens computed again; the newest:"
+        return "No misses."
+    head = f"{number(len(misses))} misses, {number(tokens)} tokens processed again; the newest:"
     rows = [f"  turn {miss.turn}, {_clock(miss.at)}  {number(miss.tokens)}  {miss.cause}" for miss in misses[-SHOWN:]]
     return "\n".join([head, *rows])
 
@@ -308,21 +312,21 @@ def _clock(at: float) -> str:
 
 
 _ID = re.compile(r"\[?[a-z]\d+(\.result)?(\s*[-–,]\s*[a-z]\d+(\.result)?)*\]?|r[0-9a-f]{12}")
-_FOR_THE_MODEL = "recall(id=…) gives one whole."
+_FOR_THE_MODEL = "recall(id=…) returns one in full."
 
 
 async def _run_recall(port: Session, arguments: str) -> CommandResult:
     if not arguments:
-        return CommandResult.text("Words to look for, or an id such as t12.result: /recall database port", "warning")
+        return CommandResult.text("Search words, or an id such as t12.result: /recall database port", "warning")
     key = "id" if _ID.fullmatch(arguments) else "query"
     found = await port.run_tool("recall", {key: arguments})
     if found.is_error:
         return CommandResult.text(found.text, "error")
-    return CommandResult.text(found.text.replace(_FOR_THE_MODEL, "/recall with an id shows one whole."))
+    return CommandResult.text(found.text.replace(_FOR_THE_MODEL, "/recall with an id shows one in full."))
 
 
 RECALL = SlashCommand(
-    "recall", "Find what has left the context", _run_recall, arguments="[words | id]", while_busy=False
+    "recall", "Search what was removed from the context", _run_recall, arguments="[words | id]", while_busy=False
 )
 
 

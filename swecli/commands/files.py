@@ -28,26 +28,28 @@ SHOWN = 50
 def restored_result(done: FilesRestored, cwd: Path) -> CommandResult:
     """Files that were changed, conflicts, and what is not covered."""
     blocks: list[DisplayBlock] = []
-    verb = "Took back" if done.direction == "undo" else "Brought back"
+    verb = "Undid" if done.direction == "undo" else "Redid"
     if done.files:
         more = f" and {len(done.operations) - 3} more" if len(done.operations) > 3 else ""
         blocks.append(TextBlock(f"{verb}: {'; '.join(done.operations[:3])}{more}"))
-        rows = tuple((shown_path(file.path, cwd), file.how) for file in done.files[:SHOWN])
+        rows = tuple(
+            (shown_path(file.path, cwd), file.how.replace("brought back", "restored")) for file in done.files[:SHOWN]
+        )
         blocks.append(TableBlock(("file", "now"), rows, _count(len(done.files), "file changed", "files changed")))
         if len(done.files) > SHOWN:
             blocks.append(TextBlock(f"and {len(done.files) - SHOWN:,} more files", "dim"))
     if done.conflicts:
-        head = _count(len(done.conflicts), "file was left as it is", "files were left as they are")
+        head = _count(len(done.conflicts), "file was left alone", "files were left alone")
         blocks.append(TextBlock(f"{head}:\n{_left(done.conflicts, cwd)}", "warning"))
     if done.not_covered:
-        blocks.append(TextBlock(f"Not covered:\n{_left(done.not_covered, cwd)}", "warning"))
+        blocks.append(TextBlock(f"Not tracked:\n{_left(done.not_covered, cwd)}", "warning"))
     if done.reason:
         blocks.append(TextBlock(done.reason, "plain" if not done.not_covered else "dim"))
     elif done.files:
-        other = "/redo brings it back" if done.direction == "undo" else "/undo takes it back again"
-        blocks.append(TextBlock(f"{other}. The conversation is as it was.", "dim"))
+        other = "/redo reapplies it" if done.direction == "undo" else "/undo reverts it again"
+        blocks.append(TextBlock(f"{other}. The conversation is unchanged.", "dim"))
     else:
-        hint = "/undo list names what else can be taken back." if done.direction == "undo" else ""
+        hint = "/undo list shows what else can be undone." if done.direction == "undo" else ""
         blocks.append(TextBlock(f"Nothing was changed. {hint}".strip()))
     return CommandResult(tuple(blocks))
 
@@ -72,7 +74,7 @@ async def _run_redo(port: Session, arguments: str) -> CommandResult:
     return restored_result(await port.files.redo(), port.view.cwd)
 
 
-REDO = SlashCommand("redo", "Bring back what /undo took back", _run_redo, while_busy=False)
+REDO = SlashCommand("redo", "Reapply what /undo reverted", _run_redo, while_busy=False)
 
 
 async def _run_diff(port: Session, arguments: str) -> CommandResult:
@@ -83,7 +85,7 @@ async def _run_diff(port: Session, arguments: str) -> CommandResult:
     chosen = [block for block in found.files if not arguments or _below(block.path, arguments, cwd)]
     if not chosen:
         where = f" below {arguments}" if arguments else ""
-        return CommandResult.text(f"This session changed no file{where}, or everything was taken back.")
+        return CommandResult.text(f"This session changed no file{where}, or everything was undone.")
     blocks: list[DisplayBlock] = [replace(block, path=shown_path(block.path, cwd)) for block in chosen]
     blocks.append(TextBlock(_sum(chosen), "dim"))
     if found.more:
@@ -102,10 +104,10 @@ def _sum(files: list[DiffBlock]) -> str:
     gone = sum(block.new is None and block.old is not None for block in files)
     kinds = [f"{count:,} {what}" for count, what in ((new, "new"), (gone, "removed")) if count]
     detail = f" ({', '.join(kinds)})" if kinds else ""
-    return f"{len(files):,} file{'' if len(files) == 1 else 's'} changed in this session{detail}; /undo takes back."
+    return f"{len(files):,} file{'' if len(files) == 1 else 's'} changed in this session{detail}; /undo reverts it."
 
 
-DIFF = SlashCommand("diff", "What this session changed in files", _run_diff, arguments="[path]")
+DIFF = SlashCommand("diff", "Show what this session changed", _run_diff, arguments="[path]")
 
 
 async def _run_add_dir(port: Session, arguments: str) -> CommandResult:
@@ -116,29 +118,28 @@ async def _run_add_dir(port: Session, arguments: str) -> CommandResult:
     try:
         path = usable_folder(name, view.cwd)
     except ValueError as error:
-        return CommandResult.text(f"{name}: {error}; nothing was added", "error")
+        return CommandResult.text(f"{name}: {error}. Nothing was added.", "error")
     if any(path.is_relative_to(root) for root in view.roots):
-        return CommandResult.text(f"{path} belongs to this session already.")
+        return CommandResult.text(f"{path} is already part of this session.")
     if any(job.status == "running" for job in view.jobs):
         return CommandResult.text(
-            "Background jobs run, and the session is opened again to work in one more folder, which would end them; "
-            "/jobs lists and stops them.",
+            "Adding a folder reopens the session, which would end its background jobs. /jobs lists and stops them.",
             "error",
         )
-    instead = TextBlock(f"Folders are given at the start here: --add-dir {path}", "warning")
+    instead = TextBlock(f"Add folders at the start: --add-dir {path}", "warning")
     return CommandResult(screen="add_folder", argument=str(path), instead=(instead,))
 
 
 ADD_DIR = SlashCommand(
     "add-dir",
-    "Work in one more folder, until the end of this run",
+    "Add a folder to work in, for this run",
     _run_add_dir,
     arguments="[folder]",
     while_busy=False,
 )
 
 
-USAGE = "/undo takes back the newest edit or command; also: turn, turn 3, t12 (a call), a path, list."
+USAGE = "/undo reverts the newest edit or command; also: turn, turn 3, t12 (a call), a path, list."
 _SHOWN = 20
 _CALL = re.compile(r"t\d+")
 _TURN = re.compile(r"turn(?:\s+(\d+))?", re.IGNORECASE)
@@ -175,21 +176,21 @@ def _listed(recent: Recent, cwd: Path) -> CommandResult:
     blocks: list[DisplayBlock] = []
     if recent.operations:
         rows = tuple(_row(operation, cwd) for operation in recent.operations[:_SHOWN])
-        blocks.append(TableBlock(("call", "turn", "at", "files", "what"), rows, "Can be taken back, newest first"))
+        blocks.append(TableBlock(("call", "turn", "at", "files", "what"), rows, "Can be undone, newest first"))
         if len(recent.operations) > _SHOWN:
             blocks.append(TextBlock("and older ones", "dim"))
     else:
-        blocks.append(TextBlock("This session has no change of files to take back."))
+        blocks.append(TextBlock("This session has no file changes to undo."))
     if recent.not_covered:
         lines = [f"  {shown_path(one.path, cwd)}: {one.why}" for one in recent.not_covered[:_SHOWN]]
         more = [f"  and {len(recent.not_covered) - _SHOWN:,} more"] if len(recent.not_covered) > _SHOWN else []
-        blocks.append(TextBlock("\n".join(["Not covered when a command changes it:", *lines, *more]), "dim"))
+        blocks.append(TextBlock("\n".join(["Not tracked when a command changes it:", *lines, *more]), "dim"))
     return CommandResult(tuple(blocks))
 
 
 def _row(operation: Operation, cwd: Path) -> tuple[str, ...]:
     title = " ".join(operation.origin.title.split())
-    unsure = " (swecli was killed meanwhile)" if operation.state == "unsure" else ""
+    unsure = " (swecli was killed during it)" if operation.state == "unsure" else ""
     names = ", ".join(shown_path(change.path, cwd) for change in operation.active[:3])
     more = f" +{len(operation.active) - 3}" if len(operation.active) > 3 else ""
     shown = title if len(title) <= 50 else f"{title[:49]}…"
@@ -199,7 +200,7 @@ def _row(operation: Operation, cwd: Path) -> tuple[str, ...]:
 
 UNDO = SlashCommand(
     "undo",
-    "Take back what edits and commands did to files",
+    "Undo file changes by edits and commands",
     _run_undo,
     arguments="[turn [n] | call | path | list]",
     while_busy=False,

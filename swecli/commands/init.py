@@ -28,7 +28,7 @@ async def _run(port: Session, arguments: str) -> CommandResult:
         existing = await asyncio.to_thread(_existing, folder)
     except OSError as error:
         return CommandResult.text(
-            f"{FILE_NAME} is there but can't be updated: {error.strerror or error}. Nothing was changed.", "error"
+            f"{FILE_NAME} exists but cannot be updated: {error.strerror or error}. Nothing was changed.", "error"
         )
     project = await asyncio.to_thread(ProjectReader, folder)
     if project.facts.empty:
@@ -52,7 +52,7 @@ def _existing(folder: Path) -> str:
     except FileNotFoundError:
         return ""
     if not head.whole:
-        raise OSError(f"it has {head.size:,} bytes, more than a guide can have")
+        raise OSError(f"it has {head.size:,} bytes, more than a guide may have")
     return head.text
 
 
@@ -78,15 +78,15 @@ def _same(existing: str, new: str, commit: str) -> bool:
 def _report(guide: Guide, prose: Prose | None, project: ProjectReader) -> str:
     lines = [f"{FILE_NAME} is written: about {guide.tokens:,} tokens, in the prompt of new conversations (/clear)."]
     if prose is None:
-        lines.append("No model took part: it holds what the project's files say.")
+        lines.append("Written without a model, from the project's files only.")
     elif prose.dropped:
-        lines.append(f"{prose.dropped} of the model's statements named things that are not there and were left out.")
+        lines.append(f"Dropped {prose.dropped} of the model's statements because they named things that do not exist.")
     if guide.kept:
         lines.append(f"Kept as you wrote them: {', '.join(key.replace('-', ' ') for key in guide.kept)}.")
     if guide.tokens > MAX_TOKENS:
-        lines.append(f"Your own sections alone are longer than {MAX_TOKENS:,} tokens; shorten them.")
+        lines.append(f"Your own sections alone exceed {MAX_TOKENS:,} tokens; shorten them.")
     if hidden := [name for name in project.facts.agent_files if name in INSTRUCTION_NAMES]:
-        lines.append(f"{FILE_NAME} is read instead of {', '.join(hidden)}; it points there.")
+        lines.append(f"{FILE_NAME} replaces {', '.join(hidden)} and points there.")
     if not project.facts.complete:
-        lines.append("The project is large; only a part of it was read.")
+        lines.append("The project is large; only part of it was read.")
     return "\n".join(lines)

@@ -92,37 +92,40 @@ _SAME = (DEFAULT, "auto", "unset")
 async def _run_effort(port: Session, arguments: str) -> CommandResult:
     model = port.view.model
     if model is None:
-        return CommandResult.text("No model is connected, so there is nothing that could think; /model.", "error")
+        return CommandResult.text("No model is connected; choose one with /model.", "error")
     wanted = arguments.lower()
     if not wanted:
         said = f"The effort is {port.view.effort or DEFAULT}. {choices(model)}"
         return CommandResult(screen="pick_effort", instead=(TextBlock(said),))
     if wanted in _SAME:
         port.send(SetEffort(None))
-        return CommandResult.text(f"{model.ref} thinks as much as it does by itself, from the next request on.")
+        return CommandResult.text(f"{model.ref} uses its default effort from the next request on.")
     if wanted not in words(model):
-        return CommandResult.text(f"There is no effort {arguments}. {choices(model)} Nothing was changed.", "error")
+        return CommandResult.text(f"Unknown effort {arguments}. {choices(model)} Nothing was changed.", "error")
     port.send(SetEffort(wanted))
-    unsure = "" if model.efforts else " It is not known which words this model takes; if it refuses, /effort default."
+    unsure = (
+        ""
+        if model.efforts
+        else " This model's effort levels are unknown; if it rejects the request, use /effort default."
+    )
     return CommandResult.text(f"Effort {wanted}, from the next request on.{unsure}")
 
 
 def words(model: ModelInfo) -> tuple[str, ...]:
-    """The words that can be set for a model, besides the default."""
     return USUAL if model.efforts is None else model.efforts
 
 
 def choices(model: ModelInfo) -> str:
     """The same as a sentence."""
     if model.efforts is None:
-        return f"It is not known which words {model.ref} takes; there are {', '.join(USUAL)}, or default."
+        return f"The effort levels of {model.ref} are unknown; common ones are {', '.join(USUAL)}, or default."
     if not model.efforts:
-        return f"{model.ref} takes no such word."
-    return f"{model.ref} takes {', '.join(model.efforts)}, or default."
+        return f"{model.ref} has no effort levels."
+    return f"{model.ref} accepts {', '.join(model.efforts)}, or default."
 
 
 EFFORT = SlashCommand(
-    "effort", "Show or set how much the model thinks", _run_effort, aliases=("thinking",), arguments="[word]"
+    "effort", "Show or set the reasoning effort", _run_effort, aliases=("thinking",), arguments="[word]"
 )
 
 
@@ -130,8 +133,8 @@ async def _run_login(port: Session, arguments: str) -> CommandResult:
     provider, _, rest = arguments.partition(" ")
     if rest:
         return CommandResult.text(
-            "Give the provider's name only: the key is asked for where it is neither shown nor kept. If what you typed "
-            "was a key, it is in this prompt's history now; better make a new one.",
+            "Give only the provider's name; swecli then asks for the key without showing or keeping it. If you typed a "
+            "key, it is now in the prompt history; better create a new one.",
             "error",
         )
     hint = f"swecli login {provider}".rstrip()
@@ -140,7 +143,7 @@ async def _run_login(port: Session, arguments: str) -> CommandResult:
     )
 
 
-LOGIN = SlashCommand("login", "Store a provider's key", _run_login, arguments="[provider]")
+LOGIN = SlashCommand("login", "Add an API key", _run_login, arguments="[provider]")
 
 
 async def _run_logout(port: Session, arguments: str) -> CommandResult:
@@ -153,15 +156,15 @@ async def _run_logout(port: Session, arguments: str) -> CommandResult:
         return CommandResult.text(str(error), "error")
 
 
-LOGOUT = SlashCommand("logout", "Forget a provider's stored key", _run_logout, arguments="[provider]")
+LOGOUT = SlashCommand("logout", "Delete a stored API key", _run_logout, arguments="[provider]")
 
 
 def stored_text(entries: Sequence[StoredKey]) -> str:
     """What is stored and how it is forgotten."""
     lines = [f"{entry.provider}  {entry.origin}  ({entry.place})" for entry in entries]
     if not lines:
-        return "No keys are stored. Keys in the environment are not touched by /logout."
-    return "\n".join(["Stored keys:", *lines, "/logout PROVIDER forgets those of one."])
+        return "No keys are stored. /logout does not affect keys in the environment."
+    return "\n".join(["Stored keys:", *lines, "/logout PROVIDER deletes its keys."])
 
 
 def forget(store: KeyStore, provider: str) -> str:
@@ -172,9 +175,9 @@ def forget(store: KeyStore, provider: str) -> str:
     """
     gone = store.remove(provider)
     if not gone:
-        return f"No key of {provider} is stored. Keys in the environment are not touched by /logout."
+        return f"No key for {provider} is stored. /logout does not affect keys in the environment."
     places = ", ".join(f"{entry.origin} ({entry.place})" for entry in gone)
-    return f"Forgotten: the key of {provider} for {places}. A model that is connected keeps it until the session ends."
+    return f"Deleted the {provider} key for {places}. A connected model keeps it until the session ends."
 
 
 ROWS = 60
@@ -187,27 +190,25 @@ async def _run_model(port: Session, arguments: str) -> CommandResult:
         return await _list(port, rest)
     if not arguments:
         model = port.view.model
-        said = f"The model is {model.ref if model else 'not chosen'}; -m chooses another one, /model list shows all."
+        said = f"The model is {model.ref if model else 'not chosen'}; -m selects another, /model list shows all."
         usable = [offer for offer in await port.models() if offer.usable]
-        table = (model_table(usable[:ROWS], "Models that can be used now"),) if usable else ()
+        table = (model_table(usable[:ROWS], "Available models"),) if usable else ()
         return CommandResult(screen="pick_model", instead=(TextBlock(said), *table))
     if rest:
         return CommandResult.text(
-            "A model is one word: provider/name, an alias, or a name at the present provider.", "error"
+            "A model is one word: provider/name, an alias, or a name at the current provider.", "error"
         )
     if "/" in arguments and not all(arguments.split("/", 1)):
         return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5-5.", "error")
     port.send(SetModel(arguments))
-    return CommandResult.text(f"Asked for {arguments}.", "dim")
+    return CommandResult.text(f"Requested {arguments}.", "dim")
 
 
 async def _list(port: Session, words: str) -> CommandResult:
     found = matching(await port.models(), words)
     if not found:
-        return CommandResult.text(
-            f"No known model has {words!r} in its name; any provider/name can be asked for.", "warning"
-        )
-    more = f"{len(found) - ROWS} more; name a part of what you look for: /model list WORDS"
+        return CommandResult.text(f"No known model matches {words!r}; you can still use any provider/name.", "warning")
+    more = f"{len(found) - ROWS} more; narrow the list: /model list WORDS"
     blocks = (model_table(found[:ROWS], "Models"), *((TextBlock(more, "dim"),) if len(found) > ROWS else ()))
     return CommandResult(blocks)
 

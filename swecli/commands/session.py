@@ -1,4 +1,4 @@
-"""Commands about the session: /clear, /resume, /status, /mode, /jobs and others."""
+"""Commands about the session: /status, /mode, /usage, /jobs, /copy and others."""
 
 from __future__ import annotations
 
@@ -24,28 +24,11 @@ if TYPE_CHECKING:
     from swecli.core.engine.view import SessionView
 
 
-async def _run_resume(port: Session, arguments: str) -> CommandResult:
-    instead = (TextBlock("`swecli sessions` lists the sessions of this folder, `swecli -r ID` continues one."),)
-    return CommandResult(screen="sessions", argument=arguments, instead=instead)
-
-
-RESUME = SlashCommand(
-    "resume", "Stored sessions: look into them, continue one", _run_resume, aliases=("sessions",), arguments="[words]"
-)
-
-
-async def _run_quit(port: Session, arguments: str) -> CommandResult:
-    return CommandResult(screen="quit")
-
-
-QUIT = SlashCommand("quit", "End swecli; the conversation is stored", _run_quit, aliases=("exit", "q"))
-
-
 MODE_MEANINGS: dict[Mode, str] = {
-    "default": "what only reads the workspace runs, everything else asks",
-    "accept-edits": "edits in the workspace run as well, commands ask",
-    "plan": "reading only, everything that changes something is refused",
-    "auto": "like accept-edits; commands run unasked only in a sandbox",
+    "default": "reading the workspace runs, everything else asks",
+    "accept-edits": "file edits are accepted, commands still ask",
+    "plan": "read-only: nothing will be changed",
+    "auto": "like accept-edits; commands also run in a full sandbox",
 }
 
 
@@ -55,33 +38,32 @@ async def _run_mode(port: Session, arguments: str) -> CommandResult:
     wanted = arguments.lower().replace("_", "-").replace(" ", "-")
     matches = [mode for mode in get_args(Mode) if mode == wanted] or [mode for mode in get_args(Mode) if wanted in mode]
     if len(matches) != 1:
-        return CommandResult.text(f"There is no mode {arguments}. The modes are: {', '.join(get_args(Mode))}.", "error")
+        return CommandResult.text(f"Unknown mode {arguments}. Modes: {', '.join(get_args(Mode))}.", "error")
     mode: Mode = matches[0]
     port.send(SetMode(mode))
     return CommandResult.text(f"Mode {mode}: {MODE_MEANINGS[mode]}.")
 
 
-MODE = SlashCommand("mode", "Show or set what runs without asking", _run_mode, arguments="[mode]")
+MODE = SlashCommand("mode", "Show or set the permission mode", _run_mode, arguments="[mode]")
 
 
 async def _run_status(port: Session, arguments: str) -> CommandResult:
     return CommandResult.text(status_text(port.view))
 
 
-STATUS = SlashCommand("status", "Session, model, mode, folder, instructions", _run_status)
+STATUS = SlashCommand("status", "Show session, model, mode, folder and instructions", _run_status)
 
 
 def sandbox_text(state: SandboxChanged | None) -> str:
     """How far commands are contained, on one line."""
     if state is None:
-        return "not looked for yet"
+        return "not checked yet"
     why = f": {state.reason}" if state.reason else ""
-    open_ = f"; not covered: {', '.join(state.uncovered)}" if state.uncovered else ""
+    open_ = f"; not protected: {', '.join(state.uncovered)}" if state.uncovered else ""
     return f"off{why}" if state.level == "off" else f"{state.level} ({state.layer}){why}{open_}"
 
 
 def status_text(view: SessionView) -> str:
-    """The report as plain text."""
     model, budget = view.model, view.budget
     size, source = (model.window, model.window_source) if model else (0, "")
     if budget:  # what requests are measured against
@@ -93,8 +75,8 @@ def status_text(view: SessionView) -> str:
             ("Session", view.session_id),
             ("Folder", str(view.cwd)),
             ("Also", ", ".join(str(root) for root in view.roots if root != view.cwd)),
-            ("Model", f"{model.ref}{window}" if model else "none; set one with /model provider/name"),
-            ("Asked at", model.address if model else ""),
+            ("Model", f"{model.ref}{window}" if model else "none; choose one with /model provider/name"),
+            ("Address", model.address if model else ""),
             ("Sandbox", sandbox_text(view.sandbox)),
             ("Mode", f"{view.mode}: {MODE_MEANINGS[view.mode]}"),
             (
@@ -102,7 +84,7 @@ def status_text(view: SessionView) -> str:
                 f"{budget.shown} of {number(budget.effective)} tokens" if budget else "not measured yet",
             ),
             ("Instructions", ", ".join(view.instructions) or "none; /init writes OPENCLI.md"),
-            ("Waiting messages", number(len(view.queue)) if view.queue else ""),
+            ("Queued messages", number(len(view.queue)) if view.queue else ""),
             ("State", "working" if view.busy else "idle"),
         )
     )
@@ -123,11 +105,10 @@ async def _run_usage(port: Session, arguments: str) -> CommandResult:
     return CommandResult.text("\n\n".join(filter(None, sections)))
 
 
-USAGE = SlashCommand("usage", "Tokens and cost of this session", _run_usage, aliases=("cost", "stats"))
+USAGE = SlashCommand("usage", "Show tokens and cost of this session", _run_usage, aliases=("cost", "stats"))
 
 
 def usage_text(view: SessionView) -> str:
-    """The report as plain text."""
     totals, last = view.totals, view.last_usage
     tools = ", ".join(f"{name} {count}" for name, count in sorted(totals.by_tool.items(), key=lambda pair: -pair[1]))
     share = totals.cache_read / totals.input_tokens if totals.input_tokens else None
@@ -139,7 +120,7 @@ def usage_text(view: SessionView) -> str:
             ("Tool calls", number(totals.tools) + (f" ({tools})" if tools else "")),
             ("Input tokens", number(totals.input_tokens)),
             (
-                "  from the cache",
+                "  cached",
                 f"{number(totals.cache_read)}" + (f" ({percent(share)})" if share is not None else ""),
             ),
             ("Output tokens", number(totals.output_tokens)),
@@ -177,9 +158,9 @@ def _cost(cost: Decimal | None, estimated: bool) -> str:
 
 async def _run_doctor(port: Session, arguments: str) -> CommandResult:
     if arguments not in ("", "online"):
-        return CommandResult.text("/doctor looks at what is set up; /doctor online asks each provider, too.", "error")
+        return CommandResult.text("/doctor checks the setup; /doctor online also contacts each provider.", "error")
     blocks = await port.examine(online=arguments == "online")
-    return CommandResult(tuple(blocks)) if blocks else CommandResult.text("There is nothing to examine here.")
+    return CommandResult(tuple(blocks)) if blocks else CommandResult.text("There is nothing to check here.")
 
 
 DOCTOR = SlashCommand("doctor", "Check providers, keys, models and the sandbox", _run_doctor, arguments="[online]")
@@ -188,42 +169,28 @@ DOCTOR = SlashCommand("doctor", "Check providers, keys, models and the sandbox",
 async def _run_plan(port: Session, arguments: str) -> CommandResult:
     if arguments:
         return CommandResult.text(
-            "/plan stands alone: it switches the mode. Nothing was changed or sent; type /plan, then the message.",
+            "/plan takes no text. Nothing was changed or sent; type /plan first, then the message.",
             "error",
         )
     port.send(SetMode("plan"))
     return CommandResult.text(f"Mode plan: {MODE_MEANINGS['plan']}. /mode default ends it.")
 
 
-PLAN = SlashCommand("plan", "Switch to plan mode: look, change nothing", _run_plan)
-
-
-async def _run_permissions(port: Session, arguments: str) -> CommandResult:
-    instead = (TextBlock("`swecli permissions` lists the rules of this folder, adds and revokes them."),)
-    return CommandResult(screen="permissions", argument=arguments, instead=instead)
-
-
-PERMISSIONS = SlashCommand(
-    "permissions",
-    "Rules about what runs unasked: look, add, revoke",
-    _run_permissions,
-    aliases=("approvals",),
-    arguments="[words | rule]",
-)
+PLAN = SlashCommand("plan", "Switch to plan mode (read-only)", _run_plan)
 
 
 async def _run_todos(port: Session, arguments: str) -> CommandResult:
     todos = port.view.todos
     if not todos:
-        return CommandResult.text("There is no list; the agent makes one for tasks of several steps.", "dim")
+        return CommandResult.text("No todo list; the agent creates one for tasks with several steps.", "dim")
     return CommandResult((TodoBlock(todos),))
 
 
-TODOS = SlashCommand("todos", "Show the agent's list", _run_todos)
+TODOS = SlashCommand("todos", "Show the agent's todo list", _run_todos)
 
 
 JOBS_USAGE = (
-    "/jobs list says what runs in the background; /jobs j1 shows what it wrote, /jobs stop j1 ends it, /jobs stop all."
+    "/jobs list shows background jobs; /jobs j1 shows a job's output, /jobs stop j1 stops it; also /jobs stop all."
 )
 _COMMAND = 60
 """Characters of a command in the list."""
@@ -249,7 +216,7 @@ async def _run_jobs(port: Session, arguments: str) -> CommandResult:
 def _listed(port: Session) -> tuple[DisplayBlock, ...]:
     jobs = port.view.jobs
     if not jobs:
-        return (TextBlock("Nothing runs in the background.", "dim"),)
+        return (TextBlock("No background jobs.", "dim"),)
     return (TableBlock(("job", "status", "age", "output", "command"), tuple(_row(job) for job in jobs)),)
 
 
@@ -260,7 +227,6 @@ def _row(job: JobInfo) -> tuple[str, ...]:
 
 
 def status_of(job: JobInfo) -> str:
-    """What became of a job, in a few words."""
     if job.status == "running":
         return f"running (pid {job.pid})" if job.exit_status is None else "left running"
     return "stopped" if job.status == "killed" else f"exit {job.exit_status}"
@@ -277,20 +243,20 @@ async def _shown(port: Session, name: str) -> CommandResult:
 async def _stopped(port: Session, name: str) -> CommandResult:
     names = [job.id for job in port.view.jobs if job.status == "running"] if name == "all" else [name]
     if not names:
-        return CommandResult.text("Nothing runs in the background.", "dim")
+        return CommandResult.text("No background jobs.", "dim")
     ended = [await port.stop_job(one) for one in names]
     return CommandResult.text("\n".join(f"{job.id} {status_of(job)}: {job.command}" for job in ended))
 
 
 JOBS = SlashCommand(
     "jobs",
-    "What runs in the background: list it, show its output, stop it",
+    "List background jobs, show their output, stop them",
     _run_jobs,
     arguments="[list | job | stop job]",
 )
 
 
-COPY_USAGE = "/copy copies the last answer, /copy code its last block of code, /copy code 2 the second one."
+COPY_USAGE = "/copy copies the last answer, /copy code its last code block, /copy code 2 the second one."
 _WANTED = re.compile(r"(?:(answer)|(code)(?:\s+(\d{1,4}))?)?", re.IGNORECASE)
 _FENCE = re.compile(r"^( {0,3})(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\2[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -301,14 +267,14 @@ async def _run_copy(port: Session, arguments: str) -> CommandResult:
         return CommandResult.text(f"{COPY_USAGE} In the transcript, c copies the block at the cursor.", "error")
     answer = last_answer(port.view.messages)
     if not answer:
-        return CommandResult.text("There is no answer yet that could be copied.", "warning")
+        return CommandResult.text("There is no answer to copy yet.", "warning")
     if not wanted[2]:
         return _result(answer, "answer")
     blocks = code_blocks(answer)
     number = int(wanted[3]) if wanted[3] else len(blocks)
     if not 1 <= number <= len(blocks):
         count = len(blocks) or "no"
-        return CommandResult.text(f"The last answer has {count} block{'' if count == 1 else 's'} of code.", "warning")
+        return CommandResult.text(f"The last answer has {count} code block{'' if count == 1 else 's'}.", "warning")
     return _result(blocks[number - 1], "code")
 
 
@@ -331,13 +297,4 @@ def code_blocks(text: str) -> list[str]:
     return [found[3].removesuffix("\n") for found in _FENCE.finditer(text)]
 
 
-COPY = SlashCommand("copy", "Copy the last answer, or code of it", _run_copy, arguments="[code [n]]")
-
-
-async def _run_clear(port: Session, arguments: str) -> CommandResult:
-    return CommandResult(screen="clear")
-
-
-CLEAR = SlashCommand(
-    "clear", "Start a new conversation; this one stays stored", _run_clear, aliases=("new", "reset"), while_busy=False
-)
+COPY = SlashCommand("copy", "Copy the last answer, or code from it", _run_copy, arguments="[code [n]]")

@@ -59,7 +59,7 @@ def test_get_set_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> No
         (("set", "nothing", "1"), ExitCode.BAD_INPUT, "nothing is not a setting"),
         (("set", "approval.mode", "auto", "--local"), ExitCode.BAD_INPUT, "only tighten"),
         (("unset", "agent.max_steps"), ExitCode.BAD_INPUT, "is not set in"),
-        (("get", "nothing"), ExitCode.USAGE, "is not a setting"),
+        (("get", "nothing"), ExitCode.USAGE, "unknown setting"),
         (("frob",), ExitCode.USAGE, "has no 'frob'"),
     ],
 )

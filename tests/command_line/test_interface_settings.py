@@ -19,7 +19,7 @@ def test_the_model_that_was_picked_is_the_default_of_the_next_start(
     monkeypatch.setenv("SWECLI_CONFIG", str(file))
     options = LaunchOptions(tmp_path)
     for flagged in (replace(options, base_url="http://localhost:1/v1"), replace(options, settings=file)):
-        with pytest.raises(ValueError, match="holds for one run"):
+        with pytest.raises(ValueError, match="applies to one run"):
             keep_model(flagged, "ollama/qwen3")
     assert "model" not in file.read_text()
     told = keep_model(options, "ollama/qwen3")

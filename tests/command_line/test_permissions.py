@@ -131,7 +131,7 @@ def test_a_grant_is_listed_judged_by_and_revoked(capsys: pytest.CaptureFixture[s
 def test_a_rule_that_makes_no_sense_is_not_granted(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["permissions", "grant", rule]) == 2
     assert main(["permissions"]) == 0
-    assert "No rules hold here" in capsys.readouterr().out
+    assert "No rules yet" in capsys.readouterr().out
 
 
 def test_trust_is_given_and_taken_and_settings_are_accepted(capsys: pytest.CaptureFixture[str], own_home: Path) -> None:

@@ -31,11 +31,11 @@ async def test_what_is_no_new_folder_is_told(tmp_path: Path) -> None:
     port.view.roots = (tmp_path,)
     for name, words in (
         ("", "Folders of this session"),
-        ("sub", "belongs to this session already"),
+        ("sub", "is already part of this session"),
         ("file", "not a directory"),
         ("gone", "no such directory"),
         ("~nobody-here/x", "can't be used"),
-        ("a\0b", "nothing was added"),
+        ("a\0b", "Nothing was added"),
     ):
         result = await ADD_DIR.run(port, name)
         assert result.screen is None
@@ -47,4 +47,4 @@ async def test_running_jobs_are_not_ended_by_it(tmp_path: Path) -> None:
     port.view.jobs = (JobInfo("j1", "npm start", "t1", 1, 0.0),)
     result = await ADD_DIR.run(port, str(tmp_path))
     assert result.screen is None
-    assert "would end them" in result.blocks[0].text  # type: ignore[union-attr]
+    assert "would end its background jobs" in result.blocks[0].text  # type: ignore[union-attr]

@@ -66,6 +66,6 @@ async def test_where_nothing_can_be_gained_nothing_is_done() -> None:
     session = Planned(CompactionPlan(900, 900, 160_000, 4, 0, 300, 0, 6_400))
     result = await COMPACT.run(session, "")
     assert session.got == []
-    assert "nothing to gain" in str(result.blocks)
+    assert "Nothing to compact" in str(result.blocks)
     without_model = Planned(None)
     assert "No model" in str((await COMPACT.run(without_model, "plan")).blocks)

@@ -46,9 +46,9 @@ async def test_what_is_copied(line: str, clip: Clip) -> None:
 
 async def test_what_is_not_there_is_not_copied() -> None:
     for port, line, said in (
-        (session(), "/copy", "no answer yet"),
-        (session("plain"), "/copy code", "no blocks"),
-        (session("```\nx\n```"), "/copy code 2", "1 block of"),
+        (session(), "/copy", "no answer to copy yet"),
+        (session("plain"), "/copy code", "no code blocks"),
+        (session("```\nx\n```"), "/copy code 2", "1 code block"),
         (session("x"), "/copy everything", "/copy code"),
     ):
         assert (await result(port, line)).clip is None

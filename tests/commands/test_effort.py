@@ -27,7 +27,9 @@ async def test_its_other_name_and_the_way_back() -> None:
     assert port.commands == [SetEffort(None)]
 
 
-@pytest.mark.parametrize(("efforts", "said"), [(("low", "high"), "low, high, or default"), ((), "takes no such word")])
+@pytest.mark.parametrize(
+    ("efforts", "said"), [(("low", "high"), "low, high, or default"), ((), "has no effort levels")]
+)
 async def test_a_word_that_it_has_not_changes_nothing(efforts: tuple[str, ...], said: str) -> None:
     port = session(*efforts)
     assert said in await port.slash("/effort extreme")
@@ -36,11 +38,11 @@ async def test_a_word_that_it_has_not_changes_nothing(efforts: tuple[str, ...], 
 
 async def test_where_the_words_are_not_known_those_of_other_models_go() -> None:
     port = session(known=False)
-    assert "not known" in await port.slash("/effort xhigh")
+    assert "unknown" in await port.slash("/effort xhigh")
     assert port.commands == [SetEffort("xhigh")]
     for wrong in ("extreme", "very much", "low high"):
         said = await port.slash(f"/effort {wrong}")
-        assert f"There is no effort {wrong}" in said
+        assert f"Unknown effort {wrong}" in said
         assert "low, medium, high" in said
     assert len(port.commands) == 1
 

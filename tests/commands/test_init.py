@@ -28,7 +28,7 @@ async def test_with_a_model_its_prose_goes_into_the_file(folder: Path) -> None:
     text = (folder / "OPENCLI.md").read_text()
     assert "`app.py` does it all." in text
     assert "make gone" not in text
-    assert "1 of the model's statements" in report
+    assert "Dropped 1 of the model's statements" in report
     system, prompt = session.asked[0]
     assert "JSON" in system
     assert "make test" in prompt
@@ -41,7 +41,7 @@ async def test_without_a_model_or_an_answer_the_facts_alone_make_a_file(folder: 
     report = await session.slash("/init")
     text = (folder / "OPENCLI.md").read_text()
     assert "- Test: `make test` (from `Makefile`)" in text
-    assert "No model took part" in report
+    assert "Written without a model" in report
     assert len(session.asked) == model
 
 
@@ -88,7 +88,7 @@ async def test_what_a_person_wrote_stays(folder: Path) -> None:
 async def test_files_of_other_agents_are_pointed_to(folder: Path) -> None:
     (folder / "AGENTS.md").write_text("Use tabs.")
     report = await CommandSession(folder).slash("/init")
-    assert "read instead of AGENTS.md" in report
+    assert "replaces AGENTS.md" in report
     assert "`AGENTS.md` has further instructions" in (folder / "OPENCLI.md").read_text()
 
 
@@ -99,8 +99,8 @@ async def test_an_empty_folder_or_an_odd_file_is_left_alone(tmp_path: Path, fold
     assert "no files to describe" in await session.slash("/init")
     (folder / "OPENCLI.md").mkdir()
     other = CommandSession(folder)
-    assert "can't be updated: is a directory" in await other.slash("/init")
+    assert "cannot be updated: is a directory" in await other.slash("/init")
     (folder / "OPENCLI.md").rmdir()
     (folder / "OPENCLI.md").write_text("x" * 300_000)
-    assert "can't be updated" in await other.slash("/init")
+    assert "cannot be updated" in await other.slash("/init")
     assert session.written == other.written == []

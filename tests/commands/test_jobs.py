@@ -31,7 +31,7 @@ async def text(session: FakeSession, line: str) -> str:
 
 
 async def test_jobs_are_listed_with_status_age_size_and_command() -> None:
-    assert await text(session_with(), "/jobs") == "Nothing runs in the background."
+    assert await text(session_with(), "/jobs") == "No background jobs."
     (table,) = await blocks(session_with(SERVER, BUILD, LEFT), "/jobs")
     assert isinstance(table, TableBlock)
     rows = [row[:2] + row[3:] for row in table.rows]
@@ -64,5 +64,5 @@ async def test_one_or_all_are_stopped() -> None:
     assert await text(session, "/jobs kill j1") == "j1 stopped: npm\nstart"
     await blocks(session, "/jobs stop all")
     assert session.stopped == ["j1", "j3"]
-    assert await text(session_with(BUILD), "/jobs stop all") == "Nothing runs in the background."
-    assert "says what runs" in await text(session, "/jobs what is this")
+    assert await text(session_with(BUILD), "/jobs stop all") == "No background jobs."
+    assert "shows background jobs" in await text(session, "/jobs what is this")

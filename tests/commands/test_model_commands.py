@@ -111,8 +111,8 @@ async def test_stored_keys_are_listed_and_forgotten(tmp_path: Path, monkeypatch:
     listed = await session.slash("/logout")
     assert "openai  https://api.openai.com  (file)" in listed
     assert "sk-secret" not in listed
-    assert "No key of groq" in await session.slash("/logout groq")
-    assert "Forgotten" in await session.slash("/logout openai")
+    assert "No key for groq" in await session.slash("/logout groq")
+    assert "Deleted" in await session.slash("/logout openai")
     assert store.entries() == ()
     (tmp_path / "keys.json").write_text("{")
     assert "damaged" in await session.slash("/logout openai")

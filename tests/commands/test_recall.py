@@ -22,7 +22,7 @@ class RecallSession(CommandSession):
         if "broken" in arguments.values():
             return ToolRun("Nothing in this session has the id.", is_error=True)
         return ToolRun(
-            "[u1] user, turn 1, summarised\nthe port is 5433\n\nrecall(id=…) gives one whole.", is_error=False
+            "[u1] user, turn 1, summarised\nthe port is 5433\n\nrecall(id=…) returns one in full.", is_error=False
         )
 
 
@@ -42,11 +42,11 @@ async def test_words_and_ids(line: str, arguments: dict[str, object]) -> None:
     text = await session.slash(line)
     assert session.recalled == [("recall", arguments)]
     assert "the port is 5433" in text
-    assert text.endswith("/recall with an id shows one whole.")
+    assert text.endswith("/recall with an id shows one in full.")
 
 
 async def test_without_words_it_says_what_it_wants_and_errors_are_shown() -> None:
     session = RecallSession()
-    assert "Words to look for" in await session.slash("/recall")
+    assert "Search words" in await session.slash("/recall")
     assert session.recalled == []
     assert await session.slash("/recall broken") == "Nothing in this session has the id."

@@ -73,7 +73,7 @@ async def test_context_shows_the_figures_of_the_meter() -> None:
         "Context ~50%: ~50,000 of 100,000 tokens (estimated)",
         "▓" * 20 + "░" * 20,
         "  system prompt   1,000   1.0 %",
-        "  tools           1,900   1.9 %  of at most 3,000",
+        "  tools           1,900   1.9 %  of max. 3,000",
         "  conversation   47,100  47.1 %",
         "  free           50,000  50.0 %",
         "Window 120,000 tokens (catalogue), 20,000 of them kept for the answer.",
@@ -86,15 +86,15 @@ async def test_context_says_where_the_levels_begin_and_what_was_left_out() -> No
     session.view.budget = replace(BUDGET, level="warn", warn_at=50_000, compact_at=70_000, block_at=90_000)
     session.view.conversation = Conversation(12, 45, 2, 60.0)
     lines = (await session.slash("/context")).splitlines()[-3:]
-    assert lines[0].endswith("High from 50,000 (50 %) on, nearly full from 70,000 (70 %), full from 90,000 (90 %).")
+    assert lines[0].endswith("High from 50,000 (50 %), nearly full from 70,000 (70 %), full from 90,000 (90 %).")
     assert lines[1] == "12 active messages of 45, 2 summaries. The oldest is 1 minute old."
-    assert lines[2] == "It is filling up. /compact makes room."
+    assert lines[2] == "It is filling up. /compact frees space."
     assert not [line for line in lines if "80 %" in line or "95 %" in line]
 
 
 async def test_context_before_the_first_request_and_at_the_block() -> None:
     session = CommandSession()
-    assert "Nothing is measured yet" in await session.slash("/context")
+    assert "Not measured yet" in await session.slash("/context")
     session.view.budget = Budget((), 99, 99, 100, 120, 20, "block", "measured")
     text = await session.slash("/context")
     assert "Context 99%" in text
@@ -146,14 +146,14 @@ async def test_status_names_session_model_folder_and_instructions() -> None:
     session = CommandSession()
     session.view.instructions = ("/p/AGENTS.md",)
     text = await session.slash("/status")
-    for piece in ("fake/model", "/work", "/p/AGENTS.md", "default: what only reads the workspace runs", "idle"):
+    for piece in ("fake/model", "/work", "/p/AGENTS.md", "default: reading the workspace runs", "idle"):
         assert piece in text
-    assert "none; set one with /model" in await CommandSession(model=False).slash("/status")
+    assert "none; choose one with /model" in await CommandSession(model=False).slash("/status")
 
 
 async def test_todos_are_a_block_of_their_own() -> None:
     session = CommandSession()
-    assert "There is no list" in await session.slash("/todos")
+    assert "No todo list" in await session.slash("/todos")
     session.view.todos = (Todo("look", "completed"), Todo("mend"))
     from swecli.commands.registry import find
 

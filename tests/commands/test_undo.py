@@ -67,12 +67,12 @@ def test_paths(tmp_path: Path) -> None:
 async def test_the_result_names_files_conflicts_and_what_is_not_covered() -> None:
     session = UndoSession()
     text = await session.lines("/undo")
-    assert "Took back: t3 rm b.txt" in text
-    assert "b.txt    brought back" in text
+    assert "Undid: t3 rm b.txt" in text
+    assert "b.txt    restored" in text
     assert "/else/c  removed" in text
-    assert "1 file was left as it is:\n  a.txt: it was changed since" in text
-    assert "Not covered:\n  big: larger than 2 MB" in text
-    assert "/redo brings it back" in text
+    assert "1 file was left alone:\n  a.txt: it was changed since" in text
+    assert "Not tracked:\n  big: larger than 2 MB" in text
+    assert "/redo reapplies it" in text
     assert session.files.targets == [Target()]
 
 
@@ -80,7 +80,7 @@ async def test_redo_and_nothing_to_do() -> None:
     session = UndoSession(FilesRestored("redo", reason="Nothing was undone."))
     assert await session.lines("/redo") == "Nothing was undone."
     session.files.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/work/a", "it is gone by now"),))
-    assert "Nothing was changed. /undo list names what else can be taken back." in await session.lines("/undo turn")
+    assert "Nothing was changed. /undo list shows what else can be undone." in await session.lines("/undo turn")
 
 
 async def test_thousands_of_files_are_listed_in_part() -> None:
@@ -97,9 +97,9 @@ async def test_the_list_names_calls_files_and_exceptions() -> None:
     text = await UndoSession(recent=recent).lines("/undo list")
     assert "t7" in text
     assert "a.txt" in text
-    assert "make all (swecli was killed meanwhile)" in text
+    assert "make all (swecli was killed during it)" in text
     assert "node_modules: a folder of generated files" in text
-    assert "no change of files" in await UndoSession().lines("/undo list")
+    assert "no file changes" in await UndoSession().lines("/undo list")
     assert await UndoSession(recent=Recent(reason="off")).lines("/undo list") == "off"
 
 

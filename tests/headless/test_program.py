@@ -177,7 +177,7 @@ def test_without_a_terminal_the_program_answers_as_with_p(project: Path) -> None
     with server(HELLO) as provider:
         ended = program(project, provider).run("hi", "-m", "openai/m")
     assert (ended.code, ended.stdout) == (0, "Hello there.\n")
-    assert "no terminal" in ended.stderr
+    assert "not a terminal" in ended.stderr
 
 
 @pytest.mark.parametrize("protocol", ["openai", "anthropic"])
@@ -485,7 +485,7 @@ def test_yolo_as_root_outside_of_a_container_is_refused(project: Path) -> None:
         ("/help", "/compact"),
         ("/doctor", "No model would answer"),
         ("/config", "approval.mode"),
-        ("/permissions", "No rules hold here"),
+        ("/permissions", "No rules yet"),
         ("/mode plan", "Mode plan"),
     ],
 )

@@ -58,11 +58,11 @@ def test_a_later_run_takes_back_what_an_earlier_one_did(work: Path) -> None:
         git = git_files(work)
         ended = program.run("-p", "-c", "/undo turn", "-m", "openai/m")
         assert ended.code == 0
-        assert "b.txt  brought back" in ended.stdout
+        assert "b.txt  restored" in ended.stdout
         assert files(work) == first
         assert git_files(work) == git
         ended = program.run("-p", "-c", "/redo", "-m", "openai/m")
-        assert "Brought back" in ended.stdout
+        assert "Redid" in ended.stdout
         assert files(work) == last
         (work / "a.txt").write_text("mine\n")
         ended = program.run("-p", "-c", "/undo turn", "-m", "openai/m")
@@ -122,7 +122,7 @@ call = [{ tool = "run_command", arguments = { command = "rm b.txt; echo > began;
         ended = program.run("-p", "go", "-m", "openai/m", "--yolo")
         assert ended.code == -signal.SIGKILL
         ended = program.run("-p", "-c", "/undo list", "-m", "openai/m")
-        assert "(swecli was killed meanwhile)" in ended.stdout
+        assert "(swecli was killed during it)" in ended.stdout
         ended = program.run("-p", "-c", "/undo", "-m", "openai/m")
         assert "b.txt: swecli was killed while t3 ran" in ended.stdout
         assert not (work / "b.txt").exists()

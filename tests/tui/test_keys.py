@@ -421,7 +421,7 @@ async def test_commands_that_need_a_free_session_wait() -> None:
 async def test_mode_and_model_are_picked_from_a_list() -> None:
     async with running(models=lambda: ["openai/gpt", "anthropic/sonnet"]) as it:
         await it.say("/mode")
-        await it.shows("everything that changes")
+        await it.shows("read-only")
         await it.press("p", "l", "enter")
         await it.until(lambda: it.session.sent(SetMode) == [SetMode("plan")])
         await it.say("/model")

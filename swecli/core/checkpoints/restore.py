@@ -516,7 +516,7 @@ def planned(group: Sequence[Operation], *, sure: bool) -> Plan:
         for change in operation.active:
             if operation.state == "unsure" and not sure:
                 item = operation.origin.item
-                why = f"swecli was killed while {item} ran, so this may be your own; /undo {item} takes it back"
+                why = f"swecli was killed while {item} ran, so this may be your own; /undo {item} reverts it"
                 unsure.setdefault(change.path, Listed(change.path, why))
             elif change.path not in unsure:
                 changes.append(change)

@@ -42,7 +42,7 @@ def completed_line(body: CompactionCompleted) -> str:
     messages = f"{body.messages_before:,} to {body.messages_after:,} messages"
     removed = f"{max(0, body.messages_before - body.messages_after):,} replaced"
     by = f" by {_means(body.strategies)}" if body.strategies else ""
-    return f"Context compacted{by}: {size}, {saved}{share}; {messages}, {removed}. /compact undo takes it back."
+    return f"Context compacted{by}: {size}, {saved}{share}; {messages}, {removed}. /compact undo restores it."
 
 
 def _means(strategies: tuple[str, ...]) -> str:

@@ -118,7 +118,7 @@ def _found(query: str, transcript: TranscriptSearch) -> ToolOutcome:
         )
     lines = [f"[{hit.item}] {hit.about}\n{hit.excerpt}" for hit in hits]
     count = "1 entry" if len(hits) == 1 else f"{len(hits)} entries"
-    return ToolOutcome("\n\n".join((*lines, "recall(id=…) gives one whole.")), (), count)
+    return ToolOutcome("\n\n".join((*lines, "recall(id=…) returns one in full.")), (), count)
 
 
 DEFAULT_LIMIT = 4_096

@@ -83,7 +83,7 @@ async def test_a_long_session_is_read_from_the_cache(tmp_path: Path) -> None:
         assert shares(model, 13) >= 0.97
         assert b.bodies(CacheBreak) == []
         text = cache_text(b.session.view)
-        assert "No miss was noticed." in text
+        assert "No misses." in text
         newest = model.charges[-1]
         assert f"{newest.share * 100:.1f} % of the last request" in text
 
@@ -165,6 +165,6 @@ async def test_what_is_known_of_the_cache_survives_a_restart(tmp_path: Path) -> 
 
 async def test_without_a_request_or_a_report_there_is_nothing_to_show(tmp_path: Path) -> None:
     async with bench('[[step]]\ntext = "x"\nusage = { silent = true }', tmp_path) as b:
-        assert cache_text(b.session.view) == "No request has been answered yet."
+        assert cache_text(b.session.view) == "No answer yet."
         await b.say("hi")
-        assert "No request has been answered" in cache_text(b.session.view)
+        assert "No answer yet" in cache_text(b.session.view)

@@ -11,7 +11,7 @@ def test_a_compaction_says_percent_strategy_and_what_was_saved() -> None:
     done = CompactionCompleted("k1", (), 24_580, 5_400, 45, 12, ("summary",), "text", effective=25_600)
     assert completed_line(done) == (
         "Context compacted by a summary: 24,580 to 5,400 tokens, 19,180 saved (96 % to 21 % of the window); "
-        "45 to 12 messages, 33 replaced. /compact undo takes it back."
+        "45 to 12 messages, 33 replaced. /compact undo restores it."
     )
 
 
