@@ -15,10 +15,10 @@ from swecli.assembly.permissions import require_rules, rule_notices
 from swecli.assembly.services import (
     build_services,
     open_checkpoints,
-    place_of,
     project_instructions,
     require_sandbox,
     session_environment,
+    workspace_mark,
 )
 from swecli.assembly.startup import flags_of, read_startup, require_trust, startup_of
 from swecli.assembly.storage import Stored, give_back_free_blocks, give_back_large_blocks, open_storage
@@ -132,7 +132,7 @@ def _build(options: LaunchOptions) -> _Parts:
         examine=examiner(options, startup, models),
     )
     rules = rule_notices(services.policy.rules)
-    orphans = _orphans(place_of(startup.paths, options.cwd))
+    orphans = _orphans(workspace_mark(startup.paths, options.cwd))
     notices = (*startup.notices, *rules, *models.notices, *stored.notices, *instructions.notices, *orphans)
     return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)
 

@@ -135,7 +135,7 @@ class Services:
     offers: Callable[[], Awaitable[Sequence[ModelOffer]]] = no_offers
     """Models that the user can choose from."""
     examine: Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
-    """What works and what does not, for the model at hand. The flag: providers are asked, too."""
+    """What works and what does not, for the current model. The flag: providers are asked, too."""
     fallback: Sequence[str] = ()
     """Models (``provider/name``) that answer in this order while the user's own is overloaded."""
     side_models: Mapping[str, str] = field(default_factory=lambda: {})

@@ -157,11 +157,11 @@ class ToolCalls:
             effects = tool.effects(params, ctx)
             title = tool.title(params, ctx)
         except (ToolError, OSError, ValueError, RuntimeError) as error:
-            told = f"{call.told}\n{error}" if call.told else str(error)
-            self._end(call.item, part, "error", ToolOutcome(told, is_error=True, detail=_short(str(error))))
+            text = f"{call.note}\n{error}" if call.note else str(error)
+            self._end(call.item, part, "error", ToolOutcome(text, is_error=True, detail=_short(str(error))))
             return None
         self._recorder.emit(ItemCheckpointed(call.item, part, title))
-        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.told)
+        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.note)
 
     def _context(self, item: str) -> ToolContext:
         workspace = self._services.workspace
@@ -220,14 +220,14 @@ class ToolCalls:
             duration = self._services.monotonic() - started
             outcome = self._files.shortened(outcome)
             outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
-            outcome = replace(outcome, text=call.told(outcome.text))
+            outcome = replace(outcome, text=call.with_note(outcome.text))
             self._end(call.item, call.part, _status(outcome), outcome, duration)
             self._files.record(call.item, outcome.seen)
         except Rejected as rejected:
             outcome = ToolOutcome(str(rejected), is_error=True, detail=rejected.detail)
             self._end(call.item, call.part, "rejected", outcome)
         except ToolError as error:
-            outcome = ToolOutcome(call.told(str(error)), is_error=True, detail=_short(str(error)))
+            outcome = ToolOutcome(call.with_note(str(error)), is_error=True, detail=_short(str(error)))
             self._end(call.item, call.part, "error", outcome)
             self._files.record(call.item, error.seen)
         except asyncio.CancelledError:
