@@ -27,9 +27,9 @@ from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
 from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
+from swecli.core.engine.batch import run_lines
 from swecli.core.engine.services import ModelUnavailable, NoWindowKnowledge, Services
 from swecli.core.engine.session import Session
-from swecli.core.engine.tool_calls import run_lines
 from swecli.core.llm.secrets import Masker, is_unmistakable
 from swecli.core.llm.transport import ExchangeDump
 from swecli.core.llm.types import ModelClient

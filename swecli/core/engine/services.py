@@ -23,11 +23,8 @@ from swecli.core.sandbox.sandbox import CommandSandbox, NoSandbox
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.process_limit import PROCESSES
 
-
-class ModelFactory(Protocol):
-    """Makes a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with what to do."""
-
-    def __call__(self, model: str) -> ModelClient: ...
+ModelFactory = Callable[[str], ModelClient]
+"""Makes a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with what to do."""
 
 
 class ModelUnavailable(Exception):
