@@ -95,7 +95,6 @@ class Prices:
         self._addresses: dict[str, str] = {}
 
     def note(self, config: ClientConfig) -> None:
-        """Remember where a model is asked."""
         self._addresses[config.info.ref] = config.base_url
 
     def __call__(self, model_ref: str, usage: Usage) -> str | None:
@@ -116,7 +115,6 @@ class Prices:
 
 
 def own_prices(settings: Settings) -> dict[str, PriceList]:
-    """The prices of the settings, by ``provider/model``."""
     return {
         model: PriceList(
             (PricePeriod(Rates(**{name: Decimal(str(dollars)) for name, dollars in price if dollars is not None})),)
@@ -226,7 +224,6 @@ _WORDS = {
 
 
 def _server(config: ClientConfig) -> str:
-    """Host and port."""
     return urlsplit(config.base_url).netloc.rpartition("@")[2]
 
 
@@ -244,7 +241,6 @@ class Accounts:
 
     @property
     def providers(self) -> Sequence[ProviderConfig]:
-        """The user's own first; each name once."""
         return tuple({**{item.name: item for item in self.custom}, **_others(self.custom)}.values())
 
     def all(self) -> tuple[Account, ...]:

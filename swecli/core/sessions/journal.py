@@ -38,7 +38,6 @@ _EXACT = frozenset(
 
 
 def masked_events(events: Sequence[Event], cover: Cover) -> list[Event]:
-    """The events as they are stored."""
     return [replace(event, body=masked(event.body, cover)) for event in events]
 
 
@@ -80,7 +79,6 @@ class MaskedBlobs:
         self._cover = cover
 
     def put(self, tool: str, content: bytes) -> BlobRef:
-        """Store a result without keys."""
         text = self._cover(content.decode("utf-8", "surrogateescape"))
         return self._inner.put(tool, text.encode("utf-8", "surrogateescape"))
 
