@@ -64,7 +64,7 @@ class LimitNotices:
     def __init__(self, recorder: Recorder, limits: Limits) -> None:
         self._recorder = recorder
         self._limits = limits
-        self._reported: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, str]] = set()
 
     def check(self, budget: Budget, model: str, *, exact: bool = True) -> bool:
         """Look at a measure of a request to ``model``. True where there is something to tell that rests on estimates
@@ -84,13 +84,13 @@ class LimitNotices:
         return False
 
     def _tell(self, about: tuple[str, str], notice: Notice) -> None:
-        if about not in self._reported:
-            self._reported.add(about)
+        if about not in self._told:
+            self._told.add(about)
             self._recorder.emit(notice)
 
 
 class Compactions:
-    """Carries out compactions and takes them back. When to compact is the ``CompactionPolicy``'s decision."""
+    """Carries out compactions and takes them back. When to compact is the ``ContextKeeper``'s decision."""
 
     def __init__(self, services: Services, recorder: Recorder, connection: Connection) -> None:
         self._services = services
@@ -144,9 +144,9 @@ class Compactions:
         ledger = self._recorder.ledger
         if client is None or not ledger.view:
             return
-        newest = self.snapshots.take_up(client)
+        told = self.snapshots.take_up(client)
         known = known_size(self._recorder.facts, ledger.view, (model, client.info.ref))
-        if known is not None and known.seq > newest:
+        if known is not None and known.seq > told:
             messages = project(ledger, ledger.view[: known.entries])
             self._services.context.take_up(messages, known.usage, client.info)
 
@@ -237,11 +237,11 @@ class Compactions:
                 self.measure(client)
 
     def _summary_client(self) -> ModelClient | None:
-        """The model for summaries, where there is one of its own; else the current model writes them."""
+        """The model for summaries, where there is one of its own; else the model at hand writes them."""
         try:
             return self._connection.beside("summary")
         except ModelUnavailable as error:
-            self._notice(f"The model for summaries can't be used, the current one writes it: {error}")
+            self._notice(f"The model for summaries can't be used, the one at hand writes it: {error}")
             return None
 
     def commit(
@@ -311,7 +311,7 @@ COLD_LEAST = 5_000
 """Tokens that a pass must free when the provider's cache is cold anyway."""
 
 
-class CompactionPolicy:
+class ContextKeeper:
     """The policy of compaction: thresholds, the model's wish, the breaker, clearing when it pays."""
 
     def __init__(self, services: Services, recorder: Recorder, compactions: Compactions, asker: Asker) -> None:
@@ -320,7 +320,7 @@ class CompactionPolicy:
         self._compactions = compactions
         self._asker = asker
         self._breaker = Breaker()
-        self._reported = False
+        self._told = False
         self._begun = -1
         """The turn whose first request was made."""
         self._declined = -1
@@ -328,7 +328,7 @@ class CompactionPolicy:
         self._wanted = False
         self._in_vain = False
         """Whether a compaction was tried for the newest request, and made no room."""
-        self._budget_reported: set[str] = set()
+        self._budget_told: set[str] = set()
 
     def request_compaction(self) -> str:
         """The model asks for room: done before its next request, when every call has its result."""
@@ -355,7 +355,7 @@ class CompactionPolicy:
                 return await self._offer(prepared, client, prepared.reason)
             self._tell_once("The context is nearly full, and automatic compaction is off; /compact makes room.")
             return False
-        self._reported = False
+        self._told = False
         return begins and self._tidy_if_it_pays(prepared, client)
 
     def why_blocked(self, prepared: PreparedRequest) -> str:
@@ -472,8 +472,8 @@ class CompactionPolicy:
     def _tell_of_budget(self, client: ModelClient) -> None:
         """Say once for each model that the budget of the settings is more than there is."""
         limits, info = self._services.context.limits, client.info
-        if info.ref not in self._budget_reported and budget_too_large(info, limits):
-            self._budget_reported.add(info.ref)
+        if info.ref not in self._budget_told and budget_too_large(info, limits):
+            self._budget_told.add(info.ref)
             text = (
                 f"context_budget {limits.context_budget:,} is above the window of {info.ref}, {info.window:,} tokens "
                 f"({info.window_source}): the window counts."
@@ -481,8 +481,8 @@ class CompactionPolicy:
             self._recorder.emit(Notice(text, "warning", "context"))
 
     def _tell_once(self, text: str) -> None:
-        if not self._reported:
-            self._reported = True
+        if not self._told:
+            self._told = True
             self._recorder.emit(Notice(text, "warning", "context"))
 
 
