@@ -15,11 +15,11 @@ from swecli.core.engine.compaction import ContextKeeper, report_cache_miss
 from swecli.core.engine.files import ChangedFiles
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import (
-    AnswerCompleted,
-    AnswerFailed,
-    AnswerInterrupted,
+    Answered,
     Asking,
     Call,
+    CutShort,
+    Refused,
     StepAccount,
     has_content,
     tokens_left,
@@ -221,15 +221,15 @@ class Turn:
         if prepared.warning:
             self._recorder.emit(Notice(prepared.warning, "warning", "context"))
 
-    async def _answered(self, prepared: PreparedRequest) -> AnswerCompleted | None:
+    async def _answered(self, prepared: PreparedRequest) -> Answered | None:
         """The answer, or None where a new request is to be made: an answer that broke off is gone on with, and a
         model that is overloaded has a stand-in."""
         result = await self._asking.ask(self._client, prepared)
-        if isinstance(result, AnswerCompleted):
+        if isinstance(result, Answered):
             self._cuts = self._overflows = 0
             self._account.answered(result.message.response.usage if result.message.response else None)
             return result
-        if isinstance(result, AnswerInterrupted):
+        if isinstance(result, CutShort):
             self._account.broke_off(result.fragment)
         else:
             self._account.refused()
@@ -237,14 +237,14 @@ class Turn:
             return None
         raise self._failure(result.error)
 
-    async def _can_go_on(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
+    async def _can_go_on(self, prepared: PreparedRequest, result: CutShort | Refused) -> bool:
         """Remove what is in the way of a new request, if that is possible."""
         error = result.error
         if error.kind == "context_overflow":
             await self._models.learn(error)
             self._overflows += 1
             return self._overflows == 1 and await self._keeper.after_overflow(prepared, self._client)
-        if isinstance(result, AnswerInterrupted):
+        if isinstance(result, CutShort):
             self._cuts += 1
             if self._cuts <= CUT_LIMIT and await self._asking.wait(error, self._cuts):
                 return True
