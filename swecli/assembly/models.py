@@ -20,7 +20,8 @@ from weakref import WeakKeyDictionary
 from swecli.assembly.startup import startup_of
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.settings import ProviderSettings, Settings, expand, named_models
-from swecli.core.context_management.context_manager import ContextManager, Door
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.addresses import host_of, is_local, is_loopback, origin_of
 from swecli.core.llm.catalog import PriceList, PricePeriod, Pricer, Rates, cost_of, cost_text, load_catalog, utc_now
@@ -601,7 +602,7 @@ async def _ask(client: ModelClient) -> Failed | None:
         max_output_tokens=MOST_TOKENS,
     )
     failed: Failed | None = None
-    async with aclosing(Door(ContextManager(())).send(client, request)) as events:
+    async with aclosing(RequestGateway(ContextManager(())).send(client, request)) as events:
         async for event in events:
             failed = event if isinstance(event, Failed) else None
     return failed

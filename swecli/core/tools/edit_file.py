@@ -230,7 +230,21 @@ def chosen(changes: Sequence[FileChange], ctx: ToolContext) -> list[FileChange]:
 
 
 def _state(changes: Sequence[FileChange]) -> str:
-    return "\n".join(f"{change.path}={change.state or 'absent'}" for change in changes)
+    return "\n".join(_state_of(change.path, change.state) for change in changes)
+
+
+def _state_of(path: Path, state: FileState | None) -> str:
+    return f"{path}={state or 'absent'}"
+
+
+def _state_at(name: str, ctx: ToolContext) -> str | None:
+    """The state of one file as a preview of its change would tell it; None where it can't be read."""
+    path = ctx.resolve(name)
+    try:
+        found = present(path)
+    except OSError:
+        return None
+    return _state_of(path, found[1] if found is not None else None)
 
 
 def _summary(changes: Sequence[FileChange]) -> str:
@@ -376,6 +390,9 @@ class WriteFile(Tool[WriteFileParams]):
         expected = last_seen(params.path, ctx)
         return await reading(lambda _: preview_of([_plan_write(params, ctx, expected)], ctx))
 
+    async def target_state(self, params: WriteFileParams, ctx: ToolContext) -> str | None:
+        return await reading(lambda _: _state_at(params.path, ctx))
+
     async def run(self, params: WriteFileParams, ctx: ToolContext) -> ToolOutcome:
         expected = last_seen(params.path, ctx)
         change = await reading(lambda _: _plan_write(params, ctx, expected))
@@ -490,6 +507,9 @@ class EditFile(Tool[EditFileParams]):
     async def preview(self, params: EditFileParams, ctx: ToolContext) -> Preview:
         expected = last_seen(params.path, ctx)
         return await reading(lambda _: preview_of([_plan_edit(params, ctx, expected)[0]], ctx))
+
+    async def target_state(self, params: EditFileParams, ctx: ToolContext) -> str | None:
+        return await reading(lambda _: _state_at(params.path, ctx))
 
     async def run(self, params: EditFileParams, ctx: ToolContext) -> ToolOutcome:
         expected = last_seen(params.path, ctx)
