@@ -174,7 +174,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         if self._backend.trust is None:
             return
         from swecli.core.protocol.blocks import TextBlock
-        from swecli.tui.trust import ask_trust
+        from swecli.tui.dock.trust import ask_trust
 
         notices = await ask_trust(self._backend.trust, self.main.dock)
         if notices:

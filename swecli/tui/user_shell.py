@@ -125,8 +125,8 @@ def _relay(process: Any, master: int, slave: int, screen: int) -> bytes:
     """Keys in, output out, until the command has ended and all that it wrote is there. Keys that are pressed before the
     command has its terminal wait, so that none of them is lost."""
     taken = bytearray()
-    pause, patience = _BEGIN
-    latest = time.monotonic() + patience
+    pause, longest = _BEGIN
+    latest = time.monotonic() + longest
     begun = False
     while True:
         begun = begun or _has_terminal(process, master) or time.monotonic() > latest

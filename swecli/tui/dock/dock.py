@@ -10,7 +10,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from swecli.tui.dock.panel import Clock, DockPanel, Surroundings
+from swecli.tui.dock.panel import Clock, DockPanel, PanelContext
 from swecli.tui.prompt.box import Prompt
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Dock(Vertical):
     def __init__(self, prompt: Prompt, *, clock: Clock = time.monotonic) -> None:
         super().__init__(id="dock")
         self._prompt = prompt
-        self._around = Surroundings(
+        self._panel_context = PanelContext(
             clock, lambda: prompt.typed_at, self._give_whole, prompt.receive, prompt.receive_paste
         )
         self._request: str | None = None
@@ -120,7 +120,7 @@ class Dock(Vertical):
 
     def _open(self, panel: DockPanel) -> None:
         before, self.panel = self.panel, panel
-        panel.around = self._around
+        panel.docked_in = self._panel_context
         self.screen.remove_class(WHOLE)
         self._prompt.display = False
         self.mount(panel)

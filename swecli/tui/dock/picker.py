@@ -155,7 +155,7 @@ class Picker(DockPanel):
         if self._unasked and typed and not self._names(typed):
             self._filter.value = ""
             self._narrow()
-            self.around.stray(typed)
+            self.docked_in.stray(typed)
             self._note.update(Content("That names no model: what you typed waits in the prompt."))
             return
         value = self._shown[self._rows.selected].value if self._shown else typed if self._free else ""

@@ -70,7 +70,7 @@ MAX_LINES = 12
 
 
 class Prompt(Vertical):
-    """The docked slot's usual content."""
+    """The dock's usual content."""
 
     DEFAULT_CSS = """
     Prompt { height: auto; border-top: solid $border-blurred; }
