@@ -39,7 +39,7 @@ from swecli.core.ports import BlobStore
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.probe import Folders, Ground
-from swecli.core.sandbox.sandbox import CommandSandbox, Sandbox, own_code
+from swecli.core.sandbox.sandbox import Sandbox, own_code
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
 from swecli.core.tools.web_fetch import WebFetch
@@ -136,7 +136,7 @@ def _open(path: Path | None) -> Database:
     return open_database(path, migrations=SCHEMA, purpose=_PURPOSE)
 
 
-def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> CommandSandbox:
+def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Sandbox:
     """The sandbox that the settings ask for. ``environment`` is what commands get."""
     home = os.path.realpath(Path.home())
     ground = Ground(

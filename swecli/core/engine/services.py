@@ -19,7 +19,7 @@ from swecli.core.permissions.types import Call, Decision, Policy
 from swecli.core.ports import BlobStore, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.messages import Usage
-from swecli.core.sandbox.sandbox import CommandSandbox, NoSandbox
+from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.process_limit import PROCESSES
 
@@ -146,7 +146,7 @@ class Services:
     jitter: Callable[[], float] = lambda: 0.5
     """0..1, full jitter of retry delays."""
     version: str = ""
-    sandbox: CommandSandbox = field(default_factory=NoSandbox)
+    sandbox: Sandbox = field(default_factory=Sandbox.none)
     """What commands are contained with."""
     sandbox_early: bool = False
     """Whether it is looked for when the session starts, and not only when a command needs it."""

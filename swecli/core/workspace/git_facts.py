@@ -8,6 +8,7 @@ from pathlib import Path
 from swecli.core.workspace.text_file import read_bytes
 
 _LIMIT = 4_096
+_MAX_PACKED_REFS = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,25 @@ def git_facts(start: Path) -> GitFacts | None:
     return None
 
 
+def head_commit(git: GitFacts) -> str:
+    """Hash of the newest commit; empty when there is none yet or git's files make no sense."""
+    if git.commit is not None:
+        return git.commit
+    if git.branch is None or ".." in git.branch:
+        return ""
+    name = f"refs/heads/{git.branch}"
+    # A linked work tree keeps its branches in the repository that it belongs to.
+    common = _first_line(git.folder / "commondir")
+    for folder in (git.folder, *([(git.folder / common).resolve()] if common else [])):
+        if _is_hash(commit := _first_line(folder / name) or ""):
+            return commit
+        for line in (_text(folder / "packed-refs", _MAX_PACKED_REFS) or "").splitlines():
+            commit, _, packed = line.partition(" ")
+            if packed == name:
+                return commit if _is_hash(commit) else ""
+    return ""
+
+
 def _git_folder(entry: Path) -> Path | None:
     if entry.is_dir():
         return entry
@@ -49,11 +69,16 @@ def _git_folder(entry: Path) -> Path | None:
 
 
 def _first_line(path: Path) -> str | None:
+    text = _text(path, _LIMIT)
+    return None if text is None else text.partition("\n")[0].strip()
+
+
+def _text(path: Path, limit: int) -> str | None:
     try:
-        data, _ = read_bytes(path, _LIMIT)
+        data, _ = read_bytes(path, limit)
     except OSError:
         return None
-    return data.decode("utf-8", "replace").partition("\n")[0].strip()
+    return data.decode("utf-8", "replace")
 
 
 def _is_hash(text: str) -> bool:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.context_management.project_facts import scan as scan_module
-from swecli.core.context_management.project_facts.collect import ProjectReader
-from swecli.core.context_management.project_facts.facts import ProjectFacts
+from swecli.commands.init import scan as scan_module
+from swecli.commands.init.project import Project
 
 
 def write(root: Path, files: dict[str, str]) -> Path:
@@ -21,8 +20,8 @@ def write(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def commands(facts: ProjectFacts) -> dict[str, str]:
-    return {command.purpose: command.command for command in facts.commands}
+def commands(project: Project) -> dict[str, str]:
+    return {command.purpose: command.command for command in project.commands}
 
 
 PYTHON = {
@@ -55,9 +54,13 @@ jobs:
 
 
 def test_a_python_package(tmp_path: Path) -> None:
-    facts = ProjectReader(write(tmp_path, PYTHON)).facts
-    assert (facts.name, facts.description, facts.languages) == ("slugs", "Makes slugs", ("Python",))
-    assert commands(facts) == {
+    project = Project(write(tmp_path, PYTHON))
+    assert (project.name, project.manifests.description, project.manifests.languages) == (
+        "slugs",
+        "Makes slugs",
+        ("Python",),
+    )
+    assert commands(project) == {
         "install": 'pip install -e ".[dev]"',
         "test": "pytest",
         "test_one": "pytest tests/test_slugs.py",
@@ -66,31 +69,31 @@ def test_a_python_package(tmp_path: Path) -> None:
         "types": "mypy .",
         "run": "slugs",
     }
-    assert [(d.name, d.version) for d in facts.dependencies] == [("text-unidecode", ">=1.3"), ("rich", "")]
-    assert {file.path for file in facts.key_files} == {
+    assert dict(project.manifests.dependencies) == {"text-unidecode": ">=1.3", "rich": ""}
+    assert set(project.manifests.key_files) == {
         "pyproject.toml",
         "slugs/cli.py",
         ".github/workflows/ci.yml",
         "README.md",
     }
-    assert "tox" not in str(facts.others)
-    assert "make" not in str(facts.others)
-    assert "slugs/__init__.py: Slugs from text." in facts.outline
+    assert "tox" not in str(project.others)
+    assert "make" not in str(project.others)
+    assert "slugs/__init__.py: Slugs from text." in project.scan.outline()
 
 
 def test_tasks_that_the_project_names_come_before_what_its_manifests_imply(tmp_path: Path) -> None:
     makefile = "VAR := 1\n.PHONY: test lint\ntest lint: deps ; x\n%.o: %.c\nunit-test::\n\tx\ninstall:\n\tx\n"
-    facts = ProjectReader(write(tmp_path, {**PYTHON, "Makefile": makefile})).facts
-    found = commands(facts)
+    project = Project(write(tmp_path, {**PYTHON, "Makefile": makefile}))
+    found = commands(project)
     assert (found["test"], found["lint"], found["install"]) == ("make test", "make lint", "make install")
-    assert "pytest" in [command.command for command in facts.others]
+    assert "pytest" in [command.command for command in project.others]
 
 
 def test_plain_scripts_and_unittest(tmp_path: Path) -> None:
     script = write(tmp_path / "a", {"test_x.py": "if __name__ == '__main__':\n    run()\n", "x.py": "", "y.py": ""})
-    assert commands(ProjectReader(script).facts)["test"] == "python3 test_x.py"
+    assert commands(Project(script))["test"] == "python3 test_x.py"
     unit = write(tmp_path / "b", {"tests/test_x.py": "import unittest\n", "setup.py": ""})
-    found = commands(ProjectReader(unit).facts)
+    found = commands(Project(unit))
     assert found["test"] == "python3 -m unittest discover -s tests"
     assert found["test_one"] == "python3 -m unittest tests/test_x.py"
 
@@ -104,9 +107,9 @@ def test_a_node_package(tmp_path: Path) -> None:
         "devDependencies": {"vitest": "3", "typescript": "5"},
     }
     files = {"package.json": json.dumps(package), "pnpm-lock.yaml": "", "bin/web.js": "", "src/a.test.ts": ""}
-    facts = ProjectReader(write(tmp_path, files)).facts
-    assert facts.languages == ("TypeScript",)
-    assert commands(facts) == {
+    project = Project(write(tmp_path, files))
+    assert project.manifests.languages == ("TypeScript",)
+    assert commands(project) == {
         "install": "pnpm install",
         "test": "pnpm test",
         "test_one": "npx vitest run src/a.test.ts",
@@ -114,7 +117,7 @@ def test_a_node_package(tmp_path: Path) -> None:
         "types": "pnpm run typecheck",
         "run": "pnpm run dev",
     }
-    assert "bin/web.js" in [file.path for file in facts.key_files]
+    assert "bin/web.js" in project.manifests.key_files
 
 
 @pytest.mark.parametrize(
@@ -132,9 +135,9 @@ def test_a_node_package(tmp_path: Path) -> None:
     ],
 )
 def test_other_ecosystems(tmp_path: Path, files: dict[str, str], language: str, test: str) -> None:
-    facts = ProjectReader(write(tmp_path, files)).facts
-    assert facts.languages == (language,)
-    assert commands(facts)["test"] == test
+    project = Project(write(tmp_path, files))
+    assert project.manifests.languages == (language,)
+    assert commands(project)["test"] == test
 
 
 def test_tox_nox_and_just(tmp_path: Path) -> None:
@@ -143,7 +146,7 @@ def test_tox_nox_and_just(tmp_path: Path) -> None:
         "noxfile.py": "import nox\n@nox.session(python=['3.12'])\ndef format(session): ...\n",
         "justfile": "build:\n  x\nrun target:\n  x\nstart port='1':\n  x\nname := 'v'\n",
     }
-    found = commands(ProjectReader(write(tmp_path, files)).facts)
+    found = commands(Project(write(tmp_path, files)))
     assert found == {
         "build": "just build",
         "test": "tox",
@@ -155,7 +158,7 @@ def test_tox_nox_and_just(tmp_path: Path) -> None:
 
 def test_only_commands_that_exist_are_known(tmp_path: Path) -> None:
     files = {**PYTHON, "Makefile": "all:\n\tx\ntest:\n\tx\n", "tools/gen.py": "", "go.sh": ""}
-    known = ProjectReader(write(tmp_path, files)).commands
+    project = Project(write(tmp_path, files))
     for command in (
         "make test",
         "make -j all",
@@ -165,7 +168,7 @@ def test_only_commands_that_exist_are_known(tmp_path: Path) -> None:
         "./go.sh",
         "pip install -e '.[dev]'",
     ):
-        assert known.has(command), command
+        assert project.has_command(command), command
     for command in (
         "make deploy",
         "make",
@@ -180,17 +183,17 @@ def test_only_commands_that_exist_are_known(tmp_path: Path) -> None:
         "",
         "'",
     ):
-        assert not known.has(command), command
+        assert not project.has_command(command), command
 
 
 def test_branch_and_commit_come_from_gits_files(tmp_path: Path) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     write(tmp_path, {"a.txt": "", ".git/HEAD": "ref: refs/heads/work\n", ".git/refs/heads/work": commit + "\n"})
-    facts = ProjectReader(tmp_path).facts
-    assert (facts.branch, facts.commit) == ("work", commit[:10])
+    project = Project(tmp_path)
+    assert (project.branch, project.commit) == ("work", commit[:10])
     (tmp_path / ".git/refs/heads/work").unlink()
     write(tmp_path, {".git/packed-refs": f"# pack-refs\n{commit} refs/heads/work\n"})
-    assert ProjectReader(tmp_path).facts.commit == commit[:10]
+    assert Project(tmp_path).commit == commit[:10]
 
 
 def test_hostile_content_is_no_obstacle(tmp_path: Path) -> None:
@@ -214,28 +217,28 @@ def test_hostile_content_is_no_obstacle(tmp_path: Path) -> None:
     os.mkfifo(root / "Makefile")
     (root / "new\nline.py").touch()
     (root / "loop").symlink_to(root)
-    facts = ProjectReader(root).facts
-    assert "KEY" not in repr(facts)
-    assert not any("node_modules" in path or "ignored" in path or "\n" in path for path in facts.files)
-    assert facts.complete
+    project = Project(root)
+    assert "KEY" not in repr((vars(project), project.scan.outline(), project.manifests))
+    assert not any("node_modules" in path or "ignored" in path or "\n" in path for path in project.scan.files)
+    assert project.scan.complete
 
 
 def test_reading_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {f"f{number:03}.py": "x = 1\n" * 100 for number in range(100)})
     monkeypatch.setattr(scan_module, "MAX_ENTRIES", 50)
-    facts = ProjectReader(tmp_path).facts
-    assert len(facts.files) == 50
-    assert not facts.complete
+    project = Project(tmp_path)
+    assert len(project.scan.files) == 50
+    assert not project.scan.complete
     monkeypatch.setattr(scan_module, "MAX_ENTRIES", 1_000)
     monkeypatch.setattr(scan_module, "MAX_TOTAL_BYTES", 2_000)
-    limited = ProjectReader(tmp_path).facts
-    assert len(limited.outline) <= 5
-    assert not limited.complete
+    limited = Project(tmp_path)
+    assert len(limited.scan.outline()) <= 5
+    assert not limited.scan.complete
 
 
 def test_the_structure_is_short(tmp_path: Path) -> None:
     write(tmp_path, {f"d{number}/sub{number % 3}/f.py": "" for number in range(40)})
     write(tmp_path, {f"d1/sub{number}/f.py": "" for number in range(9)})
-    lines = ProjectReader(tmp_path).facts.structure
+    lines = Project(tmp_path).scan.structure()
     assert 5 < len(lines) <= 15
     assert any(line.startswith("`d1/`: 9 files") for line in lines)

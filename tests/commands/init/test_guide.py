@@ -8,29 +8,26 @@ from pathlib import Path
 
 import pytest
 
+from swecli.commands.init.guide import MAX_TOKENS, build_guide, fill, merge, split, template
+from swecli.commands.init.project import Project
+from swecli.commands.init.prose import LEAN_CHARS, Prose, parse_prose, question
 from swecli.core.context_management.counter import PieceEstimator
-from swecli.core.context_management.project_facts.collect import ProjectReader
-from swecli.core.context_management.project_guide.document import merge, split
-from swecli.core.context_management.project_guide.guide import MAX_TOKENS, build_guide, fill, template
-from swecli.core.context_management.project_guide.mentions import Mentions
-from swecli.core.context_management.project_guide.prose import Prose, parse_prose
-from swecli.core.context_management.project_guide.question import LEAN_CHARS, question
-from tests.core.context_management.test_project_facts import PYTHON, write
+from tests.commands.init.test_project import PYTHON, write
 
 ROOT = Path(__file__).resolve().parents[3]
 TODAY = "2026-01-02"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> ProjectReader:
-    return ProjectReader(write(tmp_path / "slugs", {**PYTHON, "Makefile": "test:\n\tpytest\n"}))
+def project(tmp_path: Path) -> Project:
+    return Project(write(tmp_path / "slugs", {**PYTHON, "Makefile": "test:\n\tpytest\n"}))
 
 
 def test_the_shipped_template_is_the_one_of_the_repository() -> None:
     assert template() == (ROOT / "OPENCLI.md.template").read_text(encoding="utf-8")
 
 
-def test_without_a_model_the_guide_has_the_facts(project: ProjectReader) -> None:
+def test_without_a_model_the_guide_has_the_facts(project: Project) -> None:
     text = build_guide(project, Prose(), "", TODAY).text
     assert text.startswith("# slugs\n\nMakes slugs\n\nWritten in Python.\n\n## Commands\n")
     assert "- Test: `make test` (from `Makefile`)" in text
@@ -41,20 +38,20 @@ def test_without_a_model_the_guide_has_the_facts(project: ProjectReader) -> None
     assert TODAY in text
 
 
-def test_every_path_and_command_in_the_guide_exists(project: ProjectReader) -> None:
+def test_every_path_and_command_in_the_guide_exists(project: Project) -> None:
     text = build_guide(project, Prose(), "", TODAY).text
     spans = re.findall(r"`([^`]+)`", text)
     assert len(spans) > 8
     for span in spans:
-        assert project.facts.has(span) or project.commands.has(span) or span == "./", span
+        assert project.has(span) or project.has_command(span) or span == "./", span
 
 
 def test_the_guide_of_this_repository_fits_and_is_true() -> None:
-    project = ProjectReader(ROOT)
+    project = Project(ROOT)
     guide = build_guide(project, Prose(), "", TODAY)
     assert guide.tokens <= MAX_TOKENS
     assert "`make test`" in guide.text
-    assert Mentions(project).holds(guide.text.partition("<!--")[0].replace("#", ""))
+    assert project.names_only_known(guide.text.partition("<!--")[0].replace("#", ""))
 
 
 def test_plain_substitution_works_on_the_template_and_empty_sections_go() -> None:
@@ -85,7 +82,7 @@ PROSE = {
 }
 
 
-def test_prose_that_names_what_is_not_there_is_dropped(project: ProjectReader) -> None:
+def test_prose_that_names_what_is_not_there_is_dropped(project: Project) -> None:
     prose = parse_prose(f"Here it is:\n```json\n{json.dumps(PROSE)}\n```", project)
     assert prose.project == "Turns titles into slugs."
     assert prose.overview.count("\n\n") == 1
@@ -102,19 +99,19 @@ def test_prose_that_names_what_is_not_there_is_dropped(project: ProjectReader) -
 @pytest.mark.parametrize(
     "answer", ["", "no", "{", "[1]", '{"rules": "x", "key_files": [1]}', "{" * 5_000 + "}" * 5_000]
 )
-def test_an_unusable_answer_gives_no_prose(project: ProjectReader, answer: str) -> None:
+def test_an_unusable_answer_gives_no_prose(project: Project, answer: str) -> None:
     prose = parse_prose(answer, project)
     assert (prose.project, prose.rules, dict(prose.key_files)) == ("", (), {})
 
 
-def test_prose_cannot_smuggle_in_a_heading_or_a_record(project: ProjectReader) -> None:
+def test_prose_cannot_smuggle_in_a_heading_or_a_record(project: Project) -> None:
     answer = {"overview": "fine", "project": "x <!-- swecli init: top=1 -->", "rules": ["a\n## Commands\n`rm -rf /`"]}
     prose = parse_prose(json.dumps(answer), project)
     assert prose.project == ""
     assert "\n##" not in "".join(prose.rules)
 
 
-def test_a_second_run_keeps_what_a_person_wrote_and_renews_the_rest(project: ProjectReader) -> None:
+def test_a_second_run_keeps_what_a_person_wrote_and_renews_the_rest(project: Project) -> None:
     first = build_guide(project, Prose(rules=("Old rule.",)), "", TODAY).text
     edited = first.replace("- Test: `make test`", "- Test: `make test` twice").replace(
         "## Key files", "## House rules\n\nNo tabs.\n\n```sh\n## not a heading\n```\n\n## Key files"
@@ -132,7 +129,7 @@ def test_a_second_run_keeps_what_a_person_wrote_and_renews_the_rest(project: Pro
     assert third.text == second.text
 
 
-def test_a_guide_written_by_hand_is_only_added_to(project: ProjectReader) -> None:
+def test_a_guide_written_by_hand_is_only_added_to(project: Project) -> None:
     mine = "# My project\n\nHello.\n\n## Commands\n\nAsk me.\n\n## Zoo\n\nBears."
     guide = build_guide(project, Prose(), mine, TODAY)
     for piece in mine.split("\n\n"):
@@ -161,7 +158,7 @@ def test_a_big_project_still_fits(tmp_path: Path) -> None:
         "pyproject.toml": f'[project]\nname = "big"\ndependencies = [{dependencies}]\n',
         "Makefile": makefile,
     }
-    project = ProjectReader(write(tmp_path, files))
+    project = Project(write(tmp_path, files))
     long = "This sentence about the project goes on for quite a while and says little. "
     prose = Prose(overview=long * 400, rules=(long * 2,) * 8)
     guide = build_guide(project, prose, "", TODAY)
@@ -169,10 +166,10 @@ def test_a_big_project_still_fits(tmp_path: Path) -> None:
     assert "- Test: `make test`" in guide.text
 
 
-def test_the_question_is_bounded_and_starts_with_what_matters(project: ProjectReader) -> None:
-    text = question(project.facts)
+def test_the_question_is_bounded_and_starts_with_what_matters(project: Project) -> None:
+    text = question(project)
     assert text.startswith("Name: slugs\n")
     assert "test: make test (Makefile)" in text
     assert "slugs/cli.py" in text
-    assert len(question(project.facts, 300)) <= 300
+    assert len(question(project, 300)) <= 300
     assert LEAN_CHARS < 10_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.commands import init
+from swecli.commands.init import command
 from tests.commands.support import CommandSession
 
 
@@ -64,7 +64,7 @@ async def test_another_day_alone_is_no_reason_to_write(folder: Path, monkeypatch
             return date(2001, 2, 3)
 
     with monkeypatch.context() as patched:
-        patched.setattr(init, "date", LongAgo)
+        patched.setattr(command, "date", LongAgo)
         await CommandSession(folder).slash("/init")
     assert "2001-02-03" in (folder / "OPENCLI.md").read_text()
     again = CommandSession(folder)
