@@ -471,7 +471,7 @@ def mentions(folder: Path) -> Sequence[str]:
 
 def branch(folder: Path) -> str:
     """The git branch, the beginning of the commit where there is none, or nothing."""
-    from swecli.core.git_files import git_facts
+    from swecli.core.workspace.git_facts import git_facts
 
     facts = git_facts(folder)
     return "" if facts is None else facts.branch or (facts.commit or "")[:8]
