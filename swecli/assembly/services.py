@@ -31,6 +31,7 @@ from swecli.core.context_management.instructions import Instructions, load_instr
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
 from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
+from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import OsFacts
@@ -44,7 +45,6 @@ from swecli.core.sessions.database import Database, Purpose, open_database, open
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
-from swecli.core.workspace.git_facts import git_facts
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.process_tree import PLACE, end_owned
 from swecli.core.workspace.walk import left_out_by_ripgrep

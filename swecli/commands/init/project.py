@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swecli.commands.init.manifests import Purpose, read_manifests
 from swecli.commands.init.scan import Scan
-from swecli.core.workspace.git_facts import git_facts, head_commit
+from swecli.core.git_files import git_facts, head_commit
 
 PURPOSES: dict[Purpose, str] = {
     "install": "Install",

@@ -11,14 +11,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from swecli.core.permissions.git_facts import (
-    credentials_in,
-    git_problem,
-    is_git_settings,
-    repository_of,
-    settings_of,
-    tracked_names,
-)
+from swecli.core.git_files import repository_of, tracked_names
+from swecli.core.permissions.git_facts import credentials_in, git_problem, is_git_settings, settings_of
 from swecli.core.permissions.paths import inside, is_secret
 
 PathKind = Literal["file", "directory", "other", "missing"]
