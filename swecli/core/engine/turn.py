@@ -140,7 +140,7 @@ class Turn:
         return client
 
     async def _loop(self) -> Ended:
-        self._models.come_home()
+        self._models.end_fallback()
         await self._models.ready()
         await self._attachments.attach(self._mentions, self._client.info)
         while True:
@@ -212,7 +212,7 @@ class Turn:
         """The request after whatever compaction it needs."""
         if not await self._compactions.before_request(prepared, self._client):
             return prepared
-        self._repeats.forget_looking()
+        self._repeats.forget_lookups()
         return self._prepare(changed=True)
 
     def _gate(self, prepared: PreparedRequest) -> None:
@@ -248,7 +248,7 @@ class Turn:
             self._cuts += 1
             if self._cuts <= CUT_LIMIT and await self._asking.wait(error, self._cuts):
                 return True
-        if not self._models.stand_in(error):
+        if not self._models.fall_back(error):
             return False
         await self._models.ready()
         return True
