@@ -23,7 +23,7 @@ from swecli.core.context_management.monitor import (
     is_vague,
 )
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.prompt import Opening, PromptTexts, build_request, fit_output, tail_text
+from swecli.core.context_management.prompt import PromptTexts, SystemPrompt, build_request, fit_output, tail_text
 from swecli.core.context_management.prompts import read_prompt
 from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.blocks import Todo
@@ -79,7 +79,7 @@ class ContextManager:
         a small window in place of ``tools``, ``special_tools`` besides to a model of that name."""
         texts = texts or PromptTexts()
         self.limits = limits or Limits()
-        self._opening = Opening(tools, lean_tools, special_tools, texts, self.limits)
+        self._prompt = SystemPrompt(tools, lean_tools, special_tools, texts, self.limits)
         self._headless = texts.headless
         self.monitor = monitor or TokenMonitor()
         self._advice = tuple(advice)
@@ -193,7 +193,7 @@ class ContextManager:
         self, request: ModelRequest, usage: Usage | None, info: ModelInfo, view: tuple[ViewEntry, ...], at: float
     ) -> CacheMiss | None:
         """Compare a request that was answered with the one before it. ``at`` is when it was sent, in Unix seconds."""
-        names = self._opening.prompt(info).components
+        names = self._prompt.prompt(info).components
         return self._watch.observe(WatchedRequest(info.ref, request, view, at, names), usage)
 
     def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> int:
@@ -220,8 +220,8 @@ class ContextManager:
         watermarks: Sequence[int] = (),
     ) -> ModelRequest:
         return build_request(
-            self._opening.prompt(info),
-            self._opening.tools(info),
+            self._prompt.prompt(info),
+            self._prompt.tools(info),
             messages,
             info=info,
             limits=self.limits,
@@ -232,7 +232,7 @@ class ContextManager:
         )
 
     def _measure(self, request: ModelRequest, info: ModelInfo) -> Budget:
-        names = self._opening.prompt(info).components
+        names = self._prompt.prompt(info).components
         budget = self.monitor.measure(request, self.limits, info, names, _left_out(request, *self._cleared))
         self.measured_for, self._newest_measure = info, budget
         return budget
