@@ -11,7 +11,7 @@ from swecli.core.context_management.gateway import over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.attachments import Attachments, words_of
-from swecli.core.engine.compaction import ContextKeeper, report_cache_miss
+from swecli.core.engine.compaction import Compactions, report_cache_miss
 from swecli.core.engine.files import ChangedFiles
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import (
@@ -71,7 +71,7 @@ class Turn:
         recorder: Recorder,
         asker: Asker,
         scheduler: Scheduler,
-        keeper: ContextKeeper,
+        compactions: Compactions,
         models: ModelChoice,
         jobs: JobWatch,
         item: str,
@@ -81,7 +81,7 @@ class Turn:
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
-        self._keeper = keeper
+        self._compactions = compactions
         self._queue = MessageQueue(recorder)
         self._models = models
         self._jobs = jobs
@@ -116,7 +116,7 @@ class Turn:
             if end.outcome == "blocked":
                 self._take_back()
             if self._unmeasured:
-                self._keeper.measure(self._client)
+                self._compactions.measure(self._client)
             duration = self._services.monotonic() - started
             self._recorder.emit(TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._account.usage))
 
@@ -210,14 +210,14 @@ class Turn:
 
     async def _with_room(self, prepared: PreparedRequest) -> PreparedRequest:
         """The request after whatever compaction it needs."""
-        if not await self._keeper.before_request(prepared, self._client):
+        if not await self._compactions.before_request(prepared, self._client):
             return prepared
         self._repeats.forget_lookups()
         return self._prepare(changed=True)
 
     def _gate(self, prepared: PreparedRequest) -> None:
         if prepared.blocked:
-            raise Ended("blocked", self._keeper.why_blocked(prepared), "context")
+            raise Ended("blocked", self._compactions.why_blocked(prepared), "context")
         if prepared.warning:
             self._recorder.emit(Notice(prepared.warning, "warning", "context"))
 
@@ -243,7 +243,7 @@ class Turn:
         if error.kind == "context_overflow":
             await self._models.learn(error)
             self._overflows += 1
-            return self._overflows == 1 and await self._keeper.after_overflow(prepared, self._client)
+            return self._overflows == 1 and await self._compactions.after_overflow(prepared, self._client)
         if isinstance(result, CutShort):
             self._cuts += 1
             if self._cuts <= CUT_LIMIT and await self._asking.wait(error, self._cuts):
@@ -277,7 +277,7 @@ class Turn:
 
     def _finish_step(self) -> None:
         self._account.end()
-        self._keeper.measure(self._client)
+        self._compactions.measure(self._client)
         self._unmeasured = False
 
     def _goes_on(self, message: Message) -> bool:

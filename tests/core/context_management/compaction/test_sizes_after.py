@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
-from swecli.core.context_management.compaction.state_block import SessionFacts
+from swecli.core.context_management.compaction.package import SessionFacts
+from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.recall import Recall
@@ -87,7 +87,7 @@ async def compacted(said: Said, context: ContextManager, model: Summariser, numb
     """One automatic compaction, applied."""
     prepared = context.prepare(project(said.ledger), info=model.info)
     job = Job("auto", f"k{number}", prepared.request, model, SessionFacts(todos=todos))
-    outcome = await Compactor(context).compact(said.ledger, job)
+    outcome = await Compaction(context, said.ledger, job).run()
     assert isinstance(outcome, Compacted), outcome
     said.tell(CompactionCompleted(f"k{number}", outcome.view, 0, 0, 0, 0, outcome.result.strategies_run))
     return outcome
