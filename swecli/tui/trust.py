@@ -12,9 +12,9 @@ from textual.content import Content
 from textual.widgets import Static
 
 from swecli.safe_text import safe_line
-from swecli.tui.dock.dock import Slot
+from swecli.tui.backend import TrustChoice, TrustGate, TrustItem, TrustQuestion
+from swecli.tui.dock.dock import Dock
 from swecli.tui.dock.panel import NARROW, DockPanel, KeyLine, Weight, height, least_width
-from swecli.tui.trust_gate import TrustChoice, TrustGate, TrustItem, TrustQuestion
 
 _TRUST_KEYS: Mapping[str, TrustChoice] = {"y": "trust", "s": "session", "n": "decline"}
 
@@ -103,7 +103,7 @@ class ChoicePanel(DockPanel):
     def _decide(self, key: str) -> None:
         if not self._decided:
             self._decided = True
-            self.post_message(self.Finished())
+            self.post_message(self.Finished(self))
             self._done(key)
 
 
@@ -138,29 +138,25 @@ def item_panel(item: TrustItem, done: Callable[[bool], None]) -> ChoicePanel:
 T = TypeVar("T")
 
 
-async def ask_trust(gate: TrustGate, slot: Slot) -> tuple[str, ...]:
+async def ask_trust(gate: TrustGate, dock: Dock) -> tuple[str, ...]:
     """Ask whatever has to be asked before the workspace is read. Returns sentences for the user."""
     question = await asyncio.to_thread(gate.question)
     if question is None:
         return ()
 
-    choice: TrustChoice = await _asked(slot, lambda done: trust_panel(question, done))
+    choice: TrustChoice = await _asked(dock, lambda done: trust_panel(question, done))
     notices = [await asyncio.to_thread(gate.answer, choice)]
     if choice in ("trust", "session"):
         items = await asyncio.to_thread(gate.items)
         for number, item in enumerate(items, 1):
             place = f"{number} of {len(items)} · {item.origin}" if len(items) > 1 else item.origin
             shown = replace(item, origin=place)
-            if await _asked(slot, lambda done, shown=shown: item_panel(shown, done)):
+            if await _asked(dock, lambda done, shown=shown: item_panel(shown, done)):
                 notices.append(await asyncio.to_thread(gate.accept, [item]))
     return tuple(notice for notice in notices if notice)
 
 
-async def _asked(slot: Slot, panel: Callable[[Callable[[T], None]], DockPanel]) -> T:
+async def _asked(dock: Dock, panel: Callable[[Callable[[T], None]], DockPanel]) -> T:
     answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-    shown = panel(lambda value: answer.set_result(value))
-    slot.show(shown)
-    value = await answer
-    while slot.panel is shown:  # noqa: ASYNC110 - it makes room once its last message has come through
-        await asyncio.sleep(0)
-    return value
+    dock.show(panel(answer.set_result))
+    return await answer

@@ -14,7 +14,7 @@ from swecli.assembly.trust import WorkspaceTrust
 from swecli.commands.init import INIT
 from swecli.core.context_management.instructions import Instructions
 from swecli.launch import LaunchOptions, PermissionMode
-from swecli.tui.trust_gate import TrustChoice
+from swecli.tui.backend import TrustChoice
 
 
 @pytest.fixture

@@ -14,5 +14,5 @@ from tests.tui.support import running
 async def test_everything_that_a_command_can_ask_for_is_there(name: Screen) -> None:
     async with running() as it:
         before = it.screen()
-        it.app.desk.open(name)
+        it.app.actions.open(name)
         await it.until(lambda: it.screen() != before or not it.app.is_running)

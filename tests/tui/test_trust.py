@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 from textual import events
 
+from swecli.tui.backend import TrustChoice, TrustItem, TrustQuestion
 from swecli.tui.dock.panel import GRACE, TYPING
-from swecli.tui.trust_gate import TrustChoice, TrustItem, TrustQuestion
 from tests.tui.support import Session, running
 
 ITEM = TrustItem("approval.allow", '["Bash(make *)"]', "/w/.swecli/config.toml:2", "d")

@@ -323,7 +323,8 @@ class Surroundings:
 
 
 class DockPanel(Vertical, can_focus=True):
-    """A panel in place of the prompt. It posts ``Finished`` and leaves closing to the app."""
+    """A panel in place of the prompt. It posts ``Finished`` and leaves closing to the dock, or ``Decided`` where the
+    session has to know; the request is over then, and its panel with it."""
 
     around = Surroundings()
     cramped = False
@@ -346,9 +347,15 @@ class DockPanel(Vertical, can_focus=True):
 
     @dataclass
     class Finished(Message):
-        """The panel is done; ``command`` is what the user decided, if the session has to know."""
+        """The panel is done."""
 
-        command: Command | None = None
+        panel: DockPanel
+
+    @dataclass
+    class Decided(Message):
+        """What the user has decided about a request of the session."""
+
+        command: Command
 
     def available(self) -> int:
         """Lines that the panel may take: the screen without status bar, activity line and two lines of the
@@ -460,4 +467,4 @@ class DockPanel(Vertical, can_focus=True):
 
     def escape(self) -> None:
         """Esc was pressed: one step back, or out."""
-        self.post_message(self.Finished())
+        self.post_message(self.Finished(self))

@@ -160,7 +160,7 @@ class Picker(DockPanel):
             return
         value = self._shown[self._rows.selected].value if self._shown else typed if self._free else ""
         if value:
-            self.post_message(self.Finished())
+            self.post_message(self.Finished(self))
             self._pick(value)
 
     def _names(self, typed: str) -> bool:

@@ -153,6 +153,14 @@ class Prompt(Vertical):
         if not self.editor.text and (draft := self._drafts.adopt()):
             self.editor.put(draft)
 
+    def put_back(self, text: str) -> None:
+        """Give the user back what could not be done. What they have typed since stays: a message comes before it, a
+        command is in the history."""
+        if not self.editor.text:
+            self.editor.put(text)
+        elif not text.startswith(("/", "!")):
+            self.editor.put(f"{text}\n{self.editor.message}")
+
     def save(self) -> None:
         """Keep the draft on disk now."""
         self._drafts.save(self.editor.message)

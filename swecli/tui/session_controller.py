@@ -1,91 +1,30 @@
-"""The running session behind the screen: its events, merged once per frame, feed the widgets."""
+"""The session behind the screen: opened while keys are answered already, its events merged once per frame and shown,
+closed in order."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from textual.message import Message
 from textual.timer import Timer
 
 from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission
 from swecli.core.protocol.events import Event, FileChanged, ItemDelta, Rewound, TurnEnded, TurnStarted
-from swecli.tui import compat, state
-from swecli.tui.first_run import FirstRun
-from swecli.tui.keys import KeyActions
-from swecli.tui.options import Options
-from swecli.tui.session_link import OpenSession, SessionLink
-from swecli.tui.state import UiState
+from swecli.tui import compat, session_state
+from swecli.tui.backend import OpenSession
+from swecli.tui.main_screen import MainScreen
+from swecli.tui.session_state import UiState
 from swecli.tui.status_bar import Facts
+from swecli.tui.terminal import TerminalStatus
 
-SETTLED = 2.0
-"""Seconds after a session was opened, or after the last of what was said in it before, until the start is over."""
-REPLAYED = 500
-"""Events at once that only come from a stored session."""
-
-
-class View:
-    """Implements ``stage.Screen`` on the application. The first prompt waits in the prompt while no model is
-    connected; ``opened`` is called once a session is there and what was said in it before is shown."""
-
-    def __init__(self, app: KeyActions, options: Options, opened: Callable[[], None]) -> None:
-        self._app = app
-        self._first_prompt = options.first_prompt or ""
-        self._first_run = FirstRun(app, options)
-        self._first_screen = options.screens.first
-        self._opened = opened
-        self._settling: Timer | None = None
-        self._new = False
-
-    @property
-    def watched(self) -> bool:
-        return self._app.app_focus
-
-    def waiting_writes(self) -> int:
-        return compat.writer_depth(self._app)
-
-    def session_opened(self) -> None:
-        self._new = True
-        self.show_state()
-        self._settling = self._app.set_timer(SETTLED, self._opened)
-        if self._first_screen == "sessions":
-            self._app.screens.sessions()
-        self._first_screen = None
-
-    def show_events(self, batch: Sequence[Event]) -> None:
-        self._app.transcript.apply(batch)
-        if len(batch) > REPLAYED and self._settling is not None:
-            self._settling.reset()
-        view = self._app.stage.link.view
-        for event in batch:
-            if isinstance(event.body, Rewound) and event.body.text and view and event.seq > view.started_seq:
-                self._app.desk.put_back(event.body.text)
-        if self._new and view is not None:
-            self._new = False
-            if view.model is None:
-                self._welcome()
-
-    def show_state(self) -> None:
-        app = self._app
-        if not app.screen_stack:  # the session outlives the screen for a moment
-            return
-        stage = app.stage
-        app.activity.show(stage.state, starting=not stage.opened)
-        facts = stage.facts()
-        app.status.show(facts)
-        app.outside.follow(stage.state, facts, stage.link.view, watched=app.app_focus, columns=app.size.width)
-        app.todos.show(stage.state.todos)
-        app.prompt.show_session(stage.opened, stage.state.busy, stage.state.queue)
-        app.slot.show_requests(stage.state.requests)
-
-    def _welcome(self) -> None:
-        if not self._app.prompt.editor.text:
-            self._app.prompt.editor.put(self._first_prompt)
-        if self._app.place.current is None:  # the list of sessions is not to lose the keyboard to a list of models
-            self._first_run.begin()
-
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+    from swecli.core.engine.view import SessionView
 
 FRAME = 1 / 30
 """Seconds between two updates of the screen at most."""
@@ -182,101 +121,147 @@ class Bridge:
 
 AWAY_FRAME = 1 / 10
 """Seconds between two updates while nobody looks, or over a remote line."""
+CLOSE_TIME = 3.0
+"""Seconds for a session to end in order when the user quits."""
+SETTLED = 2.0
+"""Seconds after a session was opened, or after the last of what was said in it before, until the start is over."""
+REPLAYED = 500
+"""Events at once that only come from a stored session."""
 
 
-class Screen(Protocol):
-    """What the stage needs of the screen."""
+class SessionController:
+    """Holds the session's port once there is one; until then commands wait in order. Keeps the state that its events
+    make, and brings the screen up to date with it.
 
-    @property
-    def watched(self) -> bool:
-        """Whether the terminal has the focus."""
-        ...
+    ``branch`` is read in a thread; ``settled`` is called once a session is there and what was said in it before is
+    shown.
+    """
 
-    def waiting_writes(self) -> int:
-        """Writes that the terminal has not taken yet."""
-        ...
+    @dataclass
+    class Wanted(Message):
+        """A session is to be opened in place of the one that was closed."""
 
-    def show_events(self, batch: Sequence[Event]) -> None:
-        """Put events into the transcript."""
-        ...
+        open_session: OpenSession
 
-    def session_opened(self) -> None:
+    class Opened(Message):
         """A prompt that is sent now is worked on now."""
-        ...
 
-    def show_state(self) -> None:
-        """Bring everything around the transcript up to date with the stage."""
-        ...
+    class Unconnected(Message):
+        """The session that was opened has no model."""
 
-
-class Stage:
-    """Owns the session's link, the bridge and the reduced state. ``branch`` is read in a thread."""
-
-    def __init__(self, screen: Screen, branch: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        screen: MainScreen,
+        terminal: TerminalStatus,
+        branch: Callable[[], str] = lambda: "",
+        settled: Callable[[], None] = lambda: None,
+    ) -> None:
         self._screen = screen
+        self._terminal = terminal
         self._read_branch = branch
+        self._settled = settled
+        self._settling: Timer | None = None
         self._branch = ""
-        self._spoke = False
         self._reading: asyncio.Task[None] | None = None
         self._remote = bool(os.environ.get("SSH_CONNECTION"))
-        self.link = SessionLink()
+        self._waiting: list[Command] = []
+        self._open = asyncio.Event()
+        self._new = False
+        """Whether none of its events have been shown yet."""
+        self.port: Session | None = None
         self.state = UiState()
-
-    @property
-    def opened(self) -> bool:
-        """Whether a session is there."""
-        return self.link.port is not None
-
-    @property
-    def spoke(self) -> bool:
+        self.spoke = False
         """Whether there was a conversation to continue."""
-        return self._spoke
 
-    def show(self) -> None:
-        """Bring the screen up to date."""
-        self._screen.show_state()
+    @property
+    def view(self) -> SessionView | None:
+        return None if self.port is None else self.port.view
 
-    def is_busy(self) -> bool:
-        """Whether a turn runs, as far as the screen knows."""
-        return self.state.busy
+    async def opened(self) -> None:
+        """Returns when there is a session."""
+        await self._open.wait()
 
     async def play(self, open_session: OpenSession, first: Command | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
         port = await open_session()
-        bridge = Bridge(self._apply, waiting=self._screen.waiting_writes, interval=self._interval)
+        bridge = Bridge(self._apply, waiting=lambda: compat.writer_depth(self._screen.app), interval=self._interval)
         pump = asyncio.create_task(bridge.pump(port.subscribe(replay=True)))
         try:
             await asyncio.sleep(0)  # the subscription begins
             if first is not None:
                 port.send(first)
-            self.link.attach(port)
+            self._attach(port)
             self.refresh_branch()
-            self._screen.session_opened()
+            self.show()
+            self._settling = self._screen.set_timer(SETTLED, self._settled)
+            self._screen.post_message(self.Opened())
             await asyncio.gather(pump, bridge.run())
         finally:
             pump.cancel()
 
-    async def close(self, timeout: float) -> None:
-        """End the session and forget what was shown of it."""
-        await self.link.close(timeout)
+    def _attach(self, port: Session) -> None:
+        """The session is open: what waited is sent."""
+        self.port, self._new = port, True
+        self._open.set()
+        waiting, self._waiting = self._waiting, []
+        for command in waiting:
+            port.send(command)
+
+    def send(self, command: Command) -> None:
+        """Hand over a command, or keep it until the session is open."""
+        if self.port is None:
+            self._waiting.append(command)
+        else:
+            self.port.send(command)
+
+    async def close(self, timeout: float = CLOSE_TIME) -> None:
+        """End the session, in at most ``timeout`` seconds, and forget what was shown of it."""
+        port, self.port = self.port, None
+        self._open.clear()
+        if port is not None:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(port.close(), timeout)
         self.state = UiState(last_answer=self.state.last_answer, changed=self.state.changed)
 
     def interrupt(self) -> None:
         """Stop the turn; the screen says so at once."""
         self.state.interrupting = True
-        self.link.send(Interrupt(skip=True))
-        self._screen.show_state()
+        self.send(Interrupt(skip=True))
+        self.show()
 
     def answer(self, command: Command) -> None:
         """Send a reply; its request is done with for the screen before the session says so."""
         if isinstance(command, ReplyPermission | Answer):
             self.state.requests = [entry for entry in self.state.requests if entry.request != command.request]
-        self.link.send(command)
-        self._screen.show_state()
+        self.send(command)
+        self.show()
 
-    def facts(self) -> Facts:
+    def no_images(self) -> str:
+        """Why the model can't be sent images; empty where it can, or may."""
+        model = None if self.view is None else self.view.model
+        if model is None or model.images is not False:
+            return ""
+        return f"{model.ref} can't see images; the path was pasted as text"
+
+    # --- the screen ---
+
+    def show(self) -> None:
+        """Bring everything around the transcript up to date."""
+        screen, state, view = self._screen, self.state, self.view
+        app = screen.app
+        if not app.screen_stack:  # the session outlives the screen for a moment
+            return
+        facts = self._facts()
+        screen.activity.show(state, starting=view is None)
+        screen.status.show(facts)
+        screen.todos.show(state.todos)
+        screen.prompt.show_session(view is not None, state.busy, state.queue)
+        screen.dock.show_requests(state.requests)
+        self._terminal.follow(state, facts, view, watched=app.app_focus, columns=app.size.width)
+
+    def _facts(self) -> Facts:
         """What the status bar shows."""
-        view = self.link.view
+        view = self.view
         if view is None:
             return Facts("default", "…", branch=self._branch)
         usage, model = view.last_usage, view.model
@@ -300,15 +285,26 @@ class Stage:
         branch = await asyncio.to_thread(self._read_branch)
         if branch != self._branch:
             self._branch = branch
-            self._screen.show_state()
+            self.show()
 
     def _apply(self, batch: Sequence[Event]) -> None:
-        self._screen.show_events(batch)
-        self._spoke = self._spoke or any(isinstance(event.body, TurnStarted) for event in batch)
-        state.feed(self.state, batch)
+        """Show the merged events of one frame."""
+        view = self.view
+        self._screen.transcript.apply(batch)
+        if len(batch) > REPLAYED and self._settling is not None:
+            self._settling.reset()
+        for event in batch:
+            if isinstance(event.body, Rewound) and event.body.text and view and event.seq > view.started_seq:
+                self._screen.prompt.put_back(event.body.text)
+        if self._new and view is not None:
+            self._new = False
+            if view.model is None:
+                self._screen.post_message(self.Unconnected())
+        self.spoke = self.spoke or any(isinstance(event.body, TurnStarted) for event in batch)
+        session_state.feed(self.state, batch)
         if any(isinstance(event.body, TurnEnded | FileChanged) for event in batch):
             self.refresh_branch()
-        self._screen.show_state()
+        self.show()
 
     def _interval(self) -> float:
-        return FRAME if self._screen.watched and not self._remote else AWAY_FRAME
+        return FRAME if self._screen.app.app_focus and not self._remote else AWAY_FRAME
