@@ -68,7 +68,7 @@ class LimitNotices:
     def __init__(self, recorder: Recorder, limits: Limits) -> None:
         self._recorder = recorder
         self._limits = limits
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def check(self, budget: Budget, model: str, *, exact: bool = True) -> bool:
         """Look at a measure of a request to ``model``. True where there is something to tell that rests on estimates
@@ -88,8 +88,8 @@ class LimitNotices:
         return False
 
     def _tell(self, about: tuple[str, str], notice: Notice) -> None:
-        if about not in self._told:
-            self._told.add(about)
+        if about not in self._reported:
+            self._reported.add(about)
             self._recorder.emit(notice)
 
 
@@ -106,7 +106,7 @@ class Compactions:
         self._gateway = gateway_of(services, recorder)
         self._asker = asker
         self._breaker = Breaker()
-        self._told = False
+        self._reported = False
         self._begun = -1
         """The turn whose first request was made."""
         self._declined = -1
@@ -114,7 +114,7 @@ class Compactions:
         self._wanted = False
         self._in_vain = False
         """Whether a compaction was tried for the newest request, and made no room."""
-        self._budget_told: set[str] = set()
+        self._budget_reported: set[str] = set()
 
     def plan(self, client: ModelClient) -> CompactionPlan:
         """What a compaction would do now."""
@@ -189,7 +189,7 @@ class Compactions:
                 return await self._offer(prepared, client, prepared.reason)
             self._tell_once("The context is nearly full, and automatic compaction is off; /compact makes room.")
             return False
-        self._told = False
+        self._reported = False
         return begins and self._clear_if_it_pays(prepared, client)
 
     def why_blocked(self, prepared: PreparedRequest) -> str:
@@ -279,8 +279,8 @@ class Compactions:
     def _tell_of_budget(self, client: ModelClient) -> None:
         """Say once for each model that the budget of the settings is more than there is."""
         limits, info = self._services.context.limits, client.info
-        if info.ref not in self._budget_told and budget_too_large(info, limits):
-            self._budget_told.add(info.ref)
+        if info.ref not in self._budget_reported and budget_too_large(info, limits):
+            self._budget_reported.add(info.ref)
             text = (
                 f"context_budget {limits.context_budget:,} is above the window of {info.ref}, {info.window:,} tokens "
                 f"({info.window_source}): the window counts."
@@ -288,8 +288,8 @@ class Compactions:
             self._recorder.emit(Notice(text, "warning", "context"))
 
     def _tell_once(self, text: str) -> None:
-        if not self._told:
-            self._told = True
+        if not self._reported:
+            self._reported = True
             self._recorder.emit(Notice(text, "warning", "context"))
 
     # --- one compaction -----------------------------------------------------------------------------------
@@ -382,11 +382,11 @@ class Compactions:
                 self.measure(client)
 
     def _summary_client(self) -> ModelClient | None:
-        """The model for summaries, where there is one of its own; else the model at hand writes them."""
+        """The model for summaries, where there is one of its own; else the current model writes them."""
         try:
             return self._connection.beside("summary")
         except ModelUnavailable as error:
-            self._notice(f"The model for summaries can't be used, the one at hand writes it: {error}")
+            self._notice(f"The model for summaries can't be used, the current one writes it: {error}")
             return None
 
     def _commit(

@@ -472,7 +472,7 @@ class StepAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnswerCompleted:
     """The whole answer and the calls to run."""
 
     message: Message
@@ -480,7 +480,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class CutShort:
+class AnswerInterrupted:
     """The answer broke off after a part of it was shown. That part is in the history, and nothing of it was run."""
 
     error: ProviderError
@@ -488,7 +488,7 @@ class CutShort:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class AnswerFailed:
     """There is no answer, and asking the same model again soon is of no use."""
 
     error: ProviderError
@@ -513,7 +513,9 @@ class Asking:
         self.fragment: Fragment | None = None
         """What came of an answer that was interrupted."""
 
-    async def ask(self, client: ModelClient, prepared: PreparedRequest) -> Answered | CutShort | Refused:
+    async def ask(
+        self, client: ModelClient, prepared: PreparedRequest
+    ) -> AnswerCompleted | AnswerInterrupted | AnswerFailed:
         """One answer, after as many attempts as it takes."""
         failures = _Failures()
         while True:
@@ -530,14 +532,14 @@ class Asking:
                 answer.cut("interrupted", INTERRUPTED)
                 raise
             if isinstance(result, Message):
-                return Answered(result, answer.complete(result))
+                return AnswerCompleted(result, answer.complete(result))
             error = result.error
             if answer.visible or has_content(result.message):
                 answer.cut("error", error.kind, result.message, error.message)
-                return CutShort(error, Fragment(answer.usage, answer.written))
+                return AnswerInterrupted(error, Fragment(answer.usage, answer.written))
             if not await self._again(error, failures):
                 answer.cut("error", error.kind, result.message)
-                return Refused(error)
+                return AnswerFailed(error)
 
     async def _again(self, error: ProviderError, failures: _Failures) -> bool:
         """Wait before the next attempt of a request. A rate limit is outlived by time rather than by a number of
