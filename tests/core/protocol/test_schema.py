@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from pathlib import Path
 from types import UnionType
 from typing import cast, get_args
 
 import swecli
+from swecli.core.engine import session
 from swecli.core.protocol.codec import json_schema
 from swecli.core.protocol.commands import Command
 from swecli.core.protocol.events import Body
@@ -18,11 +21,10 @@ def names(union: object) -> set[type]:
 
 
 def test_every_command_is_carried_out() -> None:
-    source = (Path(swecli.__file__).parent / "core" / "engine" / "session.py").read_text()
-    handled = {
-        name for case in re.findall(r"^\s+case (.*):$", source, re.MULTILINE) for name in re.findall(r"\w+(?=\()", case)
-    }
-    assert handled >= {command.__name__ for command in names(Command)}
+    tree = ast.parse(inspect.getsource(session))
+    patterns = [node.cls for node in ast.walk(tree) if isinstance(node, ast.MatchClass)]
+    handled = {pattern.id for pattern in patterns if isinstance(pattern, ast.Name)}
+    assert {command.__name__ for command in names(Command)} <= handled
 
 
 def test_every_event_comes_from_somewhere() -> None:
