@@ -63,12 +63,12 @@ class Pickers:
         if view is None or view.model is None:
             return
         if view.model.efforts == ():
-            self._app.activity.flash(f"{safe_line(view.model.ref)} takes no word for how much it thinks")
+            self._app.activity.flash(f"{safe_line(view.model.ref)} has no effort levels")
             return
         present = view.effort or DEFAULT
         offered = dict.fromkeys((DEFAULT, *words(view.model), present))
         listed = [Choice(word, word, "", word == present) for word in offered]
-        title = "Effort" if view.model.efforts is not None else "Effort (which words this model takes is not known)"
+        title = "Effort" if view.model.efforts is not None else "Effort (this model's levels are unknown)"
         picker = Picker(title, listed, self._app.talk.set_effort, nothing=safe_line(choices(view.model)))
         self._app.slot.show(picker)
 
@@ -121,7 +121,7 @@ class Login:
     def begin(self, provider: str) -> None:
         """Ask for a key, and before that for the provider where none was named."""
         if self._options.store_key is None:
-            self._app.activity.flash("Keys can't be stored here; swecli login does it")
+            self._app.activity.flash("Keys cannot be stored here; use swecli login")
         elif provider:
             self._app.run_worker(self._ask_if_known(provider))
         else:
@@ -142,7 +142,7 @@ class Login:
         found = await asyncio.to_thread(self._options.providers)
         choices = [Choice(name, name, detail) for name, detail in found]
         picked = asyncio.get_running_loop().create_future()
-        picker = Picker("Store a key for", choices, picked.set_result)
+        picker = Picker("Add an API key for", choices, picked.set_result)
         self._app.slot.show(picker)
         provider = await picked
         while self._app.slot.panel is picker:  # noqa: ASYNC110 - it makes room once its last message has come through
@@ -155,7 +155,7 @@ class Login:
         def done(key: str) -> None:
             self._app.run_worker(self._store_key(provider, key))
 
-        note = "enter stores it in the system's keyring, or else in a file for you alone · esc leaves"
+        note = "enter stores it in the system keyring, or else in a file only you can read · esc cancels"
         self._app.slot.show(SecretPanel(f"Key for {provider}", note, done))
 
     async def _store_key(self, provider: str, key: str) -> None:
@@ -213,7 +213,7 @@ class Doors:
             self._app.activity.flash(f"Quit, and start with --add-dir {safe_line(path)}")
         else:
             self._options.add_folder(Path(path))
-            self._app.screens.open_again(f"{path} belongs to the session now")
+            self._app.screens.open_again(f"Added {path} to the session")
 
     def _start_over(self) -> None:
         new = self._options.new_session
@@ -277,9 +277,9 @@ class Copier:
         sequence = clipboard.terminal_sequence(text, os.environ)
         if sequence is not None:
             self._write(sequence)
-            self._flash(f"Sent the {what} to the terminal ({size}){f', and into {place}' if place else ''}")
+            self._flash(f"Copied the {what} through the terminal ({size}){f', and into {place}' if place else ''}")
         elif place:
-            self._flash(f"Too long for the terminal's clipboard ({size}): the {what} is in {place}")
+            self._flash(f"Too long for the terminal's clipboard ({size}); the {what} is in {place}")
         else:
             self._flash(f"The {what} is too long for the terminal's clipboard; Shift+drag selects in the terminal")
 

@@ -163,7 +163,7 @@ class Endings(Handlers, inherit_bindings=True):
         from swecli.tui.dock.picker import Choice, Picker
 
         named = safe_line(", ".join(jobs[:3]) + (f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""))
-        choices = [Choice("end", "End them and quit", named), Choice("stay", "Stay", "nothing is ended")]
+        choices = [Choice("end", "End them and quit", named), Choice("stay", "Stay", "they keep running")]
         title = f"{'A job runs' if len(jobs) == 1 else f'{len(jobs)} jobs run'} in the background"
 
         def picked(value: str) -> None:
@@ -173,7 +173,7 @@ class Endings(Handlers, inherit_bindings=True):
         self.leaving = Picker(title, choices, picked, end=self._leave)
         self.slot.show(self.leaving)
         if self.slot.panel is not self.leaving:
-            self.activity.flash("Jobs run in the background; answer this first")
+            self.activity.flash("Background jobs are running; answer this first")
 
     async def _end(self, code: int, timeout: float) -> None:
         self.prompt.save()

@@ -41,21 +41,21 @@ def blocks(environ: Mapping[str, str], running: Sequence[ModelOffer] = ()) -> tu
         rows = tuple((name, str(count)) for name, count in servers.items())
         seen.append(TableBlock(("Server", "Models"), rows, "Running on this machine"))
     if not seen:
-        text = "No provider's key was found in your environment, and no model server runs on this machine."
+        text = "There is no provider key in your environment and no model server on this machine."
         seen.append(TextBlock(text, "warning"))
     return (
-        TextBlock("No model is connected yet, so messages are not sent."),
+        TextBlock("No model is connected yet; messages are not sent."),
         *seen,
         TextBlock(
-            "/model picks one, /login stores a provider's key, swecli demo shows how it works without any.\n"
+            "/model selects one, /login adds an API key, swecli demo works without either.\n"
             "Any OpenAI-compatible server:\n"
             "  OPENAI_BASE_URL=http://localhost:8000/v1  swecli -m openai/MODEL"
         ),
     )
 
 
-TITLE = "Connect a model: pick one, or type provider/name"
-LOGIN, DEMO = "store a key", "demo"
+TITLE = "Connect a model: select one, or type provider/name"
+LOGIN, DEMO = "add an API key", "demo"
 """What can be picked besides models; no model is called so, as they have no slash."""
 
 
@@ -103,7 +103,7 @@ class FirstRun:
         ]
         others: list[Choice] = []
         if self._options.store_key is not None:
-            others.append(Choice(LOGIN, "Store a key for a provider", "it is asked for without being shown"))
+            others.append(Choice(LOGIN, "Add an API key", "hidden as you type"))
         if self._options.demo is not None:
             others.append(Choice(DEMO, "See the demo", "a scripted model on a sample project: no key, no network"))
         return [*choices[:3], *others, *choices[3:]]
@@ -121,7 +121,7 @@ class FirstRun:
 
         test = self._options.try_model
         if test is not None:
-            self._app.activity.flash(f"Trying {safe_line(ref)}…")
+            self._app.activity.flash(f"Testing {safe_line(ref)}…")
             works, told = await test(ref)
             self._app.transcript.show((TextBlock(told, "plain" if works else "error"),))
             if not works:
@@ -141,7 +141,7 @@ class FirstRun:
             try:
                 block = TextBlock(await asyncio.to_thread(self._options.keep_model, ref), "dim")
             except ValueError as error:
-                block = TextBlock(f"The next start asks again: {error}", "warning")
+                block = TextBlock(f"The next start will ask again: {error}", "warning")
             self._app.transcript.show((block,))
 
     async def _show_demo(self, demo: OpenSession) -> None:

@@ -271,7 +271,7 @@ class Talk:
         if self._link.port is not None or at_once:
             await self._do(meaning, text, queue, images, mentions)
             return
-        self._desk.flash("The session is still opening; what you sent is done when it is open")
+        self._desk.flash("The session is still opening; your input is queued")
         async with self._early:
             await self._link.opened()
             await self._do(meaning, text, queue, images, mentions)
@@ -302,7 +302,7 @@ class Talk:
         """Run the user's command in their terminal; not while a turn runs, whose work it would get in the way of."""
         if self._busy():
             self._desk.put_back(f"!{command}")
-            self._desk.flash("Your command has to wait until the turn has ended; Esc interrupts it")
+            self._desk.flash("Your command waits until the turn ends; Esc interrupts the turn")
             return
         view = self._link.view
         ran = None if view is None else await self._desk.run_in_terminal(command, view.cwd)
@@ -320,7 +320,7 @@ class Talk:
         model = None if self._link.view is None else self._link.view.model
         if model is None or model.images is not False:
             return ""
-        return f"{model.ref} can't see images; the path was pasted as text"
+        return f"{model.ref} does not accept images; the path was pasted as text"
 
     async def _run(self, command: SlashCommand, arguments: str) -> None:
         title = f"/{command.name} {arguments}".rstrip()
@@ -330,7 +330,7 @@ class Talk:
             return
         if self._busy() and not command.while_busy:
             self._desk.put_back(title)
-            self._desk.flash(f"/{command.name} has to wait until the turn has ended; Esc interrupts it")
+            self._desk.flash(f"/{command.name} waits until the turn ends; Esc interrupts the turn")
             return
         result = await run_command(command, port, arguments)
         if result.blocks:
@@ -358,7 +358,7 @@ class Talk:
         for mode, meaning in MODE_MEANINGS.items():
             if mode == name:
                 self._link.send(SetMode(mode))
-                self._desk.flash(f"Mode {mode}: {meaning}")
+                self._desk.flash(f"Mode: {mode} ({meaning})")
 
     def set_effort(self, word: str) -> None:
         """Ask the session for an effort: one of the model's words, or what it does by itself."""

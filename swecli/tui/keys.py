@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 _FORMS = {
-    "short": "Short form: one line for each step",
-    "usual": "Usual form: each step with the beginning of what came out",
-    "full": "Full form: everything that each step showed",
+    "short": "Short view: one line per step",
+    "usual": "Normal view: each step with the first lines of output",
+    "full": "Details on",
 }
 
 
@@ -160,7 +160,7 @@ class KeyActions(App[int], inherit_bindings=False):
         if self.stage.state.todos or self.todos.display:
             self.todos.display = not self.todos.display
         else:
-            self.activity.flash("There are no todos yet")
+            self.activity.flash("No todos yet")
 
     def action_background(self) -> None:
         from swecli.core.protocol.commands import Background
@@ -169,7 +169,7 @@ class KeyActions(App[int], inherit_bindings=False):
         for item in items:
             self.stage.link.send(Background(item))
         if not items:
-            self.activity.flash("No command runs that could go on in the background; /jobs lists those that do")
+            self.activity.flash("No running command to move to the background; /jobs lists background jobs")
 
     def action_expand(self) -> None:
         if not self.slot.expand_panel():

@@ -204,15 +204,15 @@ class NoFacts:
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
         del cwd, roots
-        return f"it is not known which program {name} is"
+        return f"{name} may be any program"
 
     def shell_problem(self, cwd: str, *, moving: bool) -> str | None:
         del cwd, moving
-        return "the shell's environment is not known"
+        return "the shell's environment is unknown"
 
     def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
         del cwd, roots
-        return "the repository's configuration is not known"
+        return "the repository's configuration is unknown"
 
 
 class OsFacts:

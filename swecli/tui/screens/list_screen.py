@@ -72,7 +72,7 @@ def narrowed(entries: Sequence[Entry], query: str) -> list[Entry]:
     return out
 
 
-NOTHING = (TextBlock("Nothing in the list has all of these words.", "dim"),)
+NOTHING = (TextBlock("No match.", "dim"),)
 
 
 class Board(Protocol):
@@ -134,7 +134,7 @@ class Sheet:
     """What Esc does on a sheet that is not the first."""
     board: Board
 
-    def __init__(self, title: str, placeholder: str = "type to narrow") -> None:
+    def __init__(self, title: str, placeholder: str = "type to filter") -> None:
         self.title = title
         self.placeholder = placeholder
         self.entries: Sequence[Entry] = ()

@@ -137,12 +137,12 @@ class CommandsAtWork:
         if running is not None:
             # What the user started has no call that could be stopped alone.
             self._stage.link.send(Interrupt() if running.kind == "user" else CancelItem(name))
-            return "It is being stopped; the transcript shows what it wrote"
+            return "Stopping it; its output is in the transcript"
         try:
             job = await self._port().stop_job(name)
         except JobsError as error:
             raise ValueError(str(error)) from error
-        return f"{job.id} was stopped" if job.status == "killed" else f"{job.id} had ended already"
+        return f"{job.id} was stopped" if job.status == "killed" else f"{job.id} had already ended"
 
     def _port(self) -> SessionPort:
         port = self._stage.link.port
@@ -224,7 +224,7 @@ class Screens:
         from swecli.tui.screens.settings import SettingsSheet
 
         if self.ports.settings is None:
-            self.tell("There are no settings to change here; `swecli config` shows them")
+            self.tell("No settings to change here; `swecli config` shows them")
         else:
             self._app.place.open(SettingsSheet(self.ports.settings(), self._changed, self.tell), words)
 
@@ -233,7 +233,7 @@ class Screens:
         from swecli.tui.screens.permissions import PermissionsSheet
 
         if self.ports.permissions is None:
-            self.tell("There are no stored rules here; `swecli permissions` shows those of a folder")
+            self.tell("No stored rules here; `swecli permissions` shows a folder's rules")
         else:
             self._app.place.open(PermissionsSheet(self.ports.permissions(), self.tell, self._pending.append), words)
 
@@ -243,7 +243,7 @@ class Screens:
 
         port = self.ports.sessions
         if port is None:
-            self.tell("Nothing is stored here, so there is no session to go back to")
+            self.tell("Nothing is stored here, so there is no session to resume")
             return
         view = self._app.stage.link.view
         present = view.session_id if view is not None else ""
@@ -266,7 +266,7 @@ class Screens:
         picker = Picker(question, choices, lambda value: do() if value == "yes" else None)
         self._app.slot.show(picker)
         if self._app.slot.panel is not picker:
-            self.tell("Answer the question of the model first")
+            self.tell("Answer the model's question first")
 
     def palette(self) -> None:
         """Everything that can be done, in one list."""
@@ -299,18 +299,18 @@ class Screens:
             return
         names = ", ".join(dict.fromkeys(pending))
         if port is None or view.busy or not self._app.stage.spoke:
-            self.tell(f"{names}: from the next session on (/clear begins one)")
+            self.tell(f"{names}: from the next session on (/clear starts one)")
             return
         from swecli.tui.dock.picker import Choice, Picker
 
         choices = [
-            Choice("now", "now", "opens this session again with the new settings; what was said stays"),
+            Choice("now", "now", "reopens this session with the new settings and its conversation"),
             Choice("later", "later", "from the next session on"),
         ]
 
         def picked(value: str) -> None:
             if value == "now":
-                self.open_again("Opened again with the new settings")
+                self.open_again("Reopened with the new settings")
 
         self._app.slot.show(Picker(f"Use {names}", choices, picked))
 
@@ -339,7 +339,7 @@ class Screens:
         view = self._app.stage.link.view
         assert port is not None
         if view is not None and view.busy:
-            self.tell("A turn is running; Esc here and once more interrupts it, then continue another session")
+            self.tell("A turn is running; press Esc twice to interrupt it, then continue another session")
             return
         self._app.place.close()
         self._app.run_worker(self._switch(port().open(session.id), f"Continued {session.id}"))

@@ -48,7 +48,7 @@ COMMAND = PermissionRequested(
         "rm -rf build: is not known to only read",
     ),
     (),
-    ("runs outside of the sandbox", "12 bytes"),
+    ("is not sandboxed", "12 bytes"),
     ("/undo would not cover: build (an ignored folder)",),
     {"command": "rm -rf build", "timeout": 5},
 )
@@ -134,7 +134,7 @@ async def test_all_none_and_back() -> None:
     async with running((CHANGE,)) as it:
         await appear(it)
         await it.press("e", "n")
-        await it.shows("[ ] 1 of 3", "none: says no")
+        await it.shows("[ ] 1 of 3", "none: rejects")
         await it.press("y")
         await it.shows("What should it do instead?")
         await it.press("escape", "e", "a")
