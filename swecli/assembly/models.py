@@ -20,7 +20,8 @@ from weakref import WeakKeyDictionary
 from swecli.assembly.startup import startup_of
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.settings import ProviderSettings, Settings, expand, named_models
-from swecli.core.context_management.context_manager import ContextManager, Door
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.addresses import host_of, is_local, is_loopback, origin_of
 from swecli.core.llm.catalog import PriceList, PricePeriod, Pricer, Rates, cost_of, cost_text, load_catalog, utc_now
@@ -94,7 +95,6 @@ class Prices:
         self._addresses: dict[str, str] = {}
 
     def note(self, config: ClientConfig) -> None:
-        """Remember where a model is asked."""
         self._addresses[config.info.ref] = config.base_url
 
     def __call__(self, model_ref: str, usage: Usage) -> str | None:
@@ -115,7 +115,6 @@ class Prices:
 
 
 def own_prices(settings: Settings) -> dict[str, PriceList]:
-    """The prices of the settings, by ``provider/model``."""
     return {
         model: PriceList(
             (PricePeriod(Rates(**{name: Decimal(str(dollars)) for name, dollars in price if dollars is not None})),)
@@ -225,7 +224,6 @@ _WORDS = {
 
 
 def _server(config: ClientConfig) -> str:
-    """Host and port."""
     return urlsplit(config.base_url).netloc.rpartition("@")[2]
 
 
@@ -243,7 +241,6 @@ class Accounts:
 
     @property
     def providers(self) -> Sequence[ProviderConfig]:
-        """The user's own first; each name once."""
         return tuple({**{item.name: item for item in self.custom}, **_others(self.custom)}.values())
 
     def all(self) -> tuple[Account, ...]:
@@ -601,7 +598,7 @@ async def _ask(client: ModelClient) -> Failed | None:
         max_output_tokens=MOST_TOKENS,
     )
     failed: Failed | None = None
-    async with aclosing(Door(ContextManager(())).send(client, request)) as events:
+    async with aclosing(RequestGateway(ContextManager(())).send(client, request)) as events:
         async for event in events:
             failed = event if isinstance(event, Failed) else None
     return failed

@@ -58,7 +58,6 @@ def newest_commands(paths: Paths, workspace: Path, limit: int = NEWEST) -> tuple
 
 
 def rule_uses(paths: Paths, workspace: Path) -> Mapping[tuple[str, str], Use]:
-    """Uses of each rule by effect and text."""
     rows = _rows(
         paths,
         workspace,

@@ -53,7 +53,6 @@ from swecli.launch import LaunchOptions, StartError
 
 
 def context_limits(settings: Settings) -> Limits:
-    """The context limits of the settings."""
     agent, context = settings.agent, settings.context
     return Limits(
         context.warn,
@@ -210,7 +209,6 @@ def grants_of(startup: Startup, workspace: Path) -> GrantStore:
 
 
 def grant_rules(store: GrantStore) -> tuple[Rule, ...]:
-    """What holds now."""
     return tuple(Rule("allow", grant.rule, "grant", grant.origin) for grant in store.active())
 
 

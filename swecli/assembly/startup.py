@@ -24,7 +24,6 @@ class Startup:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences for the user."""
         return (*([self.trust.notice] if self.trust.notice else []), *self.loaded.notices)
 
 

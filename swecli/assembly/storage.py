@@ -75,11 +75,9 @@ class Stored:
 
     @property
     def snapshots(self) -> Snapshots:
-        """Where the session's newest snapshot is kept."""
         return MaskedSnapshots(SnapshotStore(self.store.database, self.session_id), lambda text: self.cover(text))
 
     def release(self) -> None:
-        """Give the session back and close the store."""
         with suppress(sqlite3.Error):  # a lease that can't be given back ends with the process
             self.store.release(self.session_id)
         self.store.close()

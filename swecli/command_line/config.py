@@ -118,7 +118,6 @@ def _list(arguments: Sequence[str]) -> int:
 
 
 def settings_table(rows: Sequence[Described]) -> TableBlock:
-    """Settings with their values and origins."""
     cells = (
         (each.name, "(not shown)" if each.secret and each.shown else each.shown, str(each.origin)) for each in rows
     )

@@ -77,7 +77,6 @@ def context(arguments: Sequence[str]) -> int:
 
 
 def print_plan(options: LaunchOptions) -> int:
-    """``--compact-dry-run``: the plan of a compaction as JSON."""
     return _print(options, _plan)
 
 

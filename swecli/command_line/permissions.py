@@ -44,7 +44,6 @@ def list_rules(arguments: Sequence[str]) -> int:
 
 
 def rules_block(rules: FolderRules) -> DisplayBlock:
-    """The rules that hold in a folder."""
     from swecli.core.protocol.blocks import TableBlock, TextBlock
 
     cells = tuple((row.id, row.effect, row.rule, row.origin, row.used, row.void or "in force") for row in rules.rows())

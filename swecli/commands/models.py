@@ -112,7 +112,6 @@ async def _run_effort(port: Session, arguments: str) -> CommandResult:
 
 
 def words(model: ModelInfo) -> tuple[str, ...]:
-    """The words that can be set for a model, besides the default."""
     return USUAL if model.efforts is None else model.efforts
 
 

@@ -12,21 +12,18 @@ from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.init import INIT
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
-from swecli.commands.screens import CONFIG, FIND, HELP, KEYS, THEME
+from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME
 from swecli.commands.session import (
-    CLEAR,
     COPY,
     DOCTOR,
     JOBS,
     MODE,
-    PERMISSIONS,
     PLAN,
-    QUIT,
-    RESUME,
     STATUS,
     TODOS,
     USAGE,
 )
+from swecli.core.protocol.blocks import TableBlock
 
 COMMANDS: tuple[SlashCommand, ...] = (
     HELP,
@@ -61,6 +58,16 @@ COMMANDS: tuple[SlashCommand, ...] = (
     QUIT,
 )
 """In the order in which they are listed."""
+
+
+def command_table() -> TableBlock:
+    """All commands, for front-ends without a help screen."""
+    rows = (
+        (f"/{each.name} {each.arguments}".rstrip(), each.summary, ", ".join(f"/{alias}" for alias in each.aliases))
+        for each in COMMANDS
+    )
+    return TableBlock(("Command", "What it does", "Also"), tuple(rows), "Commands")
+
 
 _LINE = re.compile(r"/([A-Za-z][\w-]*|\?)(?:\s+(.*))?", re.DOTALL)
 

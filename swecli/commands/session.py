@@ -1,4 +1,4 @@
-"""Commands about the session: /clear, /resume, /status, /mode, /jobs and others."""
+"""Commands about the session: /status, /mode, /usage, /jobs, /copy and others."""
 
 from __future__ import annotations
 
@@ -22,23 +22,6 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
     from swecli.core.engine.state import Tally
     from swecli.core.engine.view import SessionView
-
-
-async def _run_resume(port: Session, arguments: str) -> CommandResult:
-    instead = (TextBlock("`swecli sessions` lists the sessions of this folder, `swecli -r ID` continues one."),)
-    return CommandResult(screen="sessions", argument=arguments, instead=instead)
-
-
-RESUME = SlashCommand(
-    "resume", "Browse stored sessions, continue one", _run_resume, aliases=("sessions",), arguments="[words]"
-)
-
-
-async def _run_quit(port: Session, arguments: str) -> CommandResult:
-    return CommandResult(screen="quit")
-
-
-QUIT = SlashCommand("quit", "Quit; the conversation is stored", _run_quit, aliases=("exit", "q"))
 
 
 MODE_MEANINGS: dict[Mode, str] = {
@@ -81,7 +64,6 @@ def sandbox_text(state: SandboxChanged | None) -> str:
 
 
 def status_text(view: SessionView) -> str:
-    """The report as plain text."""
     model, budget = view.model, view.budget
     size, source = (model.window, model.window_source) if model else (0, "")
     if budget:  # what requests are measured against
@@ -127,7 +109,6 @@ USAGE = SlashCommand("usage", "Show tokens and cost of this session", _run_usage
 
 
 def usage_text(view: SessionView) -> str:
-    """The report as plain text."""
     totals, last = view.totals, view.last_usage
     tools = ", ".join(f"{name} {count}" for name, count in sorted(totals.by_tool.items(), key=lambda pair: -pair[1]))
     share = totals.cache_read / totals.input_tokens if totals.input_tokens else None
@@ -198,20 +179,6 @@ async def _run_plan(port: Session, arguments: str) -> CommandResult:
 PLAN = SlashCommand("plan", "Switch to plan mode (read-only)", _run_plan)
 
 
-async def _run_permissions(port: Session, arguments: str) -> CommandResult:
-    instead = (TextBlock("`swecli permissions` lists, adds and revokes this folder's rules."),)
-    return CommandResult(screen="permissions", argument=arguments, instead=instead)
-
-
-PERMISSIONS = SlashCommand(
-    "permissions",
-    "Show, add and revoke permission rules",
-    _run_permissions,
-    aliases=("approvals",),
-    arguments="[words | rule]",
-)
-
-
 async def _run_todos(port: Session, arguments: str) -> CommandResult:
     todos = port.view.todos
     if not todos:
@@ -260,7 +227,6 @@ def _row(job: JobInfo) -> tuple[str, ...]:
 
 
 def status_of(job: JobInfo) -> str:
-    """What became of a job, in a few words."""
     if job.status == "running":
         return f"running (pid {job.pid})" if job.exit_status is None else "left running"
     return "stopped" if job.status == "killed" else f"exit {job.exit_status}"
@@ -332,12 +298,3 @@ def code_blocks(text: str) -> list[str]:
 
 
 COPY = SlashCommand("copy", "Copy the last answer, or code from it", _run_copy, arguments="[code [n]]")
-
-
-async def _run_clear(port: Session, arguments: str) -> CommandResult:
-    return CommandResult(screen="clear")
-
-
-CLEAR = SlashCommand(
-    "clear", "Start a new conversation; this one is kept", _run_clear, aliases=("new", "reset"), while_busy=False
-)

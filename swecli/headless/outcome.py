@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult, Screen, run_command
-from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, parse
-from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+from swecli.commands.registry import Invocation, UnknownCommand, command_table, parse
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.events import (
     Event,
     ItemCheckpointed,
@@ -72,7 +72,7 @@ async def run_slash(session: Session, invocation: Invocation, screens: Screens =
 def _instead_of(result: CommandResult, session: Session) -> tuple[DisplayBlock, ...]:
     """What stands for a screen that can't be shown here."""
     screens: dict[Screen, DisplayBlock] = {
-        "help": TableBlock(("command", "what it does"), tuple((f"/{c.name}", c.summary) for c in COMMANDS)),
+        "help": command_table(),
         "pick_mode": TextBlock(f"The mode is {session.view.mode}; --permission-mode chooses another one."),
     }
     return (screens[result.screen],) if result.screen in screens else ()
@@ -152,7 +152,6 @@ class Outcome:
 
     @property
     def idle(self) -> bool:
-        """Whether everything that began has ended."""
         return not self.turn_open and not self._kinds
 
     @property
@@ -191,7 +190,6 @@ class Outcome:
         self._nobody.add(request.item)
 
     def apply(self, event: Event) -> None:
-        """Take the next event into account."""
         self.session = event.session
         match event.body:
             case TurnStarted():

@@ -24,9 +24,7 @@ class Printer(Protocol):
 
     def event(self, event: Event) -> None: ...
 
-    def replied(self, command: Command) -> None:
-        """The front-end itself answered a question with this command."""
-        ...
+    def replied(self, command: Command) -> None: ...
 
     def finish(self, outcome: Outcome) -> None: ...
 
@@ -143,7 +141,6 @@ def closing_lines(outcome: Outcome) -> list[str]:
 
 
 def denial_line(denial: Denial) -> str:
-    """What was denied and why, on one line."""
     target = f" {denial.title}" if denial.title else ""
     return f"{denial.tool}{target} ({denial.reason})"
 

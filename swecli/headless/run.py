@@ -55,7 +55,6 @@ class CommandInput:
         self._loop = asyncio.get_running_loop()
 
     def start(self) -> None:
-        """Begin to read."""
         threading.Thread(target=self._read, name="command input", daemon=True).start()
 
     def _read(self) -> None:
@@ -99,12 +98,10 @@ def refusal(request: PermissionRequested) -> ReplyPermission:
 
 
 def consent(request: PermissionRequested) -> ReplyPermission:
-    """Yes, this once."""
     return ReplyPermission(request.request, "once", by="headless")
 
 
 def dismissal(request: str) -> Answer:
-    """No answer to the questions."""
     return Answer(request, (), by="headless")
 
 
@@ -372,7 +369,6 @@ def _only_a_result(wanted: OutputFormat, outcome: Outcome, lines: Sequence[str])
 
 
 def printer_for(options: LaunchOptions, out: Output, err: Output) -> Printer:
-    """The printer of the chosen output format."""
     match options.output_format:
         case "json":
             return JsonPrinter(out, err)

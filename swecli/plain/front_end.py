@@ -56,17 +56,14 @@ class Lines:
 
     @property
     def by_hand(self) -> bool:
-        """Whether a person types."""
         return self._eager
 
     def want(self) -> None:
-        """The next line is needed now."""
         if not self._asking:
             self._asking = True
             self._asked.release()
 
     def taken(self) -> None:
-        """The line that was wanted has come."""
         self._asking = False
 
     def _read(self) -> None:

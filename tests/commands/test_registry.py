@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, find, nearest, parse
-from swecli.commands.screens import command_table
+from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, command_table, find, nearest, parse
 
 
 def test_names_and_aliases_are_unique_and_lower_case() -> None:
@@ -55,7 +54,7 @@ def test_the_nearest_command_is_suggested(name: str, expected: str) -> None:
 
 
 def test_the_table_lists_every_command() -> None:
-    table = command_table(COMMANDS)
+    table = command_table()
     assert [row[0].split()[0] for row in table.rows] == [f"/{command.name}" for command in COMMANDS]
 
 

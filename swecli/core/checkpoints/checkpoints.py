@@ -19,7 +19,7 @@ from swecli.core.checkpoints.journal import Origin
 from swecli.core.checkpoints.restore import Listed, Recent, Restored, Target
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Effects
-from swecli.core.workspace.threads import to_the_end
+from swecli.core.workspace.atomic_write import shielded_thread
 
 MOST = 32
 """Paths of one command that are watched."""
@@ -151,7 +151,7 @@ class Checkpoints:
         try:
             history = await self._history.get()
             async with self._trees:
-                await to_the_end(history.first_copy)
+                await shielded_thread(history.first_copy)
         except _FAILURES as error:
             self._failed(error)
 
@@ -231,9 +231,9 @@ class Checkpoints:
         try:
             if running.watched:
                 async with self._trees:
-                    await to_the_end(lambda: history.end(running))
+                    await shielded_thread(lambda: history.end(running))
             else:
-                await to_the_end(lambda: history.end(running))
+                await shielded_thread(lambda: history.end(running))
         except _FAILURES as error:
             self._failed(error)
 
@@ -252,7 +252,7 @@ class Checkpoints:
         try:
             history = await self._history.get()
             async with self._trees:
-                return await to_the_end(lambda: work(history))
+                return await shielded_thread(lambda: work(history))
         except _FAILURES as error:
             return Restored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
 
@@ -263,7 +263,7 @@ class Checkpoints:
         try:
             history = await self._history.get()
             await self._copied(told=False)
-            return await to_the_end(lambda: history.recent(LISTED))
+            return await shielded_thread(lambda: history.recent(LISTED))
         except _FAILURES as error:
             return Recent(reason=f"The checkpoint store can't be read ({error}).")
 
@@ -273,7 +273,7 @@ class Checkpoints:
             return Difference(reason=self.failure)
         try:
             history = await self._history.get()
-            return await to_the_end(history.difference)
+            return await shielded_thread(history.difference)
         except _FAILURES as error:
             return Difference(reason=f"The checkpoint store can't be read ({error}).")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -12,11 +11,11 @@ from swecli.core.context_management.budget import (
     COMPACT_ADVICE,
     Limits,
     decide,
-    edge,
     first_edge,
 )
 from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
-from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.counter import IMAGE_TOKENS
+from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.message_size import texts_of
 from swecli.core.context_management.monitor import (
     Growing,
@@ -26,12 +25,11 @@ from swecli.core.context_management.monitor import (
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import Opening, PromptTexts, build_request, fit_output, tail_text
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.llm.client import stream_events
-from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent, ToolSchema
+from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import Mode, ViewEntry
-from swecli.core.protocol.messages import Message, Usage
+from swecli.core.protocol.messages import ImagePart, Message, ToolResultPart, Usage
 
 NEAR = 0.9
 """From this share of the warning level on, what decides is counted exactly: a tail comes on top."""
@@ -92,6 +90,8 @@ class ContextManager:
         self._watch = CacheWatch()
         self.measured_for: ModelInfo | None = None
         """The model of the newest measure."""
+        self._measure: Budget | None = None
+        """The newest measure, of a request or of the conversation alone."""
         self.newest: Budget | None = None
         """The measure of the newest request."""
         self.disbelieved: int | None = None
@@ -107,18 +107,29 @@ class ContextManager:
 
         With ``info``, the conversation is counted exactly where it may be decided that it is too long.
         """
-        new = islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled))
+        new = tuple(islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled)))
         texts = [text for entry in new for part in entry.parts for text in texts_of(part)]
         self._settled = len(ledger.entries)
         newest = self.newest
         matters = newest is not None and newest.share >= EXACT_FROM and is_vague(newest)
         await self.monitor.count_ahead(texts, exact=matters)
-        if info is not None:
+        if info is not None and self._may_be_near(new, texts, info):
             messages = project(ledger)
             budget = self.measure(messages, info)
             if budget.upper >= NEAR * first_edge(self.limits, budget.effective):
                 await self.count_exactly(messages, info)
         await self.monitor.keep_ratios()
+
+    def _may_be_near(self, new: Sequence[Entry], texts: Iterable[str], info: ModelInfo) -> bool:
+        """Whether the conversation, since whose newest measure these entries have come, can be near a limit whatever
+        they hold."""
+        measured = self._measure
+        if measured is None or self.measured_for != info:
+            return True
+        images = sum(isinstance(part, ImagePart) for entry in new for part in entry.parts)
+        images += sum(len(part.images) for entry in new for part in entry.parts if isinstance(part, ToolResultPart))
+        grown = 2 * sum(len(text.encode("utf-8", "replace")) for text in texts) * max(1.0, self.monitor.ratio(info))
+        return measured.upper + grown + IMAGE_TOKENS * images >= NEAR * first_edge(self.limits, measured.effective)
 
     async def count_exactly(self, messages: Sequence[Message], info: ModelInfo) -> bool:
         """Let no estimate be left in the measure of a request with these messages. True where that may differ now."""
@@ -221,7 +232,7 @@ class ContextManager:
             watermarks=watermarks,
         )
         budget = self.monitor.measure(request, self.limits, info, prompt.components, _left_out(request, *self._cleared))
-        self.measured_for = info
+        self.measured_for, self._measure = info, budget
         return request, budget
 
 
@@ -229,70 +240,3 @@ def _left_out(request: ModelRequest, before: tuple[Message, ...], cleared: int) 
     """Tokens of the request that the provider leaves out by itself, as far as that is known: it left out ``cleared``
     of these messages."""
     return cleared if cleared and request.messages[: len(before)] == before else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Door:
-    """``left`` gives the tokens that may still be used; None = no cap."""
-
-    context: ContextManager
-    left: Callable[[], int | None] = lambda: None
-
-    async def send(
-        self, client: ModelClient, request: ModelRequest, *, likely: bool = False
-    ) -> AsyncGenerator[StreamEvent]:
-        """The events of one request. One that may not leave fails as if the provider had refused it, and nothing of it
-        is sent. Closing this generator (``contextlib.aclosing``) aborts the request at once. ``likely`` as in
-        ``too_long``."""
-        budget = await self._measured(request, client.info)
-        size = budget.used if likely else budget.upper
-        trouble = self._trouble(budget, size, self._room(budget, request), client.info)
-        if trouble is not None:
-            yield Failed(trouble)
-            return
-        # A server may refuse a request whose answer would not fit at its longest.
-        most = request.max_output_tokens or client.info.max_output or client.info.usual_output
-        free = max(1, budget.window - budget.upper)
-        if most is not None and most > free:
-            request = replace(request, max_output_tokens=free)
-        async with aclosing(stream_events(client, request)) as events:
-            async for event in events:
-                yield event
-
-    async def too_long(self, request: ModelRequest, info: ModelInfo, *, likely: bool = False) -> bool:
-        """Whether the request is too long for the model, at the most that it may have; ``likely``: by what it probably
-        has, where there is another way if the provider refuses it."""
-        budget = await self._measured(request, info)
-        return (budget.used if likely else budget.upper) > self._room(budget, request)
-
-    async def _measured(self, request: ModelRequest, info: ModelInfo) -> Budget:
-        # What is older is counted already; a long new text must not hold up the event loop.
-        newest = [text for message in request.messages[-1:] for part in message.parts for text in texts_of(part)]
-        await self.context.monitor.count_ahead(newest, exact=False)
-        budget = self.context.weigh(request, info)
-        if budget.upper > self._room(budget, request) and await self.context.monitor.count_exactly(request):
-            budget = self.context.weigh(request, info)  # nothing is refused because of an estimate
-        return budget
-
-    def _room(self, budget: Budget, request: ModelRequest) -> int:
-        """Tokens that a request may have. What is kept for the answer of a turn is free for the prompt of one whose
-        answer is to be shorter: a summary of the whole conversation goes where the next turn would not."""
-        kept = budget.window - budget.effective
-        answer = kept if request.max_output_tokens is None else min(kept, request.max_output_tokens)
-        return max(0, edge(self.context.limits.block, budget.window - answer) - 1)
-
-    def _trouble(self, budget: Budget, size: int, room: int, info: ModelInfo) -> ProviderError | None:
-        if size > room:
-            return ProviderError(
-                "context_overflow",
-                f"the request was not sent: it has up to {size:,} tokens, and {info.ref} has room for {room:,}",
-            )
-        left = self.left()
-        if left is not None and budget.used > left:
-            return ProviderError("quota", f"the request was not sent: {over_cap(budget.used, left)}")
-        return None
-
-
-def over_cap(used: int, left: int) -> str:
-    """Why a request of so many tokens is not within the cap."""
-    return f"it has about {used:,} tokens, and {max(0, left):,} are left of the cap"

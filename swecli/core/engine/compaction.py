@@ -29,7 +29,7 @@ from swecli.core.context_management.compaction.plan import CompactionPlan, attac
 from swecli.core.context_management.compaction.state_block import SessionFacts
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import project
-from swecli.core.engine.model_call import door_of
+from swecli.core.engine.model_call import gateway_of
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, ModelUnavailable, Services
 from swecli.core.engine.snapshots import SessionSnapshots, known_size
@@ -99,7 +99,7 @@ class Compactions:
         self.snapshots = SessionSnapshots(services, recorder)
         self._in_doubt = False
         self._limits = LimitNotices(recorder, services.context.limits)
-        self._compactor = Compactor(services.context, services.compaction, door_of(services, recorder))
+        self._compactor = Compactor(services.context, services.compaction, gateway_of(services, recorder))
 
     def plan(self, client: ModelClient) -> CompactionPlan:
         """What a compaction would do now."""

@@ -82,58 +82,25 @@ class Requests:
         self.order = AskingOrder()
         """Of the calls that run now."""
 
-    def _new_id(self, prefix: str) -> str:
+    def new_id(self, prefix: str) -> str:
+        """An id that no request or question of this session has."""
         return f"{prefix}{self._recorder.state.seq + 1}"
 
-    async def permission(
-        self,
-        *,
-        item: str,
-        tool: str,
-        title: str,
-        blocks: Sequence[DisplayBlock],
-        reason: str,
-        binding: str,
-        rule: str | None,
-        evidence: Sequence[str],
-        hunks: Sequence[Hunk] = (),
-        facts: Sequence[str] = (),
-        warnings: Sequence[str] = (),
-        arguments: Mapping[str, Any] | None = None,
-        refused: RefusedEdit | None = None,
-    ) -> ReplyPermission:
+    async def permission(self, asked: PermissionRequested) -> ReplyPermission:
         """Ask and wait. Cancelled while waiting, the request is settled as cancelled. "Always" is "once" where no
         rule was offered, or where the rule was offered for other arguments."""
-        request = self._new_id("p")
         future: asyncio.Future[ReplyPermission] = asyncio.get_running_loop().create_future()
-        self._permissions[request] = future
-        self._recorder.emit(
-            PermissionRequested(
-                request,
-                item,
-                tool,
-                title,
-                tuple(blocks),
-                reason,
-                binding,
-                rule,
-                tuple(evidence),
-                tuple(hunks),
-                tuple(facts),
-                tuple(warnings),
-                arguments,
-                refused,
-            )
-        )
-        self.order.passed(item)
+        self._permissions[asked.request] = future
+        self._recorder.emit(asked)
+        self.order.passed(asked.item)
         settled = False
         try:
             reply = await future
-            if reply.choice == "always" and (rule is None or reply.arguments is not None):
+            if reply.choice == "always" and (asked.rule is None or reply.arguments is not None):
                 reply = replace(reply, choice="once")
             self._recorder.emit(
                 PermissionResolved(
-                    request,
+                    asked.request,
                     reply.choice,
                     reply.by,
                     reply.note,
@@ -146,14 +113,14 @@ class Requests:
             settled = True
             return reply
         finally:
-            del self._permissions[request]
+            del self._permissions[asked.request]
             if not settled:
-                self._recorder.emit(PermissionResolved(request, "cancelled", "engine"))
+                self._recorder.emit(PermissionResolved(asked.request, "cancelled", "engine"))
 
     async def ask(self, item: str, questions: Sequence[Question]) -> Answers | None:
         """Put questions and wait; an empty tuple when they were dismissed, None when nobody is there to answer."""
         await self.order.turn(item)
-        request = self._new_id("q")
+        request = self.new_id("q")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._questions[request] = future
         self._recorder.emit(QuestionAsked(request, item, tuple(questions)))
@@ -434,7 +401,7 @@ class Consents:
             decision = self.decide(call)  # the mode or the rules may have changed while the preview was made
             if decision.outcome == "allow":
                 return await self._allowed(call, decision)
-            shown = self._bind(call, preview)
+            shown = self._bind(call, preview.state)
             if answer is not None and _covers(answer, decision):
                 return self._consented(call, decision, shown)
             answer = await self._asked(call, preview, decision, shown, refused)
@@ -447,14 +414,18 @@ class Consents:
 
     async def holds(self, consent: Consent) -> bool:
         """Whether what would run is what was approved; the user is told where it is not."""
+        call = consent.call
         if consent.shown is None:
             return True
         try:
-            if await self._binding(consent.call) == consent.shown:
+            state = await call.tool.target_state(call.params, call.ctx)
+            if state is not None and self._bind(call, state) == consent.shown:
+                return True
+            if await self._binding(call) == consent.shown:
                 return True
         except OutdatedChoice:
             pass
-        self._tell_changed(consent.call)
+        self._tell_changed(call)
         return False
 
     async def outside(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[Consent | None, ToolOutcome]:
@@ -462,19 +433,19 @@ class Consents:
         if not outcome.blocked or not self._sandbox.offers:
             return None, outcome
         preview = await call.tool.preview(call.params, call.ctx)
-        shown = self._bind(call, preview)
-        reply = await self._requests.permission(
-            item=call.item,
-            tool=call.tool.name,
-            title=call.title,
+        shown = self._bind(call, preview.state)
+        asked = PermissionRequested(
+            self._requests.new_id("p"),
+            call.item,
+            call.tool.name,
+            call.title,
             blocks=outcome.blocks or preview.blocks,
             reason=f"Blocked by the sandbox, as it seems: {outcome.blocked}. Run it again, outside?",
             binding=shown,
-            rule=None,
-            evidence=(),
             facts=(OUTSIDE, *preview.facts),
             warnings=self._uncovered(call),
         )
+        reply = await self._requests.permission(asked)
         if reply.choice in ("once", "always") and reply.arguments is None:
             return Consent(call, shown, call.ctx), outcome
         word = f" The user says: {reply.note}" if reply.note else ""
@@ -520,10 +491,11 @@ class Consents:
         Raises:
             Rejected: by the user.
         """
-        reply = await self._requests.permission(
-            item=call.item,
-            tool=call.tool.name,
-            title=call.title,
+        asked = PermissionRequested(
+            self._requests.new_id("p"),
+            call.item,
+            call.tool.name,
+            call.title,
             blocks=preview.blocks or (TextBlock(call.title),),
             reason=decision.reason,
             binding=shown,
@@ -535,6 +507,7 @@ class Consents:
             arguments=None if preview.hunks else call.params.model_dump(mode="json", exclude_defaults=True),
             refused=refused,
         )
+        reply = await self._requests.permission(asked)
         self._keep(decision.offer, reply)
         if reply.choice == "reject" and reply.by == "headless":
             told = call.told(f"Not allowed; nothing was done. {reply.note}".strip())
@@ -570,12 +543,12 @@ class Consents:
             if problem:
                 self._recorder.emit(Notice(problem, "warning", "permissions"))
 
-    def _bind(self, call: PreparedCall, preview: Preview) -> str:
+    def _bind(self, call: PreparedCall, state: str) -> str:
         choices = hashlib.sha256(repr(call.ctx.choices).encode("utf-8", "surrogatepass")).hexdigest()
-        return binding(call.tool.name, call.params, self._services.workspace.cwd, f"{preview.state}\n{choices}")
+        return binding(call.tool.name, call.params, self._services.workspace.cwd, f"{state}\n{choices}")
 
     async def _binding(self, call: PreparedCall) -> str:
-        return self._bind(call, await call.tool.preview(call.params, call.ctx))
+        return self._bind(call, (await call.tool.preview(call.params, call.ctx)).state)
 
     def _tell_changed(self, call: PreparedCall) -> None:
         text = f"{call.title or call.tool.name} changed after it was shown; asking again."

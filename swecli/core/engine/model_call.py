@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from swecli.core.context_management.context_manager import Door, PreparedRequest
+from swecli.core.context_management.context_manager import PreparedRequest
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.monitor import Growing
 from swecli.core.engine.recorder import Recorder
@@ -317,9 +318,9 @@ def tokens_left(services: Services, recorder: Recorder) -> int | None:
     return None if cap is None else cap - recorder.state.tokens
 
 
-def door_of(services: Services, recorder: Recorder) -> Door:
-    """What every request of the session goes through."""
-    return Door(services.context, lambda: tokens_left(services, recorder))
+def gateway_of(services: Services, recorder: Recorder) -> RequestGateway:
+    """What sends every request of the session."""
+    return RequestGateway(services.context, lambda: tokens_left(services, recorder))
 
 
 BASE = 0.5
@@ -506,7 +507,7 @@ class Asking:
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._services = services
         self._recorder = recorder
-        self._door = door_of(services, recorder)
+        self._gateway = gateway_of(services, recorder)
         self.fragment: Fragment | None = None
         """What came of an answer that was interrupted."""
 
@@ -562,7 +563,7 @@ class Asking:
         return True
 
     async def _stream(self, client: ModelClient, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
-        async with aclosing(self._door.send(client, prepared.request)) as events:
+        async with aclosing(self._gateway.send(client, prepared.request, budget=prepared.budget)) as events:
             async for event in events:
                 match event:
                     case Finished(message=message):

@@ -17,7 +17,7 @@ from swecli.core.engine.compaction import Compactions, ContextKeeper
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import SessionFiles
 from swecli.core.engine.jobs import JobWatch
-from swecli.core.engine.model_call import Call, door_of
+from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.results import Results
@@ -95,7 +95,7 @@ async def ask_model(
         max_output_tokens=max_output_tokens,
         session=recorder.session,
     )
-    async with aclosing(door_of(services, recorder).send(client, request)) as events:
+    async with aclosing(gateway_of(services, recorder).send(client, request)) as events:
         async for event in events:
             if isinstance(event, Finished):
                 usage = event.message.response.usage if event.message.response else None

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swecli.core.context_management.context_manager import PreparedRequest, over_cap
+from swecli.core.context_management.context_manager import PreparedRequest
+from swecli.core.context_management.gateway import over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.attachments import Attachments, words_of

@@ -21,7 +21,6 @@ from swecli.core.llm.text_tools import TextCallStream, as_text
 from swecli.core.llm.transport import ENCODING_HINT, ExchangeDump, HttpResponse, Timeouts, Transport
 from swecli.core.llm.types import (
     Failed,
-    ModelClient,
     ModelInfo,
     ModelRequest,
     ProviderError,
@@ -38,19 +37,6 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-
-
-async def stream_events(client: ModelClient, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-    """The events of one request. Closing this generator (``contextlib.aclosing``) aborts the request at once."""
-    stream = client.stream(request)
-    try:
-        async for event in stream:
-            yield event
-    finally:
-        close = getattr(stream, "aclose", None)
-        if close is not None:
-            await close()
-
 
 _REFUSED = re.compile(
     r"unsupported|not supported|unknown|unrecognized|unexpected|not permitted|not allowed|extra (?:inputs|fields)"

@@ -100,7 +100,6 @@ class Database:
 
     @property
     def durable(self) -> bool:
-        """Whether what is written outlives the process."""
         return self.path is not None
 
     @contextmanager
@@ -132,7 +131,6 @@ class Database:
 
     @contextmanager
     def read(self) -> Generator[sqlite3.Connection, None, None]:
-        """The connection for queries."""
         with self._read_lock:
             yield self._reader
 

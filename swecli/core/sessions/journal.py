@@ -38,7 +38,6 @@ _EXACT = frozenset(
 
 
 def masked_events(events: Sequence[Event], cover: Cover) -> list[Event]:
-    """The events as they are stored."""
     return [replace(event, body=masked(event.body, cover)) for event in events]
 
 
@@ -80,7 +79,6 @@ class MaskedBlobs:
         self._cover = cover
 
     def put(self, tool: str, content: bytes) -> BlobRef:
-        """Store a result without keys."""
         text = self._cover(content.decode("utf-8", "surrogateescape"))
         return self._inner.put(tool, text.encode("utf-8", "surrogateescape"))
 
@@ -150,6 +148,10 @@ class Journal:
         self._retry_seconds = retry_seconds
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Event | _Barrier] = SimpleQueue()
+        self._handed_over = self._published = 0
+        """Events given to the thread, and those of them that it has given back. Both belong to the event loop."""
+        self._direct: list[Event] = []
+        """What is to be shown and never stored, on its way past the thread."""
         self._unsaved: list[Event] = []
         self._pause = 0.0
         """Present pause between attempts in seconds; 0 while all is well."""
@@ -165,8 +167,16 @@ class Journal:
 
     def append(self, event: Event) -> None:
         """Hand over an event. Returns at once; events after ``close`` are dropped."""
-        if not self._closed:
-            self._queue.put(event)
+        if self._closed:
+            return
+        if self._handed_over == self._published and not is_fact(event.body):
+            self._direct.append(event)  # nothing is stored of it, and nothing before it waits for the disk
+            if len(self._direct) == 1:
+                self._loop.call_soon(self._publish_direct)
+            return
+        self._publish_direct()
+        self._handed_over += 1
+        self._queue.put(event)
 
     def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
         """Facts above ``after`` and not above ``upto``, in order, ``limit`` at most: the stored ones, then those that
@@ -206,7 +216,17 @@ class Journal:
         self._thread.join(timeout)
         return not self._thread.is_alive() and not self.degraded
 
+    def _publish_stored(self, events: Sequence[Event]) -> None:
+        self._published += len(events)
+        self._publish(events)
+
+    def _publish_direct(self) -> None:
+        if self._direct:
+            events, self._direct = self._direct, []
+            self._publish(events)
+
     async def _mark(self, *, last: bool) -> None:
+        self._publish_direct()
         reached: asyncio.Future[None] = self._loop.create_future()
         self._queue.put(_Barrier(reached, last))
         await reached
@@ -223,7 +243,7 @@ class Journal:
             self._unsaved.extend(event for event in events if is_fact(event.body))
             self._save(at_once=ended)
             if events:
-                self._on_loop(self._publish, events)
+                self._on_loop(self._publish_stored, events)
             for barrier in barriers:
                 self._on_loop(_resolve, barrier.reached)
 

@@ -36,7 +36,6 @@ class SharedViews:
         self._known: dict[str, ViewEntry] = {}
 
     def shared(self, body: Body | Unknown) -> Body | Unknown:
-        """The body, equal to what it was."""
         if not isinstance(body, CompactionCompleted):
             return body
         return replace(body, view=tuple([self._same(entry) for entry in body.view]))
@@ -296,7 +295,6 @@ class SessionStore:
             return self._leases.holder(connection, session_id)
 
     def close(self) -> None:
-        """Close the database."""
         self.database.close()
 
     # Last, because inside of the class the name hides the type from here on.

@@ -10,10 +10,9 @@ from swecli.core.permissions.types import Effects
 from swecli.core.tools.base import ChangedFile, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.edit_file import FileChange, chosen, last_seen, present, preview_of, unread
 from swecli.core.tools.list_files import explained, missing, plural, reading
-from swecli.core.workspace.atomic_write import StaleFileError
+from swecli.core.workspace.atomic_write import StaleFileError, shielded_thread
 from swecli.core.workspace.patch import FilePatch, PatchError, parse_patch, patched
 from swecli.core.workspace.text_file import FileState, decode
-from swecli.core.workspace.threads import to_the_end
 
 
 class ApplyPatchParams(Params):
@@ -44,7 +43,7 @@ class ApplyPatch(Tool[ApplyPatchParams]):
 
     async def run(self, params: ApplyPatchParams, ctx: ToolContext) -> ToolOutcome:
         changes = await reading(lambda _: _plan(params, ctx))
-        return await to_the_end(lambda: _apply(changes, ctx))
+        return await shielded_thread(lambda: _apply(changes, ctx))
 
 
 def _parsed(params: ApplyPatchParams) -> tuple[FilePatch, ...]:

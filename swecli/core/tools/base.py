@@ -195,6 +195,11 @@ class Tool(ABC, Generic[P]):
         """What to show before consent. Raises ``ToolError`` when the call can't succeed anyway."""
         return Preview()
 
+    async def target_state(self, params: P, ctx: ToolContext) -> str | None:
+        """The ``state`` that a preview would have now, without planning the change anew; None where only a preview
+        tells."""
+        return None
+
     @abstractmethod
     async def run(self, params: P, ctx: ToolContext) -> ToolOutcome:
         """Do it. Cancellation must leave no process and no half-written file behind.

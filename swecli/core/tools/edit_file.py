@@ -27,11 +27,10 @@ from swecli.core.tools.base import (
     ToolOutcome,
 )
 from swecli.core.tools.list_files import explained, missing, plural, readable_size, reading
-from swecli.core.workspace.atomic_write import StaleFileError, atomic_delete, atomic_write
+from swecli.core.workspace.atomic_write import StaleFileError, atomic_delete, atomic_write, shielded_thread
 from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
 from swecli.core.workspace.line_diff import Span, changed_spans, count_changes
 from swecli.core.workspace.text_file import FileState, TextFile, decode, read_bytes
-from swecli.core.workspace.threads import to_the_end
 
 MAX_FILE = 10_000_000
 """Bytes of a file that the file tools change."""
@@ -58,7 +57,6 @@ class FileChange:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Added and removed lines."""
         return count_changes(_text(self.before or b""), _text(self.after or b""))
 
     @property
@@ -230,7 +228,21 @@ def chosen(changes: Sequence[FileChange], ctx: ToolContext) -> list[FileChange]:
 
 
 def _state(changes: Sequence[FileChange]) -> str:
-    return "\n".join(f"{change.path}={change.state or 'absent'}" for change in changes)
+    return "\n".join(_state_of(change.path, change.state) for change in changes)
+
+
+def _state_of(path: Path, state: FileState | None) -> str:
+    return f"{path}={state or 'absent'}"
+
+
+def _state_at(name: str, ctx: ToolContext) -> str | None:
+    """The state of one file as a preview of its change would tell it; None where it can't be read."""
+    path = ctx.resolve(name)
+    try:
+        found = present(path)
+    except OSError:
+        return None
+    return _state_of(path, found[1] if found is not None else None)
 
 
 def _summary(changes: Sequence[FileChange]) -> str:
@@ -376,10 +388,13 @@ class WriteFile(Tool[WriteFileParams]):
         expected = last_seen(params.path, ctx)
         return await reading(lambda _: preview_of([_plan_write(params, ctx, expected)], ctx))
 
+    async def target_state(self, params: WriteFileParams, ctx: ToolContext) -> str | None:
+        return await reading(lambda _: _state_at(params.path, ctx))
+
     async def run(self, params: WriteFileParams, ctx: ToolContext) -> ToolOutcome:
         expected = last_seen(params.path, ctx)
         change = await reading(lambda _: _plan_write(params, ctx, expected))
-        return await to_the_end(lambda: _apply_write(change, ctx))
+        return await shielded_thread(lambda: _apply_write(change, ctx))
 
 
 def _plan_write(params: WriteFileParams, ctx: ToolContext, expected: str | None) -> FileChange:
@@ -467,7 +482,6 @@ class EditFileParams(Params):
 
     @property
     def replacements(self) -> tuple[Replacement, ...]:
-        """All edits, in order."""
         if self.edits:
             return tuple(Replacement(one.old_string, one.new_string, one.replace_all) for one in self.edits)
         return (Replacement(self.old_string or "", self.new_string or "", self.replace_all),)
@@ -491,10 +505,13 @@ class EditFile(Tool[EditFileParams]):
         expected = last_seen(params.path, ctx)
         return await reading(lambda _: preview_of([_plan_edit(params, ctx, expected)[0]], ctx))
 
+    async def target_state(self, params: EditFileParams, ctx: ToolContext) -> str | None:
+        return await reading(lambda _: _state_at(params.path, ctx))
+
     async def run(self, params: EditFileParams, ctx: ToolContext) -> ToolOutcome:
         expected = last_seen(params.path, ctx)
         change, lines = await reading(lambda _: _plan_edit(params, ctx, expected))
-        return await to_the_end(lambda: _apply_edit(change, lines, ctx))
+        return await shielded_thread(lambda: _apply_edit(change, lines, ctx))
 
 
 def _plan_edit(params: EditFileParams, ctx: ToolContext, expected: str | None) -> tuple[FileChange, tuple[int, ...]]:

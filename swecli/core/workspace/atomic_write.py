@@ -7,6 +7,7 @@ mount point), the file is written in place, with its space reserved first and th
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -14,10 +15,12 @@ import secrets
 import stat
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from swecli.core.workspace.text_file import READ_FLAGS, read_all, require_regular
 
@@ -71,7 +74,6 @@ class Folder:
         return os.access(self._name(name), mode, dir_fd=self._descriptor)
 
     def status(self, name: str) -> os.stat_result:
-        """Status of the entry itself, a link included."""
         return os.stat(self._name(name), dir_fd=self._descriptor, follow_symlinks=False)
 
     def exists(self, name: str) -> bool:
@@ -94,11 +96,9 @@ class Folder:
         os.link(self._name(name), self._name(other), src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
 
     def rename(self, name: str, other: str) -> None:
-        """Put an entry in the place of another."""
         os.replace(self._name(name), self._name(other), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def remove(self, name: str) -> None:
-        """Remove an entry if it is there."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._name(name), dir_fd=self._descriptor)
 
@@ -107,11 +107,9 @@ class Folder:
         os.mkdir(self._name(name), 0o700, dir_fd=self._descriptor)
 
     def remove_folder(self, name: str) -> None:
-        """Remove an empty directory."""
         os.rmdir(self._name(name), dir_fd=self._descriptor)
 
     def make_link(self, name: str, target: str) -> None:
-        """Make a symbolic link where nothing is."""
         os.symlink(target, self._name(name), dir_fd=self._descriptor)
 
     def names(self, limit: int) -> list[str]:
@@ -414,3 +412,17 @@ def _runs(pid: int) -> bool:
     except OverflowError:
         return False
     return True
+
+
+T = TypeVar("T")
+
+
+async def shielded_thread(work: Callable[[], T]) -> T:
+    """``work`` off the event loop. Once begun it ends, even when the caller is cancelled meanwhile: then the
+    cancellation goes on after it, so that nothing is done behind anybody's back."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        raise

@@ -215,11 +215,9 @@ class RunningCommand:
         await self._pipe.drained(limit)
 
     def detach(self) -> None:
-        """It goes on in the background: nothing is shown any more."""
         self._pipe.detach()
 
     async def members(self) -> tuple[tree.Process, ...]:
-        """Its live processes besides the first one."""
         return tuple(await asyncio.to_thread(self._members))
 
     def _members(self) -> list[tree.Process]:

@@ -141,7 +141,6 @@ def _new_group(most: int) -> Path | None:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove empty cgroups whose swecli is gone."""
     with contextlib.suppress(OSError):
         for name in os.listdir(parent):
             owner = name.removeprefix(_NAME).partition("-")[0]

@@ -221,7 +221,6 @@ async def _ripgrep(
 
 
 def _literal(name: str) -> str:
-    """A glob that takes this name and no other."""
     return re.sub(r"([*?\[\]{}\\!])", r"\\\1", name)
 
 

@@ -65,7 +65,6 @@ def kind_of(mode: int) -> str | None:
 
 
 def require_regular(path: Path | str, status: os.stat_result) -> None:
-    """Raise ``NotRegularError`` unless ``status`` is that of a regular file."""
     kind = kind_of(status.st_mode)
     if kind is not None:
         raise NotRegularError(path, kind)

@@ -241,3 +241,23 @@ async def test_a_value_that_no_json_can_hold_is_told(tmp_path: Path) -> None:
     assert len(troubles) == 1
     await journal.close()
     store.close()
+
+
+async def test_what_is_not_stored_does_not_go_through_the_thread_and_keeps_its_place() -> None:
+    disk = Disk()
+    screen = Screen(disk)
+    journal = screen.journal()
+    disk.open.clear()
+    for event in (delta("s", 1), delta("s", 2)):
+        journal.append(event)
+    await asyncio.sleep(0)
+    assert [event.seq for event in screen.events] == [1, 2]
+    for event in (delta("s", 3), fact("s", 4), delta("s", 5)):
+        journal.append(event)
+    await asyncio.sleep(0)
+    assert [event.seq for event in screen.events] == [1, 2, 3]  # what follows a fact waits with it
+    disk.open.set()
+    await journal.barrier()
+    assert [event.seq for event in screen.events] == [1, 2, 3, 4, 5]
+    assert screen.unstored == []
+    await journal.close()

@@ -38,7 +38,8 @@ from swecli.core.context_management.compaction.summary import (
     constraints,
     missing,
 )
-from swecli.core.context_management.context_manager import ContextManager, Door
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.marks import harmless
 from swecli.core.context_management.projection import project
@@ -214,10 +215,10 @@ class Compactor:
     """Builds, measures and judges candidates. It changes nothing itself: the caller records the result."""
 
     def __init__(
-        self, context: ContextManager, options: CompactionOptions | None = None, door: Door | None = None
+        self, context: ContextManager, options: CompactionOptions | None = None, gateway: RequestGateway | None = None
     ) -> None:
         self._context = context
-        self._door = door or Door(context)
+        self._gateway = gateway or RequestGateway(context)
         self.options = options or CompactionOptions()
 
     async def compact(
@@ -247,7 +248,7 @@ class Compactor:
             # Not even an empty summary would make enough room: none is asked for.
             return NotCompacted(self._hopeless(attempt), notes=tuple(attempt.notes))
         if view is None and not job.without_model and wants_summary(self.options, ledger):
-            summarizer = Summarizer(self._door, job.client, self.options.summarization, sleep, job.summary_client)
+            summarizer = Summarizer(self._gateway, job.client, self.options.summarization, sleep, job.summary_client)
             calls = CALLS_BESIDES if attempt.cleared else CALLS
             summary = await summarizer.summarize(
                 job.request, wishes.focus, self._summary_tokens(attempt), before.effective, calls

@@ -11,7 +11,7 @@ from functools import reduce
 
 from swecli.core.context_management.compaction.options import SummarizationStrategy
 from swecli.core.context_management.compaction.state_block import user_texts
-from swecli.core.context_management.context_manager import Door
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.marks import harmless
 from swecli.core.context_management.prompts import read_prompt
@@ -178,13 +178,13 @@ class Summarizer:
 
     def __init__(
         self,
-        door: Door,
+        gateway: RequestGateway,
         client: ModelClient,
         options: SummarizationStrategy | None,
         sleep: Callable[[float], Awaitable[None]],
         other: ModelClient | None = None,
     ) -> None:
-        self._door = door
+        self._gateway = gateway
         self._other = other or (options.summarize_with if options else None)
         self._client = self._other or client
         self._sleep = sleep
@@ -196,7 +196,7 @@ class Summarizer:
         """At most so many calls; every answer is checked before it counts."""
         characters = int(effective * BOUNDED_SHARE * CHARACTERS_PER_TOKEN)
         whole = suffix_request(request, focus, max_tokens)
-        if self._other is None and not await self._door.too_long(whole, self._client.info, likely=True):
+        if self._other is None and not await self._gateway.too_long(whole, self._client.info, likely=True):
             texts: list[str] = []
         elif not (texts := await self._texts(request, focus, max_tokens, characters, calls)):
             return Summary("", (TOO_SMALL,))
@@ -235,7 +235,7 @@ class Summarizer:
 
     async def _too_long(self, text: str, max_tokens: int) -> str:
         """Why a summary is too long to be of use; empty where it is not."""
-        monitor = self._door.context.monitor
+        monitor = self._gateway.context.monitor
         await monitor.count_ahead([text])
         tokens = round(monitor.count_tokens(text) * monitor.ratio(self._client.info))
         return f"it has {tokens:,} tokens, {max_tokens:,} were asked for" if tokens > LONGEST * max_tokens else ""
@@ -248,7 +248,7 @@ class Summarizer:
             earlier = " word" * max_tokens if len(texts) > 1 else ""
             for text in texts:
                 wanted = serialised_request(request, focus, max_tokens, text, earlier)
-                if await self._door.too_long(wanted, self._client.info):
+                if await self._gateway.too_long(wanted, self._client.info):
                     break
             else:
                 return texts
@@ -256,7 +256,7 @@ class Summarizer:
         return []
 
     async def _ask(self, request: ModelRequest, *, likely: bool) -> tuple[Message | None, ProviderError | None]:
-        async with aclosing(self._door.send(self._client, request, likely=likely)) as events:
+        async with aclosing(self._gateway.send(self._client, request, likely=likely)) as events:
             async for event in events:
                 if isinstance(event, Finished):
                     return event.message, None

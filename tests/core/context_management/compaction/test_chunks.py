@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 from swecli.core.context_management.compaction.options import SummarizationStrategy
 from swecli.core.context_management.compaction.summary import BOUNDED_SHARE, CHARACTERS_PER_TOKEN, Summarizer, chunked
-from swecli.core.context_management.context_manager import ContextManager, Door
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import Failed, ModelRequest, ProviderError, StreamEvent, SystemBlock
@@ -50,7 +51,9 @@ def test_groups_stay_together_and_the_oldest_go_first() -> None:
 
 async def test_every_step_carries_on_the_summary_before() -> None:
     model = Overflowing(parse_script(STEPS))
-    summarizer = Summarizer(Door(ContextManager(())), model, SummarizationStrategy(summarize_chunk_size=10), no_sleep)
+    summarizer = Summarizer(
+        RequestGateway(ContextManager(())), model, SummarizationStrategy(summarize_chunk_size=10), no_sleep
+    )
     effective = int(3_600 / BOUNDED_SHARE / CHARACTERS_PER_TOKEN)
     request = ModelRequest((SystemBlock("s"),), (), HISTORY)
     summary = await summarizer.summarize(request, "", 500, effective)

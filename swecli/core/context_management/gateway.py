@@ -1,0 +1,90 @@
+"""The request gateway: every request to a model is sent here, and none that is too large for it or past the cap."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, replace
+
+from swecli.core.context_management.budget import edge, window_of
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.message_size import texts_of
+from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent
+from swecli.core.protocol.budget import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class RequestGateway:
+    """Every request to a model is sent here. ``left`` gives the tokens that may still be used; None = no cap."""
+
+    context: ContextManager
+    left: Callable[[], int | None] = lambda: None
+
+    async def send(
+        self, client: ModelClient, request: ModelRequest, *, budget: Budget | None = None, likely: bool = False
+    ) -> AsyncGenerator[StreamEvent]:
+        """The events of one request. One that may not leave fails as if the provider had refused it, and nothing of it
+        is sent. Closing this generator (``contextlib.aclosing``) aborts the request at once. ``budget`` is its measure
+        where it was measured already, ``likely`` as in ``too_long``."""
+        if budget is None or not self._holds(budget, request, client.info):
+            budget = await self._measured(request, client.info)
+        size = budget.used if likely else budget.upper
+        trouble = self._trouble(budget, size, self._room(budget, request), client.info)
+        if trouble is not None:
+            yield Failed(trouble)
+            return
+        # A server may refuse a request whose answer would not fit at its longest.
+        most = request.max_output_tokens or client.info.max_output or client.info.usual_output
+        free = max(1, budget.window - budget.upper)
+        if most is not None and most > free:
+            request = replace(request, max_output_tokens=free)
+        stream = client.stream(request)
+        try:
+            async for event in stream:
+                yield event
+        finally:
+            close = getattr(stream, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def too_long(self, request: ModelRequest, info: ModelInfo, *, likely: bool = False) -> bool:
+        """Whether the request is too long for the model, at the most that it may have; ``likely``: by what it probably
+        has, where there is another way if the provider refuses it."""
+        budget = await self._measured(request, info)
+        return (budget.used if likely else budget.upper) > self._room(budget, request)
+
+    def _holds(self, budget: Budget, request: ModelRequest, info: ModelInfo) -> bool:
+        """Whether nothing is to be measured again: the window is the same, and no estimate may refuse the request."""
+        same = budget.window == window_of(info, self.context.limits).total
+        return same and budget.upper <= self._room(budget, request)
+
+    async def _measured(self, request: ModelRequest, info: ModelInfo) -> Budget:
+        # What is older is counted already; a long new text must not hold up the event loop.
+        newest = [text for message in request.messages[-1:] for part in message.parts for text in texts_of(part)]
+        await self.context.monitor.count_ahead(newest, exact=False)
+        budget = self.context.weigh(request, info)
+        if budget.upper > self._room(budget, request) and await self.context.monitor.count_exactly(request):
+            budget = self.context.weigh(request, info)  # nothing is refused because of an estimate
+        return budget
+
+    def _room(self, budget: Budget, request: ModelRequest) -> int:
+        """Tokens that a request may have. What is kept for the answer of a turn is free for the prompt of one whose
+        answer is to be shorter: a summary of the whole conversation goes where the next turn would not."""
+        kept = budget.window - budget.effective
+        answer = kept if request.max_output_tokens is None else min(kept, request.max_output_tokens)
+        return max(0, edge(self.context.limits.block, budget.window - answer) - 1)
+
+    def _trouble(self, budget: Budget, size: int, room: int, info: ModelInfo) -> ProviderError | None:
+        if size > room:
+            return ProviderError(
+                "context_overflow",
+                f"the request was not sent: it has up to {size:,} tokens, and {info.ref} has room for {room:,}",
+            )
+        left = self.left()
+        if left is not None and budget.used > left:
+            return ProviderError("quota", f"the request was not sent: {over_cap(budget.used, left)}")
+        return None
+
+
+def over_cap(used: int, left: int) -> str:
+    """Why a request of so many tokens is not within the cap."""
+    return f"it has about {used:,} tokens, and {max(0, left):,} are left of the cap"
