@@ -86,7 +86,7 @@ def test_a_lone_surrogate_becomes_a_replacement_character() -> None:
     ("line", "named"),
     [
         ("{", "no JSON"),
-        ("[1]", "not a JSON object"),
+        ("[1]", "no JSON object"),
         ('{"v":1}', "seq"),
         ('{"v":1,"seq":1,"ts":0,"session":"s","turn":0,"agent":"main","body":{}}', "type"),
         ('{"v":1,"seq":1,"ts":0,"session":"s","turn":0,"agent":"main","body":{"type":"notice"}}', "text"),
