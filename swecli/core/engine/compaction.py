@@ -184,7 +184,7 @@ class Compactions:
         )
         roomy = prepared.budget.level in ("ok", "warn")
         if without_model and roomy and self._compactor.preview(ledger, job, "") is None:
-            reason = f"There is nothing to free: all of the {prepared.budget.used:,} tokens are needed as they are."
+            reason = f"Nothing to free: all {prepared.budget.used:,} tokens are in use."
             self._notice(reason)
             return NotCompacted(reason)
         recorder.emit(ItemStarted(item, "compaction"))
@@ -221,7 +221,7 @@ class Compactions:
             self._notice("There is no compaction to undo.")
         else:
             self._recorder.emit(CompactionUndone(item))
-            self._notice("Compaction undone: the conversation is as it was before it.")
+            self._notice("Compaction undone: the conversation is restored.")
             if client is not None:
                 self.measure(client)
 
@@ -241,7 +241,7 @@ class Compactions:
         try:
             return self._connection.beside("summary")
         except ModelUnavailable as error:
-            self._notice(f"The model for summaries can't be used, the one at hand writes it: {error}")
+            self._notice(f"The summary model is not available; the current model writes the summary: {error}")
             return None
 
     def commit(
@@ -300,7 +300,7 @@ def _facts(state: SessionState) -> SessionFacts:
     return SessionFacts(state.mode, state.todos, running)
 
 
-FREE = "Make room without a model"
+FREE = "Free space without a model"
 SUMMARISE = "Compact with a summary"
 LEAVE = "Leave it as it is"
 
@@ -353,7 +353,7 @@ class ContextKeeper:
                 return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
             if prepared.blocked:
                 return await self._offer(prepared, client, prepared.reason)
-            self._tell_once("The context is nearly full, and automatic compaction is off; /compact makes room.")
+            self._tell_once("The context is nearly full, and automatic compaction is off; /compact frees space.")
             return False
         self._told = False
         return begins and self._tidy_if_it_pays(prepared, client)
@@ -396,8 +396,8 @@ class ContextKeeper:
         question = Question(
             f"{reason} Automatic compaction is off.",
             (
-                Option(FREE, "old results and messages leave the context, and can be recalled"),
-                Option(SUMMARISE, "the model is asked to write it"),
+                Option(FREE, "old results and messages are removed and can be recalled"),
+                Option(SUMMARISE, "the model writes it"),
                 Option(LEAVE, "no request is sent; nothing changes"),
             ),
             header="Context",

@@ -236,7 +236,7 @@ async def test_exceptions_are_named_before_the_first_command_and_again_by_the_un
         assert files_of(done, work) == {"a.txt": "restored"}
         assert left(done.not_covered, work) == {
             "big.bin": "larger than 2 MB",
-            ".env": "may hold secrets",
+            ".env": "may hold secrets, by its name",
         }
         assert not b.bodies(Notice)
 
