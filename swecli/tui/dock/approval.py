@@ -399,7 +399,7 @@ class ApprovalPanel(DockPanel):
                 return [("enter", "shows it for approval", 0), ("ctrl+j", "new line", 2), (leave, "back", 1)]
             case "hunks":
                 assert self._hunks is not None
-                chosen = f"applies {len(self._hunks.accepted)} of {self._hunks.count}"
+                chosen = f"apply {len(self._hunks.accepted)} of {self._hunks.count}"
                 return [
                     ("space", "on/off", 0),
                     (every, "all", 3),

@@ -121,9 +121,9 @@ async def test_hunks_are_chosen_singly() -> None:
     async with running((CHANGE,)) as it:
         await appear(it)
         await it.press("e")
-        await it.shows("[x] 1 of 3", "applies 3 of 3")
+        await it.shows("[x] 1 of 3", "apply 3 of 3")
         await it.press("j", "space")
-        await it.shows("[ ] 2 of 3", "applies 2 of 3")
+        await it.shows("[ ] 2 of 3", "apply 2 of 3")
         await it.press("enter")
         assert not replies(it)
         await it.press("y")
@@ -138,7 +138,7 @@ async def test_all_none_and_back() -> None:
         await it.press("y")
         await it.shows("What should it do instead?")
         await it.press("escape", "e", "a")
-        await it.shows("applies 3 of 3")
+        await it.shows("apply 3 of 3")
         await it.press("escape", "y")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
 
@@ -179,7 +179,7 @@ async def test_screens(scene: str, size: tuple[int, int]) -> None:
         await appear(it)
         if scene == "hunks":
             await it.press("e", "j", "space")
-            await it.shows("applies 2 of 3")
+            await it.shows("apply 2 of 3")
         elif scene == "edited":
             await it.press("e")
             await it.shows("for approval")
