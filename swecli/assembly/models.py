@@ -294,7 +294,7 @@ class Accounts:
         return found
 
     def store(self, provider: str, key: str) -> str:
-        """Store a key for a provider at the address where it is asked. Returns a sentence for the user.
+        """Add an API key for a provider at the address where it is asked. Returns a sentence for the user.
 
         Raises:
             AccountError: no such provider, no such key, or it can't be stored.
@@ -311,7 +311,7 @@ class Accounts:
         place = "the system's keyring" if entry.place == "keyring" else f"{self._keys.path}, readable for you only"
         told = f"The key of {found.name} for {entry.origin} is in {place}."
         variable = next((name for name in found.api_key_env if self._environment.get(name, "").strip()), "")
-        return f"{told} {variable} in the environment comes before it." if variable else told
+        return f"{told} {variable} in the environment takes precedence." if variable else told
 
     @property
     def _names(self) -> list[str]:
@@ -343,8 +343,8 @@ def no_model(environment: Mapping[str, str]) -> str:
     for provider in configured_providers(environment):
         if not provider.default_model:
             return (
-                f"No model was named. {provider.key_variable} is set, but that does not tell which model of "
-                f"{provider.name} is meant: swecli -m {provider.name}/NAME chooses one."
+                f"No model selected. {provider.key_variable} is set, but {provider.name} has no default model: "
+                f"select one with swecli -m {provider.name}/NAME."
             )
     return NO_MODEL
 
@@ -438,13 +438,13 @@ class ModelSupply:
         if here == address:  # it may come with a password, which was not recorded
             return
         if here and is_local(here):
-            self._tell(f"This session goes on at {here}; it was asked at {address} before.")
+            self._tell(f"Continuing with {here}; this session used {address} before.")
             return
         self._pinned[model] = address
         if here:
             self._tell(
-                f"This session goes on at {address}, where it began; environment or settings name {here} now. "
-                f"To go there: --base-url {here}"
+                f"Continuing with {address}, where this session started. Your settings now name {here}; "
+                f"use --base-url {here} to switch."
             )
 
     def _address(self, model: str) -> str:

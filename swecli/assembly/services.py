@@ -184,7 +184,7 @@ def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:
     state = sandbox_state(options, startup)
     if startup.loaded.settings.sandbox.required and state.level != "full":
         return TextBlock(f"Sandbox: {state.text}. It is required, so swecli does not start here.", "error")
-    asks = "" if state.level == "full" else ". Auto mode asks before every command that is not proven to only read."
+    asks = "" if state.level == "full" else ". Auto mode asks before every command that is not proven read-only."
     return TextBlock(f"Sandbox: {state.text}{asks}", "plain" if state.level == "full" else "warning")
 
 

@@ -119,7 +119,7 @@ class Actions:
         for mode, meaning in MODE_MEANINGS.items():
             if mode == name:
                 self._session.send(SetMode(mode))
-                self._screen.activity.flash(f"Mode {mode}: {meaning}")
+                self._screen.activity.flash(f"Mode: {mode} ({meaning})")
 
     def set_effort(self, word: str) -> None:
         """Ask the session for an effort: one of the model's words, or what it does by itself."""
@@ -155,7 +155,7 @@ class Actions:
         picker = Picker(question, choices, lambda value: do() if value == "yes" else None)
         self._screen.dock.show(picker)
         if self._screen.dock.panel is not picker:
-            self.flash("Answer the question of the model first")
+            self.flash("Answer the model's question first")
 
     def find(self, words: str = "") -> None:
         """Open the search of the transcript; where it is open, the match before."""
@@ -215,12 +215,12 @@ class Actions:
         if view is None or view.model is None:
             return
         if view.model.efforts == ():
-            self._screen.activity.flash(f"{safe_line(view.model.ref)} takes no word for how much it thinks")
+            self._screen.activity.flash(f"{safe_line(view.model.ref)} has no effort levels")
             return
         present = view.effort or DEFAULT
         offered = dict.fromkeys((DEFAULT, *words(view.model), present))
         listed = [Choice(word, word, "", word == present) for word in offered]
-        title = "Effort" if view.model.efforts is not None else "Effort (which words this model takes is not known)"
+        title = "Effort" if view.model.efforts is not None else "Effort (this model's levels are unknown)"
         picker = Picker(title, listed, self.set_effort, nothing=safe_line(choices(view.model)))
         self._screen.dock.show(picker)
 
@@ -352,7 +352,7 @@ class Actions:
 
         port, view = self._backend.sessions(), self._session.view
         if port is None:
-            self.flash("Nothing is stored here, so there is no session to go back to")
+            self.flash("Nothing is stored here, so there is no session to resume")
             return
         present = view.session_id if view is not None else ""
         self._show(SessionsPage(port, self._continue, self.flash, present=present, clock=self._clock), words)
@@ -378,18 +378,18 @@ class Actions:
             return
         names = ", ".join(dict.fromkeys(pending))
         if self._backend.sessions() is None or view.busy or not self._session.spoke:
-            self.flash(f"{names}: from the next session on (/clear begins one)")
+            self.flash(f"{names}: from the next session on (/clear starts one)")
             return
         from swecli.tui.dock.picker import Choice, Picker
 
         choices = [
-            Choice("now", "now", "opens this session again with the new settings; what was said stays"),
+            Choice("now", "now", "reopens this session with the new settings and its conversation"),
             Choice("later", "later", "from the next session on"),
         ]
 
         def picked(value: str) -> None:
             if value == "now":
-                self._reopen("Opened again with the new settings")
+                self._reopen("Reopened with the new settings")
 
         self._screen.dock.show(Picker(f"Use {names}", choices, picked))
 
@@ -430,7 +430,7 @@ class Actions:
         """Continue a session of the list in place of the open one."""
         view, port = self._session.view, self._backend.sessions()
         if view is not None and view.busy:
-            self.flash("A turn is running; Esc here and once more interrupts it, then continue another session")
+            self.flash("A turn is running; press Esc twice to interrupt it, then continue another session")
         elif port is not None:
             self._screen.close_list()
             self._screen.run_worker(self._switch(port.open(session.id), f"Continued {session.id}"))

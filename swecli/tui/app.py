@@ -47,9 +47,9 @@ SIGNAL_TIME = 0.5
 """Seconds for a session to end in order after a signal."""
 
 _FORMS = {
-    "short": "Short form: one line for each step",
-    "usual": "Usual form: each step with the beginning of what came out",
-    "full": "Full form: everything that each step showed",
+    "short": "Short view: one line per step",
+    "usual": "Normal view: each step with the first lines of output",
+    "full": "Details on",
 }
 
 
@@ -226,7 +226,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         from swecli.tui.dock.picker import Choice, Picker
 
         named = safe_line(", ".join(jobs[:3]) + (f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""))
-        choices = [Choice("end", "End them and quit", named), Choice("stay", "Stay", "nothing is ended")]
+        choices = [Choice("end", "End them and quit", named), Choice("stay", "Stay", "they keep running")]
         title = f"{'A job runs' if len(jobs) == 1 else f'{len(jobs)} jobs run'} in the background"
 
         def picked(value: str) -> None:
@@ -236,7 +236,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self._leaving = Picker(title, choices, picked, end=self._leave)
         self.main.dock.show(self._leaving)
         if self.main.dock.panel is not self._leaving:
-            self.main.activity.flash("Jobs run in the background; answer this first")
+            self.main.activity.flash("Background jobs are running; answer this first")
 
     async def _shut_down(self, code: int, timeout: float) -> None:
         self.main.prompt.save()
@@ -345,7 +345,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         if self.session.state.todos or todos.display:
             todos.display = not todos.display
         else:
-            self.main.activity.flash("There are no todos yet")
+            self.main.activity.flash("No todos yet")
 
     def action_background(self) -> None:
         from swecli.core.protocol.commands import Background
@@ -354,7 +354,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         for item in items:
             self.session.send(Background(item))
         if not items:
-            self.main.activity.flash("No command runs that could go on in the background; /jobs lists those that do")
+            self.main.activity.flash("No running command to move to the background; /jobs lists background jobs")
 
     def action_expand(self) -> None:
         if not self.main.dock.expand_panel():

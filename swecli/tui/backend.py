@@ -263,10 +263,10 @@ class Backend:
         return None
 
     def settings(self) -> SettingsPort:
-        raise ValueError("There are no settings to change here; `swecli config` shows them")
+        raise ValueError("No settings to change here; `swecli config` shows them")
 
     def permissions(self) -> PermissionsPort:
-        raise ValueError("There are no stored rules here; `swecli permissions` shows those of a folder")
+        raise ValueError("No stored rules here; `swecli permissions` shows a folder's rules")
 
     def add_folder(self, folder: Path) -> None:
         """Sessions that are opened from now on work in this folder too. Called on the event loop."""
@@ -300,7 +300,7 @@ class Backend:
 
     def store_key(self, provider: str, key: str) -> tuple[str, str]:
         """A sentence for the user and the provider's usual model, or nothing."""
-        raise ValueError("Keys can't be stored here; swecli login does it")
+        raise ValueError("Keys cannot be stored here; use swecli login")
 
     async def try_model(self, ref: str) -> tuple[bool, str]:
         """Asks a model (``provider/name``) something short: whether it answers, and a sentence for the user."""

@@ -46,9 +46,9 @@ def require_terminal(environ: Mapping[str, str]) -> None:
     """
     hint = 'Use `swecli -p "your request"` to get the answer as plain text.'
     if not (_is_tty(0) and _is_tty(1)):
-        raise TerminalUnusable(f"Standard input and output must be a terminal for the interactive program. {hint}")
+        raise TerminalUnusable(f"The interactive interface needs a terminal for standard input and output. {hint}")
     if environ.get("TERM", "").lower() == "dumb":
-        raise TerminalUnusable(f"TERM=dumb: this terminal can't show the interactive program. {hint}")
+        raise TerminalUnusable(f"TERM=dumb: this terminal cannot show the interactive interface. {hint}")
 
 
 def _is_tty(fd: int) -> bool:

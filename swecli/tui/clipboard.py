@@ -222,8 +222,8 @@ class Copier:
         sequence = terminal_sequence(text, os.environ)
         if sequence is not None:
             self._write(sequence)
-            self._flash(f"Sent the {what} to the terminal ({size}){f', and into {place}' if place else ''}")
+            self._flash(f"Copied the {what} through the terminal ({size}){f', and into {place}' if place else ''}")
         elif place:
-            self._flash(f"Too long for the terminal's clipboard ({size}): the {what} is in {place}")
+            self._flash(f"Too long for the terminal's clipboard ({size}); the {what} is in {place}")
         else:
             self._flash(f"The {what} is too long for the terminal's clipboard; Shift+drag selects in the terminal")

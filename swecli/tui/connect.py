@@ -43,21 +43,21 @@ def blocks(environ: Mapping[str, str], running: Sequence[ModelOffer] = ()) -> tu
         rows = tuple((name, str(count)) for name, count in servers.items())
         seen.append(TableBlock(("Server", "Models"), rows, "Running on this machine"))
     if not seen:
-        text = "No provider's key was found in your environment, and no model server runs on this machine."
+        text = "There is no provider key in your environment and no model server on this machine."
         seen.append(TextBlock(text, "warning"))
     return (
-        TextBlock("No model is connected yet, so messages are not sent."),
+        TextBlock("No model is connected yet; messages are not sent."),
         *seen,
         TextBlock(
-            "/model picks one, /login stores a provider's key, swecli demo shows how it works without any.\n"
+            "/model selects one, /login adds an API key, swecli demo works without either.\n"
             "Any OpenAI-compatible server:\n"
             "  OPENAI_BASE_URL=http://localhost:8000/v1  swecli -m openai/MODEL"
         ),
     )
 
 
-TITLE = "Connect a model: pick one, or type provider/name"
-LOGIN, DEMO = "store a key", "demo"
+TITLE = "Connect a model: select one, or type provider/name"
+LOGIN, DEMO = "add an API key", "demo"
 """What can be picked besides models; no model is called so, as they have no slash."""
 
 
@@ -112,7 +112,7 @@ class FirstRun:
             for offer in ordered
         ]
         others = [
-            Choice(LOGIN, "Store a key for a provider", "it is asked for without being shown"),
+            Choice(LOGIN, "Add an API key for a provider", "hidden as you type"),
             Choice(DEMO, "See the demo", "a scripted model on a sample project: no key, no network"),
         ]
         return [*choices[:3], *others, *choices[3:]]
@@ -126,7 +126,7 @@ class FirstRun:
             self._screen.run_worker(self._try(value))
 
     async def _try(self, ref: str) -> None:
-        self._screen.activity.flash(f"Trying {safe_line(ref)}…")
+        self._screen.activity.flash(f"Testing {safe_line(ref)}…")
         works, said = await self._backend.try_model(ref)
         self._screen.transcript.show((TextBlock(said, "plain" if works else "error"),))
         if works:
@@ -141,7 +141,7 @@ class FirstRun:
         try:
             said = TextBlock(await asyncio.to_thread(self._backend.keep_model, ref), "dim")
         except ValueError as error:
-            said = TextBlock(f"The next start asks again: {error}", "warning")
+            said = TextBlock(f"The next start will ask again: {error}", "warning")
         if said.text:
             self._screen.transcript.show((said,))
 
@@ -183,13 +183,13 @@ class Login:
     async def _pick_provider(self) -> None:
         found = await asyncio.to_thread(self._backend.providers)
         choices = [Choice(name, name, detail) for name, detail in found]
-        self._screen.dock.show(Picker("Store a key for", choices, self._ask_key))
+        self._screen.dock.show(Picker("Add an API key for", choices, self._ask_key))
 
     def _ask_key(self, provider: str) -> None:
         def done(key: str) -> None:
             self._screen.run_worker(self._store_key(provider, key))
 
-        note = "enter stores it in the system's keyring, or else in a file for you alone · esc leaves"
+        note = "enter stores it in the system keyring, or else in a file only you can read · esc cancels"
         self._screen.dock.show(SecretPanel(f"Key for {provider}", note, done))
 
     async def _store_key(self, provider: str, key: str) -> None:

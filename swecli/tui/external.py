@@ -34,11 +34,11 @@ def editor_command(environ: Mapping[str, str]) -> list[str]:
             try:
                 return shlex.split(text)
             except ValueError as error:
-                raise ExternalError(f"{name} can't be read as a command: {error}") from None
+                raise ExternalError(f"{name} is not a valid command: {error}") from None
     for name in USUAL:
         if shutil.which(name, path=environ.get("PATH")):
             return [name]
-    raise ExternalError("No editor was found; set VISUAL or EDITOR")
+    raise ExternalError("No editor found; set VISUAL or EDITOR")
 
 
 async def edit(app: App[Any], text: str, suffix: str = ".md") -> str:
@@ -57,9 +57,9 @@ async def edit(app: App[Any], text: str, suffix: str = ".md") -> str:
         try:
             edited = path.read_bytes().decode("utf-8", "surrogateescape" if _has_raw_bytes(text) else "strict")
         except (OSError, UnicodeDecodeError) as error:
-            raise ExternalError(f"What {command[0]} left can't be read: {error}") from None
+            raise ExternalError(f"Cannot read the file {command[0]} wrote: {error}") from None
     except OSError as error:
-        raise ExternalError(f"The text can't be given to the editor: {error.strerror or error}") from None
+        raise ExternalError(f"Cannot pass the text to the editor: {error.strerror or error}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return edited if text.endswith("\n") else edited.removesuffix("\n")
@@ -101,9 +101,9 @@ async def run(app: App[Any], command: Sequence[str]) -> None:
             except OSError as error:  # must not leave the block: the screen would not come back
                 refused = error.strerror or str(error)
     except SuspendNotSupported:
-        raise ExternalError("The screen can't be left here") from None
+        raise ExternalError("The interface cannot be suspended here") from None
     if refused:
-        raise ExternalError(f"{command[0]} can't be started: {refused}")
+        raise ExternalError(f"Cannot start {command[0]}: {refused}")
     if code:
         raise ExternalError(f"{command[0]} ended with status {code}")
 

@@ -107,7 +107,7 @@ class InputController:
         if self._session.port is not None or at_once:
             await self._do(meaning, text, queue, images, mentions)
             return
-        self._screen.activity.flash("The session is still opening; what you sent is done when it is open")
+        self._screen.activity.flash("The session is still opening; your input is queued")
         async with self._early:
             await self._session.opened()
             await self._do(meaning, text, queue, images, mentions)
@@ -141,7 +141,7 @@ class InputController:
         get in the way of."""
         if self._session.state.busy:
             self._screen.prompt.put_back(f"!{command}")
-            self._screen.activity.flash("Your command has to wait until the turn has ended; Esc interrupts it")
+            self._screen.activity.flash("Your command waits until the turn ends; Esc interrupts the turn")
             return
         view = self._session.view
         sent = RunShell(command)
@@ -161,7 +161,7 @@ class InputController:
             return
         if self._session.state.busy and not command.while_busy:
             self._screen.prompt.put_back(title)
-            self._screen.activity.flash(f"/{command.name} has to wait until the turn has ended; Esc interrupts it")
+            self._screen.activity.flash(f"/{command.name} waits until the turn ends; Esc interrupts the turn")
             return
         result = await run_command(command, port, arguments)
         if result.blocks:

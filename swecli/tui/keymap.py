@@ -195,8 +195,8 @@ PLACES: Mapping[Place, str] = {
     "everywhere": "Everywhere",
     "prompt": "In the prompt",
     "list": "In lists",
-    "screen": "In a screen such as settings",
-    "transcript": "Walking through the transcript (Tab on an empty prompt)",
+    "screen": "In screens such as settings",
+    "transcript": "Browsing the transcript (Tab on an empty prompt)",
     "approval": "In an approval",
 }
 
@@ -216,5 +216,5 @@ def key_blocks(keymap: Keymap, words: str = "") -> tuple[DisplayBlock, ...]:
         )
         if rows:
             tables.append(TableBlock(("Key", "Name", "What it does"), rows, title))
-    hint = 'The section [keys] of the settings changes them, for example: expand = ["f2", "ctrl+o"]'
-    return (*tables, TextBlock(hint, "dim")) if tables else (TextBlock(f"No key does anything with {words}."),)
+    hint = 'Change them in the [keys] settings, for example: expand = ["f2", "ctrl+o"]'
+    return (*tables, TextBlock(hint, "dim")) if tables else (TextBlock(f"No key matches {words}."),)

@@ -112,7 +112,7 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
         state = app.session.state
         sys.stdout.write(_safe(farewell(state.last_answer, backend.resume_hint, tuple(state.changed))))
     if stray := terminal.stray_output():
-        sys.stderr.write(f"Written to the terminal meanwhile:\n{_safe(stray)}\n")
+        sys.stderr.write(f"Terminal output meanwhile:\n{_safe(stray)}\n")
     return code
 
 
@@ -126,7 +126,7 @@ def settle() -> None:
 
 def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
     """One sentence about a defect of the program; its traceback goes to a file below ``state``."""
-    text = f"an internal error ended the program ({type(error).__name__}: {_safe(str(error))})."
+    text = f"internal error ({type(error).__name__}: {_safe(str(error))})."
     text += f" The conversation is stored; `{resume}` continues it."
     from swecli.defect_log import append_defect, trace_of
 

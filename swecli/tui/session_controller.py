@@ -242,7 +242,7 @@ class SessionController:
         model = None if self.view is None else self.view.model
         if model is None or model.images is not False:
             return ""
-        return f"{model.ref} can't see images; the path was pasted as text"
+        return f"{model.ref} does not accept images; the path was pasted as text"
 
     # --- the screen ---
 

@@ -214,7 +214,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     )
     told_already = not state.running and silence > now - state.turn_since - 2  # by the time since the turn began
     if model_works and silence >= SILENCE and not told_already:
-        what = f"{what} · nothing new for {elapsed(silence)}"
+        what = f"{what} · no output for {elapsed(silence)}"
     return what, stop
 
 
@@ -533,7 +533,7 @@ class StatusScript:
                 stdin=text,
             )
         except OSError as error:
-            self._failed(f"can't be started: {error.strerror or error}")
+            self._failed(f"cannot be started: {error.strerror or error}")
             return
         if ran.timed_out:
             self._failed(f"took longer than {self._timeout:g} s and was stopped")
@@ -550,4 +550,4 @@ class StatusScript:
         self._show(None)
         if not self._told:
             self._told = True
-            self._complain(f"The command of ui.status_line {how}. The usual bar is shown.")
+            self._complain(f"The command of ui.status_line {how}. Showing the normal bar.")

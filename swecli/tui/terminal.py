@@ -281,7 +281,7 @@ class Announcer:
     def _notification(self, state: UiState) -> str:
         asked = state.requests[0].request if state.requests else None
         if asked is not None and asked != self._asked:
-            return self._tell(f"{self._place}: waits for your answer")
+            return self._tell(f"{self._place}: needs your answer")
         if self._busy and not state.busy and not state.requests and state.ended is not None:
             return self._tell(f"{self._place}: the turn {_OUTCOMES.get(state.ended.outcome, 'has ended')}")
         return ""

@@ -83,7 +83,7 @@ def test_a_model_that_goes_on_is_asked_where_it_was_asked_before() -> None:
     moved = supply(settings(), environment={"OPENAI_BASE_URL": "http://127.0.0.1:3/v1"})
     assert moved.chosen("openai/x", here) == "openai/x"
     assert asked_at(moved, "openai/x") == "http://127.0.0.1:3/v1"
-    assert f"it was asked at {here} before" in " ".join(moved.notices)
+    assert f"this session used {here} before" in " ".join(moved.notices)
     away = supply(settings(), environment={"OPENAI_BASE_URL": "https://gateway.example/v1", "OPENAI_API_KEY": "k"})
     assert away.chosen("openai/x", here) == "openai/x"
     assert asked_at(away, "openai/x") == here
@@ -153,7 +153,7 @@ def test_at_an_address_of_ones_own_a_model_has_to_be_named(key: Mapping[str, str
     with pytest.raises(StartError) as raised:
         supply(settings(), headless, environment).chosen()
     text = str(raised.value)
-    assert "No model was named" in text
+    assert "No model selected" in text
     assert "swecli -m openai/NAME" in text
     assert "Set OPENAI_API_KEY" not in text
 

@@ -55,7 +55,7 @@ def test_a_rule_that_would_silently_stop_nothing_stops_the_start(tmp_path: Path,
         (rule,) = (rule for rule in startup.loaded.rules if "|" in rule.text)
         assert "no effect" in rule_notices([Rule("allow", rule.text, "user", rule.origin)])[0]
         return
-    with pytest.raises(StartError, match="not part of one") as refused:
+    with pytest.raises(StartError, match="a rule matches one simple command") as refused:
         require_rules(options, startup)
     assert f"config.toml:2: the {effect} rule Bash(git push | cat): " in str(refused.value)
 

@@ -170,19 +170,19 @@ def test_completion_of_commands_and_files(window: Window) -> None:
 
 
 def test_screens_and_what_escape_closes(window: Window) -> None:
-    shows(window, "?\r", "your own shell command")
-    hides(window, ESC, "your own shell command")
+    shows(window, "?\r", "run a shell command")
+    hides(window, ESC, "run a shell command")
     shows(window, ctrl("P"), "Do what?")
     hides(window, ESC, "Do what?")
     shows(window, ctrl("F"), "Find in the transcript")
     hides(window, ESC, "Find in the transcript")
     shows(window, f"{ESC}[Z", "accept-edits")
-    shows(window, ctrl("O"), "Full form")
-    shows(window, ctrl("O"), "Short form")
-    shows(window, ctrl("O"), "Usual form")
+    shows(window, ctrl("O"), "Details on")
+    shows(window, ctrl("O"), "Short view")
+    shows(window, ctrl("O"), "Normal view")
     shows(window, f"{ESC}m", "mouse is the terminal's")
     shows(window, f"{ESC}m", "mouse is the program's")
-    shows(window, ctrl("T"), "There are no todos yet")
+    shows(window, ctrl("T"), "No todos yet")
 
 
 def test_copying_what_is_selected(window: Window) -> None:
@@ -206,7 +206,7 @@ def test_a_turn_and_its_transcript(window: Window) -> None:
     shows(window, f"{ESC}[F", last)
     shows(window, ctrl("F"), "Find in the transcript")
     shows(window, "line 7\r", "answer line 7")
-    hides(window, ESC, "esc leaves")
+    hides(window, ESC, "esc closes")
     shows(window, f"{ESC}[F", last, "esc to interrupt")
     shows(window, ctrl("T"), "Todos 1/2", "mend it")
     hides(window, ctrl("T"), "Todos 1/2")

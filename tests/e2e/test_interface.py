@@ -163,7 +163,7 @@ def test_a_defect_restores_the_terminal_and_says_so(start: Start, tmp_path: Path
     terminal = start("broken", prepared=True)
     assert terminal.wait() == 1
     assert restored(terminal)
-    assert "an internal error ended the program (ZeroDivisionError" in terminal.text
+    assert "internal error (ZeroDivisionError" in terminal.text
     assert "Traceback" not in terminal.text
     assert "a defect on purpose" in (tmp_path / "home" / "prompt" / "errors.log").read_text()
 

@@ -49,7 +49,7 @@ def test_it_is_asked_where_it_was_asked_before(tmp_path: Path) -> None:
         assert again.code == 0, again.stderr
         moved = Program(project, home, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": ELSEWHERE})
         third = moved.run("-p", "-c", "Three")
-        assert f"goes on at {address}, where it began" in third.stderr
+        assert f"Continuing with {address}, where this session started" in third.stderr
         assert f"--base-url {ELSEWHERE}" in third.stderr
         assert [request.body["model"] for request in server.asked] == ["x"] * 3
         away = moved.run("-p", "-c", "--base-url", "http://localhost:1/v1", "/status")

@@ -75,7 +75,7 @@ async def test_a_key_pastes_an_image_and_else_text(helpers: Path, monkeypatch: p
         assert it.editor.message == "some\x1b[31m text"
         helper(helpers, "wl-paste", "exit 1")
         await it.press("ctrl+u", "ctrl+v")
-        await it.shows("Nothing to paste was found")
+        await it.shows("Nothing to paste")
 
 
 async def test_what_the_terminal_may_not_have_taken_is_in_a_file(helpers: Path, tmp_path: Path) -> None:

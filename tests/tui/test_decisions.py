@@ -184,11 +184,11 @@ def test_silence_of_the_model_is_told() -> None:
     running = state_after(*BEGUN, ItemStarted("a", "text"), ItemDelta("a", "x"))
     running.heard = 1030.0
     assert status_bar.describe(running, now=1039.0)[0] == "Writing… 38s"
-    assert status_bar.describe(running, now=1043.0)[0] == "Writing… 42s · nothing new for 13s"
+    assert status_bar.describe(running, now=1043.0)[0] == "Writing… 42s · no output for 13s"
     running.turn_since = running.heard
-    assert status_bar.describe(running, now=1043.0)[0] == "Writing… 13s · nothing new for 13s"
+    assert status_bar.describe(running, now=1043.0)[0] == "Writing… 13s · no output for 13s"
     running.running["a"].executing = True
-    assert "nothing new" not in status_bar.describe(running, now=1043.0)[0]
+    assert "no output" not in status_bar.describe(running, now=1043.0)[0]
 
 
 def test_the_time_of_a_turn_tells_of_the_silence_before_its_first_word() -> None:
@@ -196,7 +196,7 @@ def test_the_time_of_a_turn_tells_of_the_silence_before_its_first_word() -> None
     waiting.turn_since = waiting.heard = 1000.0
     assert status_bar.describe(waiting, now=1090.0)[0] == "Waiting for the model… 1m30s"
     waiting.turn_since = 900.0
-    assert status_bar.describe(waiting, now=1090.0)[0] == "Waiting for the model… 3m10s · nothing new for 1m30s"
+    assert status_bar.describe(waiting, now=1090.0)[0] == "Waiting for the model… 3m10s · no output for 1m30s"
 
 
 def test_durations() -> None:

@@ -88,7 +88,7 @@ async def test_the_model_that_answered_is_kept_for_the_next_start() -> None:
 async def test_a_name_that_is_not_listed_can_be_typed() -> None:
     test = Test()
     async with running(session=alone(), try_model=test) as it:
-        await it.shows("No provider's key was found", "Connect a model")
+        await it.shows("There is no provider key", "Connect a model")
         await it.press(*"mine/zzz", "enter")
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("mine/zzz")])
 
@@ -106,9 +106,9 @@ async def test_a_key_is_stored_from_there_and_escape_leads_to_the_prompt() -> No
         store_key=store,
         providers=lambda: [("openai", "no key yet")],
     ) as it:
-        await it.shows("Store a key for a provider")
+        await it.shows("Add an API key")
         await it.press("enter")
-        await it.shows("Store a key for", "no key yet")
+        await it.shows("Add an API key for", "no key yet")
         await it.press("enter")
         await it.shows("Key for openai")
         await it.press(*"sk-x", "enter")
@@ -166,7 +166,7 @@ async def test_a_task_that_is_typed_there_waits_in_the_prompt() -> None:
     async with running(session=alone(*OFFERS), try_model=test) as it:
         await it.shows("Connect a model")
         await it.press(*("space" if key == " " else key for key in "fix the bug"), "enter")
-        await it.shows("what you typed waits in the prompt", "ollama/qwen3")
+        await it.shows("your text is in the prompt", "ollama/qwen3")
         assert it.text == "fix the bug"
         assert test.tried == []
         await it.press("escape")
@@ -182,7 +182,7 @@ async def test_a_word_that_was_meant_for_the_prompt_is_not_tried_as_a_model(
     async with running(session=alone(*offers), try_model=test) as it:
         await it.shows("Connect a model")
         await it.at_once(*word, "enter")
-        await it.shows("what you typed waits in the prompt", "Connect a model")
+        await it.shows("your text is in the prompt", "Connect a model")
         assert it.text == word
         assert test.tried == []
         assert it.session.sent(SetModel) == []

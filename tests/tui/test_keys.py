@@ -171,7 +171,7 @@ async def test_shift_tab_goes_through_the_modes() -> None:
 async def test_control_t_shows_todos_when_there_are_some() -> None:
     async with running((TodosChanged((Todo("look", "completed"), Todo("fix [b]it[/b]", "in_progress"))),)) as it:
         await it.press("ctrl+t")
-        await it.shows("There are no todos yet")
+        await it.shows("No todos yet")
         await it.say("go")
         await it.until(lambda: it.app.session.state.todos)
         await it.press("ctrl+t")
@@ -410,7 +410,7 @@ async def test_commands_that_need_a_free_session_wait() -> None:
         assert it.text == "/init"
         it.editor.put("")
         await it.say("!ls -l")
-        await it.shows("Your command has to wait until the turn has ended")
+        await it.shows("Your command waits until the turn ends")
         assert it.text == "!ls -l"
         assert it.session.sent(RunShell) == []
         it.editor.put("")

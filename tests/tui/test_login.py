@@ -73,7 +73,7 @@ async def test_the_provider_is_chosen_where_none_was_named() -> None:
     offered = [("anthropic", "no key yet"), ("openai", "key stored")]
     async with running(commands=WITH_LOGIN, store_key=store, providers=lambda: offered) as it:
         await it.say("/login")
-        await it.shows("Store a key for", "anthropic", "key stored")
+        await it.shows("Add an API key for", "anthropic", "key stored")
         await it.press("o", "p", "enter")
         await it.shows("Key for openai")
         await it.press("a", "b", "enter")

@@ -106,7 +106,7 @@ async def test_flooding_and_missing_folders(tmp_path: Path) -> None:
     assert seen.lines == ["y"]
     script.update({"n": 1}, tmp_path / "gone")
     await until(lambda: seen.told)
-    assert "can't be started" in seen.told[0]
+    assert "cannot be started" in seen.told[0]
     await script.close()
 
 

@@ -57,7 +57,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Message
 
-FREE = "Make room without a model"
+FREE = "Free space without a model"
 SUMMARISE = "Compact with a summary"
 LEAVE = "Leave it as it is"
 
@@ -187,7 +187,7 @@ class Compactions:
                 return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
             if prepared.blocked:
                 return await self._offer(prepared, client, prepared.reason)
-            self._tell_once("The context is nearly full, and automatic compaction is off; /compact makes room.")
+            self._tell_once("The context is nearly full, and automatic compaction is off; /compact frees space.")
             return False
         self._reported = False
         return begins and self._clear_if_it_pays(prepared, client)
@@ -219,8 +219,8 @@ class Compactions:
         question = Question(
             f"{reason} Automatic compaction is off.",
             (
-                Option(FREE, "old results and messages leave the context, and can be recalled"),
-                Option(SUMMARISE, "the model is asked to write it"),
+                Option(FREE, "old results and messages are removed and can be recalled"),
+                Option(SUMMARISE, "the model writes it"),
                 Option(LEAVE, "no request is sent; nothing changes"),
             ),
             header="Context",
@@ -329,7 +329,7 @@ class Compactions:
         compaction = Compaction(self._services.context, ledger, job, self._services.compaction, self._gateway)
         roomy = prepared.budget.level in ("ok", "warn")
         if without_model and roomy and compaction.preview("") is None:
-            reason = f"There is nothing to free: all of the {prepared.budget.used:,} tokens are needed as they are."
+            reason = f"Nothing to free: all {prepared.budget.used:,} tokens are in use."
             self._notice(reason)
             return NotCompacted(reason)
         recorder.emit(ItemStarted(item, "compaction"))
@@ -366,7 +366,7 @@ class Compactions:
             self._notice("There is no compaction to undo.")
         else:
             self._recorder.emit(CompactionUndone(item))
-            self._notice("Compaction undone: the conversation is as it was before it.")
+            self._notice("Compaction undone: the conversation is restored.")
             if client is not None:
                 self.measure(client)
 
@@ -386,7 +386,7 @@ class Compactions:
         try:
             return self._connection.beside("summary")
         except ModelUnavailable as error:
-            self._notice(f"The model for summaries can't be used, the current one writes it: {error}")
+            self._notice(f"The summary model is not available; the current model writes the summary: {error}")
             return None
 
     def _commit(

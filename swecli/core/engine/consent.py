@@ -442,7 +442,7 @@ class Consents:
             call.tool.name,
             call.title,
             blocks=outcome.blocks or preview.blocks,
-            reason=f"Blocked by the sandbox, as it seems: {outcome.blocked}. Run it again, outside?",
+            reason=f"The sandbox probably blocked this: {outcome.blocked}. Run it again unsandboxed?",
             binding=shown,
             facts=(OUTSIDE, *preview.facts),
             warnings=self._uncovered(call),
@@ -564,7 +564,7 @@ class Consents:
         if self._sandbox.context(call.ctx, call.effects, decision).sandbox is not None:
             place = "runs in the sandbox"
         else:
-            place = OUTSIDE if self._services.sandbox.state.level != "off" else "runs without a sandbox"
+            place = OUTSIDE if self._services.sandbox.state.level != "off" else "not sandboxed"
         return (place, f"{len(command.encode('utf-8', 'surrogatepass')):,} bytes")
 
     def _uncovered(self, call: PreparedCall) -> tuple[str, ...]:
@@ -574,7 +574,7 @@ class Consents:
         return (warning,) if warning else ()
 
 
-OUTSIDE = "runs outside of the sandbox"
+OUTSIDE = "not sandboxed"
 
 
 def _covers(answer: _Answer, decision: Decision) -> bool:

@@ -20,7 +20,7 @@ from swecli.core.engine.work import Work
 from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
 from swecli.core.workspace.text_file import open_regular, read_all
 
-OFF = "Checkpoints are off for this session, so changes of files can't be taken back."
+OFF = "Checkpoints are off for this session, so file changes cannot be undone."
 OFF_DIFF = "Checkpoints are off for this session, so it is not known what it changed; git diff may tell."
 
 

@@ -147,7 +147,7 @@ class ModelChoice:
     async def _wait_for_window(self, info: ModelInfo, asking: asyncio.Task[None]) -> None:
         """A request that is too long for the real window would be cut or refused: better wait than assume one."""
         assumed = window_of(info, self._services.context.limits).total
-        text = f"Waiting for the server to say how large the context window of {info.ref} is."
+        text = f"Waiting for the server to report the context window of {info.ref}."
         hint = "" if self._services.context.unattended else f"Esc goes on as if it were {assumed:,} tokens."
         self._recorder.emit(Notice(text, "info", "model", hint))
         self._skipped = asyncio.Event()
@@ -159,7 +159,7 @@ class ModelChoice:
             self._skipped = None
         client = self._connection.client
         if client is not None and self._assumes(client.info):
-            text = f"The server has not said how large the context window of {info.ref} is."
+            text = f"The server has not reported the context window of {info.ref}."
             self._recorder.emit(
                 Notice(text, "warning", "model", f"{assumed:,} tokens are assumed; the setting models.window tells it.")
             )
@@ -195,7 +195,7 @@ class ModelChoice:
         try:
             return self._connection.beside(work) or self._connection.client
         except ModelUnavailable as error:
-            text = f"The {work} model can't be used, the current one answers: {error}"
+            text = f"The {work} model is not available; the current model answers: {error}"
             self._recorder.emit(Notice(text, "warning", "model"))
             return self._connection.client
 
@@ -244,6 +244,6 @@ class ModelChoice:
             return
         self._recorder.emit(CacheBreak(f"the model was switched from {before.ref} to {self._ref}", budget.used))
         price = self._services.price(self._ref, Usage(input_total=budget.used, output_total=0))
-        costs = f", about ${Decimal(price):.2f}" if price is not None else "; its price is not known"
-        text = f"{self._ref} reads the conversation anew: about {budget.used:,} tokens without cache{costs}."
+        costs = f", about ${Decimal(price):.2f}" if price is not None else ", price unknown"
+        text = f"Switching models: about {budget.used:,} tokens will be sent to {self._ref} uncached{costs}."
         self._recorder.emit(Notice(text, "info", "model"))

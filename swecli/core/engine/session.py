@@ -295,7 +295,7 @@ class Session:
                 self._work.begin(run_shell(self._recorder, self._services, self._results, self._jobs.jobs, command))
             case Compact():
                 if client is None:
-                    self.notice("No model is connected, so nothing can be measured or summarised.", "warning")
+                    self.notice("No model is connected, so swecli cannot measure or summarise anything.", "warning")
                 else:
                     self._work.begin(self._compactions.compact_now(client, command))
             case UndoCompaction():
@@ -350,7 +350,7 @@ class Session:
             self.notice(
                 f"swecli failed internally: {type(defect).__name__}: {defect}",
                 "error",
-                "What was said is kept; you can go on. The details are in the log.",
+                "The conversation is kept; you can continue. Details are in the log.",
             )
         # What waits goes on by itself only after work that ended well; otherwise the user decides.
         goes_on = not self._closed and not self._work.interrupted and self._recorder.state.outcome in ("done", "limit")

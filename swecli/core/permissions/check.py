@@ -33,7 +33,7 @@ def void_reason(rule: Rule, policy: Policy) -> str:
     except RuleError as error:
         return f"not understood: {error}"
     if rule.effect == "allow" and rule.scope == "project" and policy.trust not in ("trusted", "session"):
-        return "not in force: this folder is not trusted"
+        return "no effect: this folder is not trusted"
     for other in policy.rules:
         if other is rule:
             continue
@@ -179,9 +179,9 @@ def _object(line: str) -> dict[str, Any]:
     try:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadCheck(f"no JSON: {error}") from error
+        raise BadCheck(f"invalid JSON: {error}") from error
     if not isinstance(data, dict):
-        raise BadCheck("no JSON object")
+        raise BadCheck("not a JSON object")
     return cast("dict[str, Any]", data)
 
 

@@ -32,7 +32,7 @@ def after_untrusted(policy: Policy, call: Call, decision: Decision, *, proven: b
     if not where:
         return decision
     origins = ", ".join(policy.untrusted[:3])
-    reason = f"This {where}, and the conversation holds text from {origins}, which may try to give orders."
+    reason = f"This {where}, and the conversation holds text from {origins}, which may contain instructions."
     return replace(decision, outcome="ask", reason=reason, offer=None)
 
 
@@ -41,7 +41,7 @@ def _way_out(policy: Policy, call: Call) -> str:
     that the text came from."""
     effects = call.effects
     if effects.command is not None:
-        return "runs outside of the sandbox"
+        return "is not sandboxed"
     if effects.network is not None and set(policy.untrusted) != {effects.network}:
         return f"connects to {effects.network}"
     for path in (*effects.reads, *effects.writes):
@@ -80,7 +80,7 @@ def decide(policy: Policy, call: Call) -> Decision:
     found = _by_mode(policy, call, judgement)
     if policy.yolo and not (policy.mode == "plan" and found.outcome == "deny"):
         proven = judgement is not None and judgement.proven
-        return Decision("allow", "Everything runs without a question in this session (--yolo).", reads_only=proven)
+        return Decision("allow", "This session runs everything without approval (--yolo).", reads_only=proven)
     return found
 
 
@@ -88,7 +88,7 @@ def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decisio
     """What the mode says, with protected places, allow rules, the proof and the sandbox."""
     mode = _effective_mode(policy)
     if _changes_nothing(call):
-        return Decision("allow", "This only concerns the session itself.")
+        return Decision("allow", "This affects only the session.")
     if judgement is not None:
         found = _command(policy, call, mode, judgement)
         return after_untrusted(policy, call, found, proven=judgement.proven and not call.effects.outside)
@@ -113,9 +113,9 @@ def _malformed(call: Call) -> Decision | None:
     declared = (*effects.reads, *effects.writes, effects.command or "", effects.network or "")
     for text in (*_texts(call.arguments), *declared):
         if "\0" in text:
-            return Decision("deny", "The arguments contain a NUL character, which no path or command can hold.")
+            return Decision("deny", "The arguments contain a NUL character, which paths and commands cannot contain.")
         if not _encodable(text):
-            return Decision("deny", "The arguments contain text that can't be encoded.")
+            return Decision("deny", "The arguments contain text that cannot be encoded.")
     return None
 
 
@@ -198,13 +198,13 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
     for path in effects.writes:
         reason = protected_reason(path, call.roots, policy.home)
         if mode == "plan":
-            return Decision("deny", f"Plan mode changes nothing, and this would write {path}.", evidence=(path,))
+            return Decision("deny", f"Plan mode is read-only, and this would write {path}.", evidence=(path,))
         if reason is not None:
-            return Decision("ask", f"Writing {path} always needs a question: {reason}.", evidence=(path,))
+            return Decision("ask", f"Writing {path} always asks: {reason}.", evidence=(path,))
         if (names := policy.facts.names_elsewhere(path, call.roots)) > 0:
             more = "one more name" if names == 1 else f"{names} more names"
-            reason = f"it has {more} (hard links) outside of the workspace, and what is written appears there, too"
-            return Decision("ask", f"Writing {path} always needs a question: {reason}.", evidence=(path,))
+            reason = f"it has {more} (hard links) outside the workspace, which would change too"
+            return Decision("ask", f"Writing {path} always asks: {reason}.", evidence=(path,))
     rule = _matching_rule(policy, call, "allow")
     if rule is not None:
         return _by_rule(rule)
@@ -212,12 +212,12 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
     if asked is not None:
         return asked
     if effects.writes:
-        return Decision("allow", f"The mode {mode} allows edits inside the workspace.", evidence=effects.writes)
+        return Decision("allow", f"Mode {mode} allows edits inside the workspace.", evidence=effects.writes)
     if effects.reads:
-        return Decision("allow", "Reading inside the workspace needs no question.", evidence=effects.reads)
+        return Decision("allow", "Reading inside the workspace needs no approval.", evidence=effects.reads)
     if mode == "plan":
-        return Decision("deny", f"Plan mode changes nothing, and {call.tool} does not say what it touches.")
-    return Decision("ask", f"{call.tool} does not say what it touches.", offer=_offered(policy, call, call.tool))
+        return Decision("deny", f"Plan mode is read-only, and {call.tool} does not declare its effects.")
+    return Decision("ask", f"{call.tool} does not declare its effects.", offer=_offered(policy, call, call.tool))
 
 
 def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
@@ -229,9 +229,9 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
     one = single[0] if len(set(single)) == 1 else None
     for path in effects.writes:
         if inside(path, call.roots) is None:
-            return Decision("ask", f"{path} is outside the workspace and would be written.", evidence=(path,))
+            return Decision("ask", f"This would write {path}, outside the workspace.", evidence=(path,))
         if is_secret_in(path, call.roots):
-            return Decision("ask", f"{path} may hold secrets, by its name, and would be written.", evidence=(path,))
+            return Decision("ask", f"This would write {path}, which may hold secrets.", evidence=(path,))
         if (hidden := hidden_character(path) or _blank_control(path)) is not None:
             return Decision("ask", f"The path {path!r} contains the hidden character {hidden}.", evidence=(path,))
         if mode == "default":
@@ -239,11 +239,11 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
             return Decision("ask", f"This would change {path}.", offer=offer, evidence=effects.writes)
     for path in effects.unread:
         offer = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else None
-        return Decision("ask", f"All of {path} would go, and {UNREAD}.", offer=offer, evidence=(path,))
+        return Decision("ask", f"This would overwrite {path}, and {UNREAD}.", offer=offer, evidence=(path,))
     for path in effects.reads:
         offer = _offered(policy, call, path_rule("Read", path, call.roots)) if one else None
         if is_secret_in(path, call.roots):
-            return Decision("ask", f"{path} may hold secrets, by its name.", offer=offer, evidence=(path,))
+            return Decision("ask", f"{path} may hold secrets.", offer=offer, evidence=(path,))
         if inside(path, call.roots) is None:
             return Decision("ask", f"{path} is outside the workspace.", offer=offer, evidence=(path,))
         if is_git_settings(path) and policy.facts.credentials_in(path):
@@ -270,7 +270,7 @@ def _refused_command(command: str, judgement: Judgement) -> Decision | None:
         if danger.refuse:
             return Decision("deny", danger.reason, evidence=danger.evidence)
     if judgement.unread is not None and judgement.unproven is not None and "<<" not in command:
-        return Decision("deny", f"The command can't be read: {judgement.unread}.")
+        return Decision("deny", f"swecli cannot read this command: {judgement.unread}.")
     return None
 
 
@@ -281,28 +281,28 @@ def _hidden_from_rules(policy: Policy, judgement: Judgement) -> Decision | None:
     for rule in active_rules(policy, "deny"):
         if is_valid(rule) and parse_rule(rule.text).kind == "command":
             return Decision(
-                "ask", f"Part of what runs is not known beforehand, and the rule {rule.text} may forbid it."
+                "ask", f"The rule {rule.text} may forbid this, because part of it is known only when it runs."
             )
     return None
 
 
 def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> Decision:
-    outside = Decision("ask", "The model asks to run this outside of the sandbox.")
+    outside = Decision("ask", "The model asks to run this unsandboxed.")
     if judgement.proven:
         if call.effects.outside:
             return outside
-        return Decision("allow", "This command is proven to only read inside the workspace.", reads_only=True)
+        return Decision("allow", "This command is proven read-only inside the workspace.", reads_only=True)
     why = judgement.reason
     evidence = tuple(f"{_text(part)}{part.reason}" for part in judgement.parts if part.reason is not None)[:10]
     if mode == "plan":
         if judgement.only_reads_elsewhere:
-            return Decision("ask", f"This command is not known to stay inside the workspace: {why}.", evidence=evidence)
-        return Decision("deny", f"Plan mode runs only what is proven to change nothing: {why}.", evidence=evidence)
+            return Decision("ask", f"This command may leave the workspace: {why}.", evidence=evidence)
+        return Decision("deny", f"Plan mode runs only read-only commands: {why}.", evidence=evidence)
     if judgement.dangers:
         shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
         return Decision("ask", judgement.dangers[0].reason, evidence=(*shown, *evidence))
     if judgement.unread is not None:
-        return Decision("ask", f"Part of this command can't be read: {judgement.unread}.", evidence=evidence)
+        return Decision("ask", f"swecli cannot read part of this command: {judgement.unread}.", evidence=evidence)
     if call.effects.outside:
         return replace(outside, evidence=evidence)
     rule = allowed_by(active_rules(policy, "allow"), policy, call, judgement)
@@ -314,10 +314,10 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
         if secret is None:
             reason = "The sandbox contains what this command can do."
             return Decision("allow", reason, evidence=("sandbox: full",), contained=True)
-        why = f"{secret} may hold secrets, by its name"
-    reason = f"This command is not proven to only read: {why}."
+        why = f"{secret} may hold secrets"
+    reason = f"It needs your approval because {why}."
     if mode == "auto" and policy.sandbox != "full":
-        reason += " Auto mode has no full sandbox here, so it asks."
+        reason += " Auto mode asks because there is no full sandbox here."
     return Decision("ask", reason, offer=offer(policy, call, judgement), evidence=evidence)
 
 

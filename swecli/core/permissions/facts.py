@@ -144,17 +144,17 @@ class FileFacts:
         """Why the program that the shell would start under this name can't be relied on, as a clause; None when
         it is a program outside of the workspace, or there is none of this name."""
         del cwd, roots
-        return f"it is not known which program {name} is"
+        return f"{name} may be any program"
 
     def shell_problem(self, cwd: str, *, moving: bool) -> str | None:
         """Why the shell itself may not do what the text says, as a clause; ``moving`` if it changes directory."""
         del cwd, moving
-        return "the shell's environment is not known"
+        return "the shell's environment is unknown"
 
     def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
         """Why git, started here, might run a program that the repository chose; None when it will not."""
         del cwd, roots
-        return "the repository's configuration is not known"
+        return "the repository's configuration is unknown"
 
 
 class OsFacts(FileFacts):

@@ -192,7 +192,7 @@ def _config_problem(path: Path, work_tree: Path | None) -> str | None:
             if problem is not None:
                 return problem
         elif not _harmless(section, sub, key):
-            return f"sets {section}.{key}, which is not known to be harmless"
+            return f"sets {section}.{key}, which may not be harmless"
     return None
 
 

@@ -287,17 +287,17 @@ def _check_words(words: Sequence[str], bare: str) -> None:
     """Refuse what no words of a simple command can be: such a rule would never match."""
     name = words[0]
     if operator := _OPERATORS.search(bare):
-        raise RuleError(f"a rule is about one simple command, and {operator.group()} is not part of one")
+        raise RuleError(f"a rule matches one simple command, without {operator.group()}")
     if "$" in bare:
-        raise RuleError("$ stands for what is known only when the command runs; write the words out")
+        raise RuleError("$ is known only when the command runs; write the words out")
     if re.match(r"[A-Za-z_][A-Za-z0-9_]*=", name):
-        raise RuleError("a rule begins with the program; settings in front of it don't count")
+        raise RuleError("a rule begins with the program, without settings before it")
     if any(char in name for char in "?]") or ("[" in name and name not in ("[", "[[")):
         raise RuleError("the program must be written out; the only wildcard is *")
     if " " in name and "/" not in name:
         raise RuleError("the program's name has a blank: leave the quotes out")
     if any(_REGULAR.match(word) for word in (name, *(word for word in words if word == f".{_ANY}"))):
-        raise RuleError("the words of a command are meant, with * for any of them; this looks like another grammar")
+        raise RuleError("a command rule lists words, with * for any; this looks like another syntax")
 
 
 def _domain(tools: tuple[str, ...], pattern: str) -> Pattern:
@@ -327,7 +327,7 @@ def _path(pattern: str) -> PathPattern:
     try:
         spec = _spec(text)
     except ValueError as error:
-        raise RuleError(f"no gitignore pattern: {error}") from error
+        raise RuleError(f"invalid gitignore pattern: {error}") from error
     if not any(part.include for part in spec.patterns):
         raise RuleError("the path pattern matches nothing")
     return PathPattern(base, text)
@@ -344,7 +344,7 @@ def check_rules(rules: Iterable[Rule], tools: Collection[str] | None = None) -> 
             continue
         known = tools is None or not pattern.tools or any(name in tools for name in pattern.tools)
         if not known and not pattern.tools[0].startswith("mcp__"):
-            problems.append(RuleProblem(rule, f"{rule.text}: there is no tool of this name."))
+            problems.append(RuleProblem(rule, f"{rule.text}: unknown tool."))
     return tuple(problems)
 
 

@@ -610,7 +610,7 @@ def grounds(request: PermissionRequested) -> tuple[str, ...]:
 def _repeats(line: str, reason: str) -> bool:
     """Whether a line, "words of a command: why", has no other why than the reason."""
     places = (index for index in range(len(line)) if line.startswith(": ", index))
-    return any(f": {line[index + 2 :]}." in reason for index in places)
+    return any(f"{before}{line[index + 2 :]}." in reason for index in places for before in (": ", "because "))
 
 
 ResultKind = Literal["page", "output", "stored"]

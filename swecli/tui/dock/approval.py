@@ -225,7 +225,7 @@ class ApprovalPanel(DockPanel):
             self._scrolling[key](self._hunks if self._doing == "hunks" and self._hunks is not None else self._body)
 
     def no_choice(self, digit: str) -> None:
-        self.notify_line(f"{digit} chooses nothing here. The keys below do.")
+        self.notify_line(f"{digit} does nothing here. Use the keys below.")
 
     def weighed(self) -> None:
         self._keys.wait(self.grace)
@@ -302,7 +302,7 @@ class ApprovalPanel(DockPanel):
 
         found = hunks.text_at_cursor()
         if found is None:
-            self.notify_line("A file that is deleted has no text to edit.")
+            self.notify_line("A deleted file has no text to edit.")
             return
         block, text = found
         name = getattr(self.request.blocks[block], "path", "")
@@ -394,17 +394,17 @@ class ApprovalPanel(DockPanel):
         leave = leave.lower()
         match self._doing:
             case "word":
-                return [("enter", "says no with this", 0), (leave, "back", 1)]
+                return [("enter", "rejects with this note", 0), (leave, "back", 1)]
             case "command":
                 return [("enter", "shows it for approval", 0), ("ctrl+j", "new line", 2), (leave, "back", 1)]
             case "hunks":
                 assert self._hunks is not None
-                chosen = f"makes {len(self._hunks.accepted)} of {self._hunks.count}"
+                chosen = f"apply {len(self._hunks.accepted)} of {self._hunks.count}"
                 return [
                     ("space", "on/off", 0),
                     (every, "all", 3),
                     (no, "none", 4),
-                    (yes, chosen if self._hunks.accepted else "none: says no", 0),
+                    (yes, chosen if self._hunks.accepted else "none: rejects", 0),
                     (change, "edit the text", 2),
                     (leave, "back", 1),
                 ]
@@ -412,7 +412,7 @@ class ApprovalPanel(DockPanel):
                 hints: list[Hint] = [(yes, "once", 0)]
                 hints += [(every, "always", 0)] if self._always else []
                 hints += [(change, "edit", 3)] if self._hunks is not None or self._command is not None else []
-                hints += [(no, "no…" if narrow else "no, and say why", 0), (leave, "no", 2)]
+                hints += [(no, "no…" if narrow else "reject with a note", 0), (leave, "no", 2)]
                 return [*hints, (full, "full", 4), *([] if narrow else [("↑↓", "scroll", 5)])]
 
 

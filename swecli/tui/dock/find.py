@@ -76,9 +76,9 @@ class FindPanel(DockPanel):
     def _tell(self) -> None:
         found = self._transcript.found
         if not found.query:
-            text = "enter older · ↓ newer · esc leaves"
+            text = "enter older · ↓ newer · esc closes"
         elif not found.total:
-            text = "nothing found · esc leaves"
+            text = "nothing found · esc closes"
         else:
-            text = f"{found.current} of {found.total} · enter older · ↓ newer · esc leaves"
+            text = f"{found.current} of {found.total} · enter older · ↓ newer · esc closes"
         self._note.update(Content(text))

@@ -300,7 +300,7 @@ def visible_part(command: str) -> str:
     return "".join(char for char in text if char in "\n\t" or sanitise(char) == char)
 
 
-TOO_SMALL = "Enlarge the window: what is asked has no room here."
+TOO_SMALL = "Enlarge the window: this question does not fit."
 
 NARROW = 62
 """Columns below which panels use short forms."""

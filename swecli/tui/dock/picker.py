@@ -15,7 +15,7 @@ from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput, Row, Rows
 from swecli.tui.prompt.completion import score
 
-KEYS = "↑↓ choose · enter picks · esc leaves"
+KEYS = "↑↓ choose · enter selects · esc cancels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Picker(DockPanel):
         free: bool = False,
         narrow: bool = True,
         unasked: bool = False,
-        nothing: str = "Nothing in the list has these letters.",
+        nothing: str = "No match.",
         look: Callable[[str], None] | None = None,
         leave: Callable[[], None] | None = None,
         end: Callable[[], None] | None = None,
@@ -62,7 +62,7 @@ class Picker(DockPanel):
         self._unasked = unasked
         self._nothing = nothing
         self._note = Static(Content(KEYS), classes="dock--note")
-        self._filter = LineInput(placeholder="type to narrow" if choices else "type it here", intercept=self._intercept)
+        self._filter = LineInput(placeholder="type to filter" if choices else "type it here", intercept=self._intercept)
         self._narrowed_by = ""
         self._rows = Rows(limit=10)
 
@@ -156,7 +156,7 @@ class Picker(DockPanel):
             self._filter.value = ""
             self._narrow()
             self.docked_in.stray(typed)
-            self._note.update(Content("That names no model: what you typed waits in the prompt."))
+            self._note.update(Content("That is not a model; your text is in the prompt."))
             return
         value = self._shown[self._rows.selected].value if self._shown else typed if self._free else ""
         if value:
@@ -177,7 +177,7 @@ class Picker(DockPanel):
         if self._shown:
             told = KEYS
         elif self._free:
-            told = "enter takes what is typed · esc leaves"
+            told = "enter uses the typed text · esc cancels"
         else:
-            told = f"{self._nothing} Esc leaves."
+            told = f"{self._nothing} Esc cancels."
         self._note.update(Content(told))

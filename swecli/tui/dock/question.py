@@ -24,7 +24,7 @@ class SecretPanel(DockPanel):
         self._title = title
         self._note = note
         self._done = done
-        self._line = LineInput(placeholder="paste it here; it is not shown", password=True)
+        self._line = LineInput(placeholder="paste it here (hidden)", password=True)
 
     def compose(self) -> ComposeResult:
         yield Static(Content(self._title), classes="dock--title")

@@ -112,7 +112,7 @@ def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) ->
     return ChoicePanel(
         f"Do you trust {safe_line(question.folder)}?",
         [f"  {name}" for name in question.names],
-        "None of them has been read. Without trust they don't count, and changes are asked about.",
+        "None has been read yet. If you decline, they are ignored and swecli asks before changes.",
         (
             ("y", "yes", "yes", 0),
             ("s", "this time", "once", 2),
@@ -120,16 +120,16 @@ def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) ->
             ("esc", "not now", "not now", 0),
         ),
         lambda key: done(_TRUST_KEYS.get(key, "later")),
-        intro="It holds files that would tell swecli how to work:",
+        intro="It contains files that would change how swecli works:",
     )
 
 
 def item_panel(item: TrustItem, done: Callable[[bool], None]) -> ChoicePanel:
     """The question about one setting."""
     return ChoicePanel(
-        f"The project sets {safe_line(item.key)}. Let it?",
+        f"Allow this project to set {safe_line(item.key)}?",
         [item.value[at : at + 70] for at in range(0, min(len(item.value), 2_000), 70)],
-        f"{safe_line(item.origin)}. If it changes, it is asked about again.",
+        f"{safe_line(item.origin)}. swecli asks again if it changes.",
         (("y", "yes", "yes", 0), ("n", "no", "no", 0), ("esc", "no", "no", 1)),
         lambda key: done(key == "y"),
     )

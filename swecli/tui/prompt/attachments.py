@@ -53,7 +53,7 @@ class Attachments:
         if failure:
             return "", failure
         if media is None:
-            return "", f"{name} is no PNG, JPEG, GIF or WebP image"
+            return "", f"{name} is not a PNG, JPEG, GIF or WebP image"
         if len(data) > MAX_BYTES:
             return "", f"{name} is larger than {MAX_BYTES // 1_000_000} MB and was not attached"
         number = max(self._images, default=0) + 1
@@ -120,7 +120,7 @@ def _read(path: Path) -> tuple[str, bytes, str]:
         with path.open("rb") as file:
             return path.name, file.read(MAX_BYTES + 1), ""
     except OSError as error:
-        return path.name, b"", f"{path.name} can't be read: {error.strerror or error}"
+        return path.name, b"", f"Cannot read {path.name}: {error.strerror or error}"
 
 
 def _label(name: str) -> str:

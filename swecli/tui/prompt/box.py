@@ -61,7 +61,7 @@ class Waiting(Static):
 
 PLACEHOLDER = "Ask for a change · / commands · @ files · ? help"
 STEERING = "Enter steers the running turn · Tab queues for after it"
-STARTING = "You can type already…"
+STARTING = "You can type now…"
 
 SAVE_AFTER = 0.4
 """Seconds without a key after which the draft is saved."""

@@ -361,7 +361,7 @@ class PromptEditor(TextArea):
         elif text:
             self.add(text)
         else:
-            self.complain("Nothing to paste was found; the terminal's own key for pasting may know more")
+            self.complain("Nothing to paste. Try your terminal's paste key.")
 
     def _put_images(self, take: Callable[[], tuple[str, str]]) -> bool:
         """Attach images, unless the model can't see any; whether it was done."""

@@ -100,7 +100,7 @@ class History:
             try:
                 _append(self._path, text)
             except OSError as error:
-                self._complain(f"The prompt history can't be saved: {error.strerror or error}")
+                self._complain(f"Cannot save the prompt history: {error.strerror or error}")
                 self._path = None
 
     def older(self, current: str) -> str | None:
@@ -247,6 +247,6 @@ class HistorySearch(Static):
     def _show(self, note: str) -> None:
         self.display = self._query is not None
         if self._query is not None:
-            hint = note or f"{self._keymap.shown('search_history')} older · enter takes it · esc leaves"
+            hint = note or f"{self._keymap.shown('search_history')} older · enter uses it · esc cancels"
             line = Content(f"search history: {safe_line(self._query)}▏  {hint}")
             self.update(line.truncate(max(1, self.app.size.width), ellipsis=True))

@@ -11,9 +11,9 @@ from swecli.tui.keymap import PLACES, Keymap
 from swecli.tui.screens.list_screen import Entry, ListPage, heading
 
 BASICS = (
-    ("/", "commands, with what they take; Tab completes, Enter runs"),
+    ("/", "commands; Tab completes, Enter runs"),
     ("@", "files and folders: @path, @path:10-40"),
-    ("!", "your own shell command; what it writes joins the conversation"),
+    ("!", "run a shell command; its output is added to the conversation"),
     ("?", "this help"),
 )
 """What the first character of a message means."""
@@ -23,7 +23,7 @@ Taken = Callable[[str], None]
 
 def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
     """All there is to know, under its headings."""
-    out = [heading("In the prompt, first of all")]
+    out = [heading("At the start of a message")]
     out += [Entry(f"basic {sign}", (sign, meaning)) for sign, meaning in BASICS]
     out.append(heading("Commands"))
     for command in commands:
@@ -63,7 +63,7 @@ class HelpPage(ListPage):
             if command.aliases:
                 lines.append(f"Also: {', '.join('/' + alias for alias in command.aliases)}")
             if not command.while_busy:
-                lines.append("It waits until the turn has ended.")
+                lines.append("It waits until the turn ends.")
             return (TextBlock("\n".join(lines)),)
         if entry.name.startswith("key "):
             name = entry.name.removeprefix("key ")
@@ -73,7 +73,7 @@ class HelpPage(ListPage):
 
     def note(self, entry: Entry | None) -> str:
         command = entry is not None and entry.name in self._commands
-        return ("enter puts it into the prompt · " if command else "") + "↑↓ PgUp PgDn move"
+        return ("enter inserts it into the prompt · " if command else "") + "↑↓ PgUp PgDn move"
 
     def choose(self, entry: Entry) -> None:
         if entry.name in self._commands:

@@ -82,12 +82,12 @@ class SessionCommands:
         if running is not None:
             # What the user started has no call that could be stopped alone.
             self._session.send(Interrupt() if running.kind == "user" else CancelItem(name))
-            return "It is being stopped; the transcript shows what it wrote"
+            return "Stopping it; its output is in the transcript"
         try:
             job = await self._port().stop_job(name)
         except JobsError as error:
             raise ValueError(str(error)) from error
-        return f"{job.id} was stopped" if job.status == "killed" else f"{job.id} had ended already"
+        return f"{job.id} was stopped" if job.status == "killed" else f"{job.id} had already ended"
 
     def _port(self) -> Session:
         port = self._session.port
@@ -184,7 +184,7 @@ class OutputPage(ListPage):
     def __init__(
         self, commands: SessionCommands, name: str, clock: Callable[[], float], stop: Callable[[ShownCommand], None]
     ) -> None:
-        super().__init__("Jobs", "type to see only the lines with these words")
+        super().__init__("Jobs", "type to filter the lines")
         self._source = commands
         self._name = name
         self._clock = clock
@@ -221,7 +221,7 @@ class OutputPage(ListPage):
 
     def _gone(self, command: ShownCommand) -> ShownCommand:
         """The same command, of which nobody knows any more: the conversation has what became of it."""
-        about = "" if command.job else "the conversation has its result"
+        about = "" if command.job else "the result is in the conversation"
         return replace(command, ended=command.ended or self._clock(), about=about)
 
     # --- what is seen ---
@@ -245,9 +245,9 @@ class OutputPage(ListPage):
         lines = self._output.splitlines()
         left = [line for line in lines if all(word in line.casefold() for word in words)]
         if not lines:
-            return (TextBlock("It has written nothing" + (" yet." if self._runs else "."), "dim"),)
+            return (TextBlock("No output" + (" yet." if self._runs else "."), "dim"),)
         if not left:
-            return (TextBlock(f"None of its {len(lines)} lines has these words.", "dim"),)
+            return (TextBlock(f"None of the {len(lines)} lines match.", "dim"),)
         return (TerminalBlock("" if words or self._command is None else self._command.command, "\n".join(left)),)
 
     def note(self, entry: Entry | None) -> str:
@@ -323,11 +323,10 @@ class JobsPage(ListPage):
     def _how_to_get_one(self) -> Sequence[DisplayBlock]:
         key = self.view.keymap.shown("background")
         return (
-            TextBlock("Nothing runs, and nothing has run in the background."),
+            TextBlock("No jobs yet."),
             TextBlock(
-                f"{key} lets a command that runs go on in the background, so that the turn goes on without it. "
-                "Servers and watchers are started there by the model. They are listed here until the session ends, "
-                "and end with it.",
+                f"{key} moves a running command to the background, so the turn continues without it. The model starts "
+                "servers and watchers there. Jobs are listed here until the session ends, and end with it.",
                 "dim",
             ),
         )
@@ -348,7 +347,7 @@ class JobsPage(ListPage):
             return ""
         command, keymap = self._commands[entry.name], self.view.keymap
         stop = f"{keymap.shown('remove')} stops it · " if command.running else ""
-        away = "" if command.job else f"{keymap.shown('background')} sends it to the background · "
+        away = "" if command.job else f"{keymap.shown('background')} moves it to the background · "
         return f"enter shows its output · {stop}{away}↑↓ choose"
 
     # --- what is done ---
@@ -362,9 +361,9 @@ class JobsPage(ListPage):
 
     def _stop(self, command: ShownCommand) -> None:
         if not command.running:
-            self._tell(f"{label(command)} has ended already")
+            self._tell(f"{label(command)} has already ended")
             return
-        follows = "and all that it has started" if command.job else "the model is told that you stopped it"
+        follows = "and everything it started" if command.job else "the model learns that you stopped it"
         self._ask(
             f"Stop {label(command)}?",
             ("Stop it", follows),

@@ -71,7 +71,7 @@ def narrowed(entries: Sequence[Entry], query: str) -> list[Entry]:
     return out
 
 
-NOTHING = (TextBlock("Nothing in the list has all of these words.", "dim"),)
+NOTHING = (TextBlock("No match.", "dim"),)
 
 
 class ListPage:
@@ -86,7 +86,7 @@ class ListPage:
     """What Esc does on a page that is not the first."""
     view: ListScreen
 
-    def __init__(self, title: str, placeholder: str = "type to narrow") -> None:
+    def __init__(self, title: str, placeholder: str = "type to filter") -> None:
         self.title = title
         self.placeholder = placeholder
         self.entries: Sequence[Entry] = ()

@@ -65,8 +65,8 @@ class PermissionsPage(ListPage):
         if self._rules or text or not self._read_once:
             return ()
         return (
-            TextBlock("There are no rules here: whatever is not proven to only read is asked about, as the mode says."),
-            TextBlock("Type one to add it; `a` in an approval adds the one that is shown there.", "dim"),
+            TextBlock("No rules yet. swecli asks before anything it can't prove is read-only."),
+            TextBlock("Type one to add it; `a` in an approval adds the rule shown there.", "dim"),
         )
 
     def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
@@ -77,7 +77,7 @@ class PermissionsPage(ListPage):
         rule = self._rules[entry.name]
         lines = [TextBlock(f"{rule.effect} {rule.rule}"), TextBlock(f"From: {rule.origin}. Used: {rule.used}.", "dim")]
         if rule.void:
-            lines.append(TextBlock(f"Without effect: {rule.void}.", "warning"))
+            lines.append(TextBlock(f"No effect: {rule.void}.", "warning"))
         return lines
 
     def _trial(self, name: str) -> Sequence[DisplayBlock]:
@@ -130,7 +130,7 @@ class PermissionsPage(ListPage):
         if rule is None:
             return
         if not rule.grant:
-            self._tell(f"This rule is no grant: it stands in {rule.origin}; change it there or with /config")
+            self._tell(f"This rule is not a grant: it is set in {rule.origin}; change it there or with /config")
         else:
             self.view.start(lambda: self._revoke(rule.grant))
 
@@ -149,7 +149,7 @@ def entries(rules: dict[str, ShownRule]) -> list[Entry]:
     groups = {
         "Granted, in this folder": lambda rule: bool(rule.grant),
         "Never run": lambda rule: rule.effect == "deny",
-        "Always asked about": lambda rule: rule.effect == "ask",
+        "Always ask": lambda rule: rule.effect == "ask",
         "Allowed": lambda rule: rule.effect == "allow" and not rule.grant,
     }
     for title, belongs in groups.items():
@@ -183,6 +183,6 @@ def _looks_like_rule(text: str) -> bool:
 def told(rule: str, tried: Tried) -> Sequence[DisplayBlock]:
     """What trying a rule has shown."""
     if not tried.total:
-        return (TextBlock("No commands have run in this folder yet, so there is nothing to try the rule on."),)
-    first = TextBlock(f"{rule} would have decided about {tried.count} of the last {tried.total} commands here.")
+        return (TextBlock("No commands have run in this folder yet to test the rule on."),)
+    first = TextBlock(f"{rule} would have decided {tried.count} of the last {tried.total} commands here.")
     return (first, *(TextBlock(f"  {command}", "dim") for command in tried.commands))

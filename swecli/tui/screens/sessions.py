@@ -46,7 +46,7 @@ class SessionsPage(ListPage):
         self.entries = entries(found, self._present, self._clock())
         self.view.show()
         if not found:
-            self.view.say((TextBlock("No sessions are stored yet. Everything you write here is kept from now on."),))
+            self.view.say((TextBlock("No stored sessions yet. This one is being stored."),))
 
     def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
@@ -74,7 +74,7 @@ class SessionsPage(ListPage):
     def choose(self, entry: Entry) -> None:
         session = self._sessions[entry.name]
         if session.id == self._present:
-            self._tell("This session is open already")
+            self._tell("This session is already open")
         elif session.away:
             self._tell(session.away)
         else:

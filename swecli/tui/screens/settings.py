@@ -24,9 +24,9 @@ class ValuePage(ListPage):
         file: FileName,
         written: Callable[[Written, Setting, FileName], None],
     ) -> None:
-        super().__init__("Settings", "type to narrow" if setting.choices else "a value; none takes it out of the file")
+        super().__init__("Settings", "type to filter" if setting.choices else "a value; empty removes it from the file")
         self.mark = f"{setting.name} = "
-        self.leave = "leaves it as it is"
+        self.leave = "cancels"
         self._port = port
         self._setting = setting
         self._file: FileName = file
@@ -46,7 +46,7 @@ class ValuePage(ListPage):
 
     def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         setting = self._setting
-        lines = [TextBlock(setting.about), TextBlock(f"Takes {setting.takes}. Default: {setting.default}.", "dim")]
+        lines = [TextBlock(setting.about), TextBlock(f"Accepts {setting.takes}. Default: {setting.default}.", "dim")]
         if self._refused:
             lines.insert(0, TextBlock(f"{setting.name} {self._refused}", "error"))
         place = f"Enter writes to {self._port.files[self._file]}."
@@ -118,7 +118,10 @@ def choices(setting: Setting, query: str) -> list[Entry]:
     return [entry for entry in found if query.strip().casefold() in entry.cells[0].casefold()]
 
 
-COUNTS = {"now": "Counts at once.", "session": "Counts from the next session on; you are asked when you leave."}
+COUNTS = {
+    "now": "Applies at once.",
+    "session": "Applies from the next session; swecli offers to reopen this one when you leave.",
+}
 
 
 class SettingsPage(ListPage):
@@ -161,7 +164,7 @@ class SettingsPage(ListPage):
         if entry is None:
             return ()
         setting = self._settings[entry.name]
-        lines = [TextBlock(setting.about), TextBlock(f"Takes {setting.takes}. Default: {setting.default}.", "dim")]
+        lines = [TextBlock(setting.about), TextBlock(f"Accepts {setting.takes}. Default: {setting.default}.", "dim")]
         lines.append(TextBlock(f"Now: {setting.shown} ({setting.origin}). {COUNTS[setting.effect]}", "dim"))
         if setting.locked:
             lines.append(TextBlock(setting.locked, "warning"))
@@ -198,7 +201,7 @@ class SettingsPage(ListPage):
         setting = self._settings[entry.name]
         file = setting.own
         if file is None:
-            self._tell(f"{setting.name} is in none of your files: it comes from {setting.origin}")
+            self._tell(f"{setting.name} is not in your files: it comes from {setting.origin}")
         else:
             self.view.start(lambda: self._unset(setting, file))
 

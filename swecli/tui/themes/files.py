@@ -33,12 +33,12 @@ def read_folder(folder: Path) -> tuple[list[Scheme], list[str]]:
     except (FileNotFoundError, NotADirectoryError):
         return [], []
     except OSError as error:
-        return [], [f"{folder}: themes can't be read: {error.strerror or error}"]
+        return [], [f"{folder}: cannot read themes: {error.strerror or error}"]
     for path in paths:
         try:
             schemes.append(read_file(path))
         except ConfigError as error:
-            notices.append(f"{error}. This theme is left out.")
+            notices.append(f"{error}. This theme is ignored.")
     return schemes, notices
 
 
@@ -61,7 +61,7 @@ def read_file(path: Path) -> Scheme:
         ConfigError: it can't be used; the message has file and line.
     """
     if not _NAME.fullmatch(path.stem):
-        raise ConfigError([ConfigProblem(str(path), None, "the name of a theme is one word")])
+        raise ConfigError([ConfigProblem(str(path), None, "a theme name must be one word")])
     read = read_toml(path)
     if read is None:
         raise ConfigError([ConfigProblem(str(path), None, "is gone")])

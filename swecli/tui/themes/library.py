@@ -151,7 +151,7 @@ class Library:
         """A sentence about a name that no theme has."""
         near = get_close_matches(wanted, [AUTO, *self.names], 1, 0.4)
         hint = f" Did you mean {near[0]}?" if near else " /theme lists them."
-        return f"There is no theme {wanted}; the default is used.{hint}"
+        return f"Unknown theme {wanted}; using the default.{hint}"
 
     @staticmethod
     def _candidates(wanted: str, suffix: str) -> list[str]:

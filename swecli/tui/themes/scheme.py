@@ -23,7 +23,7 @@ def normal(colour: str) -> str:
         ValueError: it is not ``#rgb`` or ``#rrggbb``.
     """
     if not _HEX.fullmatch(colour):
-        raise ValueError(f"{colour[:40]!r} is no colour; write it as #rrggbb")
+        raise ValueError(f"{colour[:40]!r} is not a colour; write it as #rrggbb")
     digits = colour[1:].lower()
     return "#" + ("".join(digit * 2 for digit in digits) if len(digits) == 3 else digits)
 
@@ -181,9 +181,9 @@ def scheme_of(name: str, colours: Mapping[str, object]) -> Scheme:
     found: dict[str, str] = {}
     for key, value in colours.items():
         if key not in COLOURS:
-            raise SchemeError(key, f"{key} is no colour of a theme; these are: {', '.join(COLOURS)}")
+            raise SchemeError(key, f"{key} is not a theme colour; theme colours are: {', '.join(COLOURS)}")
         if not isinstance(value, str):
-            raise SchemeError(key, f'{key} must be a text such as "#7aa2f7"')
+            raise SchemeError(key, f'{key} must be a string such as "#7aa2f7"')
         try:
             found[key] = normal(value)
         except ValueError as error:

@@ -286,9 +286,9 @@ def _compaction(block: CompactionBlock, width: int, palette: Palette, *, expande
     text, style = {
         "running": (f"Compacting the context: {block.words} …", palette.accent),
         "done": (block.words, palette.dim if block.clearing else palette.text),
-        "redone": (f"{name} applied again. {block.words}", palette.text),
-        "undone": (f"{name} taken back: {block.tokens_before:,} tokens as before", palette.warning),
-        "failed": (f"Compaction failed, nothing was changed: {block.reason}", palette.error),
+        "redone": (f"{name} reapplied. {block.words}", palette.text),
+        "undone": (f"{name} undone: {block.tokens_before:,} tokens as before", palette.warning),
+        "failed": (f"Could not compact: {block.reason}", palette.error),
     }[block.status]
     mark: Gutter = (segment(SafeText("⇣ "), palette.accent),)
     rows = plain_rows(safe_line(text), max(1, width - 2), style, mark, INDENT)

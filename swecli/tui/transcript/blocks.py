@@ -320,7 +320,7 @@ class BlockList(Sequence[Block]):
         try:
             return self.shelf.get(entry.ticket)
         except OSError as error:
-            text = f"This part of the transcript can't be read back ({error}). The record of the session still has it."
+            text = f"Cannot read back this part of the transcript ({error}). The session's record still has it."
             return NoticeBlock(entry.shape.id, text, "error")
 
     def _keep(self, block: Block, weight: int) -> None:

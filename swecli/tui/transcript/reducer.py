@@ -83,17 +83,17 @@ def notice_of(event: Event) -> NoticeBlock | None:
             text = f"{body.reason} · attempt {number} in {body.delay:.1f}s"
             return NoticeBlock(RETRY, text, "warning", "Esc stops the wait")
         case ModeChanged() as body:
-            return NoticeBlock(key, f"Mode is now {body.mode}: {body.reason}", "warning") if body.reason else None
+            return NoticeBlock(key, f"Mode: {body.mode} ({body.reason})", "warning") if body.reason else None
         case ModelChanged() as body:
             effort = f", effort {body.effort}" if body.effort else ""
             place = f" at {body.address}" if body.address else ""
-            return NoticeBlock(key, f"Model is now {body.model}{place}{effort}") if body.switched else None
+            return NoticeBlock(key, f"Model: {body.model}{place}{effort}") if body.switched else None
         case ItemsOffloaded() as body:
             tokens = sum(item.tokens for item in body.items)
             moved = _count(len(body.items), "item")
             return NoticeBlock(key, f"{moved} moved out of the context, {tokens:,} tokens freed")
         case CacheBreak() as body:
-            return NoticeBlock(key, f"Prompt cache missed ({body.tokens:,} tokens): {body.cause}")
+            return NoticeBlock(key, f"Prompt cache miss ({body.tokens:,} tokens): {body.cause}")
         case JobChanged() as body:
             return _job(key, body)
         case _:

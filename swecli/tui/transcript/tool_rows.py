@@ -437,7 +437,7 @@ def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
     if block.status == "pending":
         return (f"writing · {len(block.arguments):,} characters" if len(block.arguments) > 400 else "", style)
     if block.status == "waiting":
-        return ("waits for an answer" if block.name == "ask_user" else "waits for your approval", style)
+        return ("waiting for an answer" if block.name == "ask_user" else "waiting for your approval", style)
     if block.status == "running":
         return ("running", style)
     duration = _seconds(block.duration) if block.name == "run_command" or (block.duration or 0) >= _SLOW else ""

@@ -165,7 +165,7 @@ async def test_where_there_is_nothing_to_free_that_is_no_failure(tmp_path: Path)
     async with bench(script('[[step]]\ntext = "Hello."'), tmp_path) as b:
         await b.say("hi")
         b.send(Compact(without_model=True))
-        await until(lambda: any("nothing to free" in body.text for body in b.bodies(Notice)))
+        await until(lambda: any("Nothing to free" in body.text for body in b.bodies(Notice)))
         assert not b.bodies(CompactionStarted)
         assert not b.bodies(CompactionFailed)
         assert len(b.model.requests) == 1

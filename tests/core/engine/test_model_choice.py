@@ -75,7 +75,7 @@ async def test_a_switch_in_the_middle_says_what_the_lost_cache_costs(tmp_path: P
         assert [message.text for message in family.models["other"].requests[0].messages][-2:] == ["one", "again"]
         b.send(SetModel("p/main"))
         await until(lambda: len(notices(b)) == 2)
-        assert "its price is not known" in notices(b)[1]
+        assert "price unknown" in notices(b)[1]
 
 
 async def test_a_name_alone_is_one_of_the_same_provider(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ async def test_a_window_that_would_be_assumed_is_waited_for(tmp_path: Path, monk
         windows.answer.set()
         await until(lambda: bool(b.bodies(TurnEnded)), "end of turn")
         assert b.bodies(StepStarted)[0].budget.window == 50_000
-        assert not any("has not said" in text for text in notices(b))
+        assert not any("has not reported" in text for text in notices(b))
 
 
 async def test_the_wait_for_a_window_can_be_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +197,7 @@ async def test_the_wait_for_a_window_can_be_skipped(tmp_path: Path, monkeypatch:
         await until(lambda: bool(b.bodies(TurnEnded)), "end of turn")
         assert b.bodies(TurnEnded)[0].outcome == "done"
         assert b.bodies(StepStarted)[0].budget.window == 32_000
-        assert any("has not said" in text for text in notices(b))
+        assert any("has not reported" in text for text in notices(b))
         assert (await b.say("again")).outcome == "done"
         assert sum("Waiting for the server" in text for text in notices(b)) == 1
 

@@ -129,7 +129,7 @@ async def test_the_model_may_ask_for_outside_and_the_user_decides(tmp_path: Path
     async with running(tmp_path, FakeSandbox(), step(command, outside=True)) as made:
         made.allow_all = True
         await made.say("go")
-        assert "outside of the sandbox" in made.bodies(PermissionRequested)[0].reason
+        assert "unsandboxed" in made.bodies(PermissionRequested)[0].reason
         assert made.bodies(PermissionRequested)[0].rule is None
         assert "inside" not in results(made)[0]
 
@@ -140,7 +140,7 @@ async def test_a_blocked_command_is_told_and_one_key_runs_it_outside(tmp_path: P
         await made.say("go")
         asked = made.bodies(PermissionRequested)
         assert [one.tool for one in asked] == ["run_command"]
-        assert asked[0].reason.startswith("Blocked by the sandbox")
+        assert asked[0].reason.startswith("The sandbox probably blocked this")
         assert asked[0].rule is None
         assert "free" in results(made)[0]
         assert [body.detail for body in made.bodies(ItemCompleted) if body.detail] == ["exit 0"]

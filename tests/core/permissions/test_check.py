@@ -24,7 +24,7 @@ def test_a_verdict_has_its_reason_and_its_rule(tmp_path: Path) -> None:
     assert _judged({"command": "ls", "cwd": str(tmp_path)}, tmp_path)["verdict"] == "allow"
     asked = _judged({"command": "npm test", "cwd": str(tmp_path), "id": 7}, tmp_path)
     assert (asked["verdict"], asked["offer"], asked["id"]) == ("ask", "Bash(npm test *)", 7)
-    assert "not known to only read" in asked["reason"]
+    assert "may change files" in asked["reason"]
     refused = _judged({"command": "rm -rf /", "cwd": str(tmp_path)}, tmp_path)
     assert (refused["verdict"], refused["evidence"]) == ("deny", ["/"])
     ruled = _judged({"command": "ls", "cwd": str(tmp_path)}, tmp_path, Rule("deny", "Bash(ls *)", "user", "here"))

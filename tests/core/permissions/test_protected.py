@@ -72,6 +72,6 @@ def test_an_edit_of_a_file_with_a_name_outside_asks_in_every_mode(tmp_path: Path
         return decision.outcome, decision.reason
 
     assert edit("linked")[0] == "ask"
-    assert "one more name (hard links) outside of the workspace" in edit("linked")[1]
+    assert "one more name (hard links) outside the workspace" in edit("linked")[1]
     assert edit("b")[0] == "allow", "both names are in the workspace"
     assert edit("new")[0] == "allow"

@@ -45,10 +45,10 @@ COMMAND = PermissionRequested(
         "/work/build/a",
         "/work/build/b",
         "/work/build/c",
-        "rm -rf build: is not known to only read",
+        "rm -rf build: may change files",
     ),
     (),
-    ("runs outside of the sandbox", "12 bytes"),
+    ("is not sandboxed", "12 bytes"),
     ("/undo would not cover: build (an ignored folder)",),
     {"command": "rm -rf build", "timeout": 5},
 )
@@ -121,9 +121,9 @@ async def test_hunks_are_chosen_singly() -> None:
     async with running((CHANGE,)) as it:
         await appear(it)
         await it.press("e")
-        await it.shows("[x] 1 of 3", "makes 3 of 3")
+        await it.shows("[x] 1 of 3", "apply 3 of 3")
         await it.press("j", "space")
-        await it.shows("[ ] 2 of 3", "makes 2 of 3")
+        await it.shows("[ ] 2 of 3", "apply 2 of 3")
         await it.press("enter")
         assert not replies(it)
         await it.press("y")
@@ -134,11 +134,11 @@ async def test_all_none_and_back() -> None:
     async with running((CHANGE,)) as it:
         await appear(it)
         await it.press("e", "n")
-        await it.shows("[ ] 1 of 3", "none: says no")
+        await it.shows("[ ] 1 of 3", "none: rejects")
         await it.press("y")
         await it.shows("What should it do instead?")
         await it.press("escape", "e", "a")
-        await it.shows("makes 3 of 3")
+        await it.shows("apply 3 of 3")
         await it.press("escape", "y")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
 
@@ -179,7 +179,7 @@ async def test_screens(scene: str, size: tuple[int, int]) -> None:
         await appear(it)
         if scene == "hunks":
             await it.press("e", "j", "space")
-            await it.shows("makes 2 of 3")
+            await it.shows("apply 2 of 3")
         elif scene == "edited":
             await it.press("e")
             await it.shows("for approval")
@@ -189,7 +189,7 @@ async def test_screens(scene: str, size: tuple[int, int]) -> None:
         screen = it.screen()
         if scene == "destructive":
             assert "/undo would not cover" in screen
-            assert "outside of the sandbox" in screen
+            assert "not sandboxed" in screen
             assert "3 files, 1,204 bytes" in screen
         check(f"approval-{scene}-{size[0]}x{size[1]}", screen)
 

@@ -64,7 +64,7 @@ async def test_an_effort_that_the_model_has_not_is_refused_with_those_that_it_ha
             it.app.actions.open("pick_effort")
             await it.shows("Effort")
             await it.at_once(*"extreme", "enter")
-            await it.shows(has, "Esc leaves.")
+            await it.shows(has, "Esc cancels.")
             assert session.sent(SetEffort) == []
             await it.at_once("ctrl+u", *"hi", "enter")
             await it.until(lambda session=session: session.sent(SetEffort) == [SetEffort("high")])
@@ -74,6 +74,6 @@ async def test_a_model_that_is_not_listed_can_be_typed() -> None:
     async with running(models=lambda: MODELS) as it:
         await models(it)
         await it.press(*"new/one")
-        await it.shows("enter takes what is typed")
+        await it.shows("enter uses the typed text")
         await it.press("enter")
         assert await picked(it) == "new/one"

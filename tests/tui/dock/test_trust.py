@@ -58,7 +58,7 @@ async def test_nothing_is_opened_before_the_answer(key: str, choice: str) -> Non
     gate = Gate()
     opening = Opening(gate)
     async with running(open_session=opening, trust=gate) as it:
-        await it.shows("Do you trust /work?", ".swecli/config.toml", "None of them has been read")
+        await it.shows("Do you trust /work?", ".swecli/config.toml", "None has been read yet")
         assert opening.before is None
         it.clock.now += GRACE
         await it.press(key)

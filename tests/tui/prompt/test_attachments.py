@@ -56,7 +56,7 @@ def test_everything_else_is_text(image: Path) -> None:
 
 
 def test_no_images_and_large_ones_are_refused_with_a_sentence(tmp_path: Path) -> None:
-    for content, words in ((b"text", "is no PNG"), (PNG + bytes(MAX_BYTES), "larger than 5 MB")):
+    for content, words in ((b"text", "is not a PNG"), (PNG + bytes(MAX_BYTES), "larger than 5 MB")):
         path = tmp_path / "x.png"
         path.write_bytes(content)
         label, refusal = Attachments().take(str(path))
@@ -86,7 +86,7 @@ async def test_a_model_that_sees_nothing_gets_the_path_as_text(image: Path) -> N
     async with running(session=session) as it:
         it.editor.post_message(events.Paste(str(image)))
         await it.until(lambda: it.text == str(image))
-        await it.shows("can't see images")
+        await it.shows("does not accept images")
 
 
 async def test_a_name_with_control_characters_reaches_no_screen(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ async def job_output(it: Running) -> None:
 
 async def no_jobs(it: Running) -> None:
     it.app.actions.show_jobs()
-    await it.shows("Jobs · 0", "Nothing runs")
+    await it.shows("Jobs · 0", "No jobs yet")
 
 
 SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {

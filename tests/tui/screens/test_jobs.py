@@ -155,7 +155,7 @@ async def test_a_command_that_ended_while_its_output_was_read_says_so() -> None:
         await it.press("enter")
         await it.shows("the turn waits for it", "esc back to the list", "collecting tests")
         it_has.emit(ItemCompleted("t9", "ok", (ToolResultPart("c9", "run_command", "x"),)))
-        await it.shows("ended after", "the conversation has its result", "collecting tests")
+        await it.shows("ended after", "the result is in the conversation", "collecting tests")
         await it.hides("Ctrl+X")
 
 
@@ -163,7 +163,7 @@ async def test_without_jobs_it_says_how_to_get_one() -> None:
     for size in ((80, 24), (40, 12)):
         async with running(session=session(jobs=()), size=size) as it:
             it.app.actions.show_jobs()
-            await it.shows("Jobs · 0", "Nothing runs", "esc closes")
+            await it.shows("Jobs · 0", "No jobs yet", "esc closes")
             if size[0] >= 80:
                 await it.shows("Ctrl+B lets a command that runs go on in the background")
             await it.press("enter", "ctrl+x", "escape")

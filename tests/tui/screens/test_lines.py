@@ -53,7 +53,7 @@ async def test_why_nothing_is_listed_stays_while_something_is_typed() -> None:
 async def test_what_is_not_there_is_said() -> None:
     async with running(**ports(Settings())) as it:
         it.app.actions.show_settings("no such words")
-        await it.shows("0 of 5", "Nothing in the list has all of these words.")
+        await it.shows("0 of 5", "No match.")
 
 
 async def test_a_long_name_leaves_room_for_the_value() -> None:
@@ -64,4 +64,4 @@ async def test_a_long_name_leaves_room_for_the_value() -> None:
         await it.press("enter")
         await it.shows("agent.hard_block = 0.98")
         await it.press("escape", "escape", *f"models.window.{'x' * 60}", "enter")
-        await it.shows("a value; none takes")
+        await it.shows("a value; empty removes")

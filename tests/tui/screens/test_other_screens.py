@@ -15,7 +15,7 @@ from tests.tui.support import Running, Session, running
 async def test_help_finds_keys_and_commands_and_puts_a_command_into_the_prompt() -> None:
     async with running() as it:
         await it.say("?")
-        await it.shows("Help ·", "In the prompt, first of all")
+        await it.shows("Help ·", "At the start of a message")
         await it.press(*"tokens")
         await it.shows("/context", "(/tokens)")
         await it.press("ctrl+u", *"mode arg")
@@ -82,7 +82,7 @@ async def test_a_grant_is_revoked_and_a_rule_tried_and_added() -> None:
         await it.press("ctrl+x")
         await it.shows("Permissions · 3", "Revoked a1b2c3")
         await it.press("ctrl+x")
-        await it.shows("This rule is no grant")
+        await it.shows("This rule is not a grant")
         assert len(permissions.rules) == len(RULES) - 1
         await it.press(*"Bash(npm")
         await it.shows("Not a rule yet")
@@ -205,4 +205,4 @@ async def test_keys_that_come_at_once_act_in_order() -> None:
 async def test_without_rules_it_is_said_what_that_means() -> None:
     async with running(**ports(permissions=Permissions([]))) as it:
         it.app.actions.show_permissions()
-        await it.shows("Permissions · 0", "There are no rules here", "type a rule to add it")
+        await it.shows("Permissions · 0", "No rules yet", "type a rule to add it")

@@ -92,7 +92,7 @@ async def test_a_key_takes_a_value_out_of_the_file() -> None:
     async with running(**ports(settings)) as it:
         await opened(it)
         await it.press("ctrl+x")
-        await it.shows("is in none of your files")
+        await it.shows("is not in your files")
         await it.press(*"plan", "ctrl+x")
         await it.until(lambda: settings.written)
         assert settings.written == [("approval.mode", "", "user")]
@@ -135,7 +135,7 @@ async def changed_after_a_turn(it: Running) -> None:
     await it.press("enter", "ctrl+u", *"0.9", "enter")
     await it.shows("written to", "Settings · 5")
     await it.press("escape")
-    await it.shows("Use agent.hard_block", "opens this session again")
+    await it.shows("Use agent.hard_block", "reopens this session")
 
 
 def reopening(opened: list[str], then: Session | Exception) -> Sessions:
@@ -161,7 +161,7 @@ async def test_the_session_is_opened_again_with_what_waits_for_that() -> None:
         await it.until(lambda: it.app.session.port is again)
         assert names == [it.session.view.session_id]
         await it.until(lambda: it.session.closed)
-        await it.shows("Opened again with the new settings", "Fixed: ten pens")
+        await it.shows("Reopened with the new settings", "Fixed: ten pens")
         await it.until(lambda: it.editor.has_focus)
         await it.say("next")
         await it.until(lambda: again.sent(Submit))

@@ -85,6 +85,6 @@ def test_a_colour_that_can_be_read_stays_and_another_moves_no_further_than_neede
 def test_colours_are_read_in_both_spellings_and_nothing_else() -> None:
     assert (normal("#AbC"), normal("#A1B2C3")) == ("#aabbcc", "#a1b2c3")
     for wrong in ("", "red", "#12", "#12345g", "rgb(1,2,3)", "#1234567"):
-        with pytest.raises(ValueError, match="is no colour"):
+        with pytest.raises(ValueError, match="is not a colour"):
             normal(wrong)
     assert mix("#000000", "#ffffff", 0.5) == "#808080"

@@ -113,7 +113,7 @@ def test_a_broken_file_is_left_out_with_its_line(tmp_path: Path, text: str, said
     assert [scheme.name for scheme in schemes] == ["good"]
     (notice,) = notices
     assert said in notice
-    assert "left out" in notice
+    assert "ignored" in notice
 
 
 def test_what_is_no_ordinary_file_is_left_out(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_what_can_not_be_read_back_is_said() -> None:
     lost = blocks[0]
     assert isinstance(lost, NoticeBlock)
     assert lost.id == "b0"
-    assert "can't be read back" in lost.text
+    assert "Cannot read back" in lost.text
 
 
 def test_the_reduction_keeps_only_what_is_open_and_rewinds_all_the_same() -> None:

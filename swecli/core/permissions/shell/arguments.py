@@ -51,9 +51,9 @@ def check_table(name: str, table: Table, arguments: Sequence[str | None], situat
         return
     known = [argument for argument in arguments if argument is not None]
     if len(known) != len(arguments):
-        raise UnprovenError(f"an argument of {name} is not known")
+        raise UnprovenError(f"an argument of {name} is unknown")
     if name.startswith("git ") and any(_SIGNATURES.search(argument) for argument in known):
-        raise UnprovenError("git would check signatures with another program")
+        raise UnprovenError("git would run another program to check signatures")
     parsed = _parse(name, table, known)
     _check_options(name, table, parsed, situation)
     _check_operands(name, table, parsed, situation)
@@ -89,7 +89,7 @@ def _long(name: str, table: Table, argument: str, rest: list[str], parsed: _Pars
     takes_value = option in table.long_values or option in table.long_files
     if equals:
         if not takes_value and option not in table.long_optional and option not in table.long_last:
-            raise UnprovenError(f"the option --{option} of {name} is not known to be harmless")
+            raise UnprovenError(f"the option --{option} of {name} may not be harmless")
         _keep(option in table.long_files, argument, value, parsed)
     elif takes_value:
         _keep(option in table.long_files, argument, _next(name, argument, rest), parsed)
@@ -97,13 +97,13 @@ def _long(name: str, table: Table, argument: str, rest: list[str], parsed: _Pars
         if rest:
             _keep(False, argument, _next(name, argument, rest), parsed)
     elif option not in table.long and option not in table.long_optional:
-        raise UnprovenError(f"the option {argument} of {name} is not known to be harmless")
+        raise UnprovenError(f"the option {argument} of {name} may not be harmless")
 
 
 def _short(name: str, table: Table, argument: str, rest: list[str], parsed: _Parsed) -> None:
     letters = argument[1:]
     if not table.cluster and len(letters) > 1:
-        raise UnprovenError(f"the option {argument} of {name} is not known to be harmless")
+        raise UnprovenError(f"the option {argument} of {name} may not be harmless")
     for index, letter in enumerate(letters):
         parsed.options.add(f"-{letter}")
         attached = letters[index + 1 :]
@@ -118,7 +118,7 @@ def _short(name: str, table: Table, argument: str, rest: list[str], parsed: _Par
         elif table.digits and letters[index:].isascii() and letters[index:].isdigit():
             return
         else:
-            raise UnprovenError(f"the option -{letter} of {name} is not known to be harmless")
+            raise UnprovenError(f"the option -{letter} of {name} may not be harmless")
         return
 
 
@@ -179,7 +179,7 @@ def _check_operands(name: str, table: Table, parsed: _Parsed, situation: Situati
     if table.max is not None and len(operands) > table.max:
         raise UnprovenError(f"{name} may write to its operand number {table.max + 1}")
     if operands and operands[0] in table.refuse:
-        raise UnprovenError(f"{name} {operands[0]} is not known to be harmless")
+        raise UnprovenError(f"{name} {operands[0]} may not be harmless")
     match table.operands:
         case "none":
             if operands:
@@ -255,7 +255,7 @@ def _check_subcommand(name: str, table: Table, parsed: _Parsed) -> None:
             return
         raise UnprovenError(f"{name} without a subcommand is not understood")
     if parsed.operands[0] not in table.subcommands:
-        raise UnprovenError(f"{name} {parsed.operands[0]} is not known to only read")
+        raise UnprovenError(f"{name} {parsed.operands[0]} may change files")
 
 
 def _check_revisions(operands: Sequence[str], parsed: _Parsed, situation: Situation) -> None:

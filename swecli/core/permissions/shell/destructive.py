@@ -53,7 +53,7 @@ def blast_radius_lines(paths: Iterable[str], facts: FileFacts, *, filtered: bool
 
 def _summary(total: BlastRadius, anything: bool) -> str:
     if not anything:
-        return "Nothing of it is there now."
+        return "None of it exists now."
     least = "" if total.whole else "at least "
     files = f"{total.files:,} file{'' if total.files == 1 else 's'}"
     folders = f" in {total.folders:,} folder{'' if total.folders == 1 else 's'}" if total.folders else ""
@@ -141,9 +141,9 @@ def dangers(items: Iterable[Started], place: Place) -> list[Danger]:
 
 def _of_command(item: Started, place: Place) -> Iterable[Danger]:
     if item.computed:
-        yield Danger(f"{item.name} runs text that is not known beforehand.")
+        yield Danger(f"{item.name} runs text that is known only when it runs.")
     if not item.name:
-        yield Danger("Which program runs is computed.")
+        yield Danger("The program's name is computed.")
         return
     lists = _lists()
     if item.name in lists.always or item.name.startswith("mkfs"):
@@ -222,13 +222,13 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
                 yield Danger(f"{item.name} would remove {path}: {special}.", refuse=True, evidence=(path,))
     if not targets:
         if item.found.words != item.words or item.name == "rm":
-            yield Danger(f"{item.name} removes files that are not known beforehand.")
+            yield Danger(f"{item.name} removes files that are known only when it runs.")
         return
     reason = None
     if recursive:
         reason = "removes whole directories"
     elif any(not target.known or target.glob or "{}" in target.text for target in targets) or not place.certain:
-        reason = "removes files that are not known beforehand"
+        reason = "removes files that are known only when it runs"
     elif any(inside(path, place.roots) is None for target in targets for path in _paths(target, place)):
         reason = "removes something outside the workspace"
     elif item.name != "rmdir" and item.name not in ("rm", "unlink"):
@@ -278,7 +278,7 @@ def _blast_radius(targets: Sequence[ScanWord], place: Place, *, filtered: bool =
     paths = [path for target in targets if target.known for path in _paths(target, place)]
     globs = {path for target in targets if target.known and target.glob for path in _paths(target, place)}
     found = [each for path in paths for each in (matching(path, place.facts) if path in globs else [path])]
-    note = ("A part of what it removes is not known beforehand.",) if unknown else ()
+    note = ("Part of what it removes is known only when it runs.",) if unknown else ()
     return (*note, *(blast_radius_lines(found, place.facts, filtered=filtered) if found else ()))
 
 
@@ -327,7 +327,7 @@ def _redirects(item: Started, place: Place) -> Iterable[Danger]:
         return
     for target in item.found.writes:
         if not target.known or target.glob:
-            yield Danger("Where the output goes is computed.")
+            yield Danger("The output's target is computed.")
             continue
         if _DEVICES.fullmatch(target.text):
             continue
@@ -349,7 +349,7 @@ def _written(path: str, resolved: str, place: Place) -> Iterable[Danger]:
             return
         reason = protected_reason(each, place.roots, place.home)
         if reason is not None:
-            yield Danger(f"Writing {each} always needs a question: {reason}.", evidence=(each,))
+            yield Danger(f"Writing {each} always asks: {reason}.", evidence=(each,))
             return
 
 
@@ -374,7 +374,7 @@ def _protected_path(item: Started, path: str, writer: bool, place: Place) -> Ite
     resolved = place.facts.resolve(path)
     for each in dict.fromkeys((path, resolved)):
         if is_own(each, place.own_dirs):
-            yield Danger(f"{item.name} names {each}, which is swecli's own.", refuse=writer, evidence=(each,))
+            yield Danger(f"{item.name} uses {each}, which belongs to swecli.", refuse=writer, evidence=(each,))
         elif each not in place.roots and (reason := protected_reason(each, place.roots, place.home)) is not None:
             yield Danger(f"{item.name} names {each}: {reason}.", evidence=(each,))
         elif (
@@ -394,7 +394,7 @@ def _interpreter(item: Started, pattern: re.Pattern[str]) -> Iterable[Danger]:
     if item.found.stdin is not None:
         code.append(item.found.stdin)
     elif item.found.piped and not any(not word.startswith("-") for word in code):
-        yield Danger(f"{item.name} runs text that another command makes.")
+        yield Danger(f"{item.name} runs the output of another command.")
     for text in code:
         match = pattern.search(text) if re.search(r"[\s(;.]", text) and not re.fullmatch(r"[\w./-]+", text) else None
         if match is not None:

@@ -93,7 +93,7 @@ def _check_numbers(expression: str, situation: Situation) -> None:
     for name in re.findall(r"[A-Za-z_$][A-Za-z0-9_]*", expression):
         value = situation.variables.get(name.removeprefix("$"))
         if value is None or not re.fullmatch(r"-?[0-9]+", value):
-            raise UnprovenError(f"the value of {name} is not known to be a number")
+            raise UnprovenError(f"the value of {name} may not be a number")
 
 
 def _value(kind: str, text: str, quoted: bool, situation: Situation) -> str | None:
@@ -101,7 +101,7 @@ def _value(kind: str, text: str, quoted: bool, situation: Situation) -> str | No
         return text
     if kind == "home" or text == "HOME":
         if not situation.home:
-            raise UnprovenError("the home directory is not known")
+            raise UnprovenError("the home directory is unknown")
         return _unsplit("HOME", situation.home, quoted=quoted or kind == "home")
     if text == "PWD" and len(situation.cwds) == 1:
         return _unsplit(text, situation.cwds[0], quoted=quoted)
@@ -112,7 +112,7 @@ def _value(kind: str, text: str, quoted: bool, situation: Situation) -> str | No
         return _unsplit(text, value, quoted=quoted)
     if may_be_shown(text):
         return None
-    raise UnprovenError(f"the value of ${text} is not known")
+    raise UnprovenError(f"the value of ${text} is unknown")
 
 
 def _unsplit(name: str, value: str, *, quoted: bool) -> str:
@@ -166,7 +166,7 @@ def _fits(pattern: Sequence[str], name: str) -> bool:
 
 def _matches(text: str, pattern: list[str], situation: Situation) -> list[str | None]:
     if len(situation.cwds) != 1:
-        raise UnprovenError("wildcards stand where the current directory is not certain")
+        raise UnprovenError("wildcards appear where the current directory is uncertain")
     components = _components(pattern)
     found = _walk(components, situation)
     if any(item.startswith("-") for item in found):
@@ -259,7 +259,7 @@ def check_content(text: str, situation: Situation) -> None:
         if inside(resolved, situation.roots) is None:
             raise UnprovenError(f"{text} is outside the workspace", soft=True)
         if is_secret_in(path, situation.roots) or is_secret_in(resolved, situation.roots):
-            raise UnprovenError(f"{text} may hold secrets, by its name", soft=True)
+            raise UnprovenError(f"{text} may hold secrets", soft=True)
         if is_git_settings(resolved) and situation.facts.credentials_in(resolved):
             raise UnprovenError(f"{text} may hold a password or token", soft=True)
         if situation.facts.kind(resolved) == "other":
@@ -275,13 +275,13 @@ def check_revision(text: str, situation: Situation) -> None:
     if ".." in path.split("/"):
         check_content(path, situation)
     if is_secret_in("/" + path, ("/",)):
-        raise UnprovenError(f"{text} may hold secrets, by its name", soft=True)
+        raise UnprovenError(f"{text} may hold secrets", soft=True)
     for candidate in absolute(text, situation):
         resolved = situation.facts.resolve(candidate)
         if inside(resolved, situation.roots) is None:
             raise UnprovenError(f"{text} is outside the workspace", soft=True)
         if is_secret_in(resolved, situation.roots) or is_secret_in(candidate, situation.roots):
-            raise UnprovenError(f"{text} may hold secrets, by its name", soft=True)
+            raise UnprovenError(f"{text} may hold secrets", soft=True)
 
 
 def check_git_settings(name: str, situation: Situation) -> None:
@@ -307,7 +307,7 @@ def absolute(text: str, situation: Situation) -> tuple[str, ...]:
     if text.startswith("/"):
         return (text,)
     if not situation.cwds:
-        raise UnprovenError(f"it is not certain in which directory {text} is")
+        raise UnprovenError(f"the directory of {text} is uncertain")
     return tuple(posixpath.join(cwd, text) for cwd in situation.cwds)
 
 

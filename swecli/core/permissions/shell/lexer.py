@@ -136,7 +136,7 @@ def read_script(text: str) -> Script:
     if len(text) > MAX_CHARACTERS:
         raise UnprovenError(f"it is longer than {MAX_CHARACTERS} characters")
     if " " * 61 in text or "\n" * 21 in text:
-        raise UnprovenError("it has a long gap that could push a part out of sight")
+        raise UnprovenError("it has a long gap that could hide a part")
     reader = _Reader(text)
     script = reader.script(frozenset())
     if not reader.at_end:
@@ -255,7 +255,7 @@ class _Reader(WordReader):
         self.blanks()
         name = NAME.match(self.text, self.at)
         if name is None or not is_plain_variable(name.group()):
-            raise UnprovenError("the loop's variable is not known to be without effect")
+            raise UnprovenError("the loop's variable may have an effect")
         self.at = name.end()
         self.blanks()
         if self._keyword() != "in":

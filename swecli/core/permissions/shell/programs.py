@@ -43,7 +43,7 @@ def check_sed(arguments: list[str], situation: Situation) -> None:
             operands += rest
             break
         elif word != "-" and word.startswith("-"):
-            raise UnprovenError(f"the option {word} of sed is not known to be harmless")
+            raise UnprovenError(f"the option {word} of sed may not be harmless")
         else:
             operands.append(word)
     if not scripts:
@@ -51,7 +51,7 @@ def check_sed(arguments: list[str], situation: Situation) -> None:
             raise UnprovenError("sed lacks a script")
         scripts.append(operands.pop(0))
     if not all(script_is_harmless(script) for script in scripts):
-        raise UnprovenError("the sed script is not known to only print")
+        raise UnprovenError("the sed script may do more than print")
     for operand in operands:
         check_content(operand, situation)
 
@@ -131,13 +131,13 @@ def check_awk(arguments: list[str], situation: Situation) -> None:
         elif word.startswith(("-F", "-v")):
             value = word[2:]
         else:
-            raise UnprovenError(f"the option {word} of awk is not known to be harmless")
+            raise UnprovenError(f"the option {word} of awk may not be harmless")
         if word.startswith("-v") and not re.fullmatch(
             r"[a-z_][A-Za-z0-9_]*=[^\n]*|[NOF]S=[^\n]*|[OR]+FS=[^\n]*", value
         ):
-            raise UnprovenError(f"the awk variable {value} is not known to be harmless")
+            raise UnprovenError(f"the awk variable {value} may not be harmless")
     if not rest or not program_is_harmless(rest[0]):
-        raise UnprovenError("the awk program is not known to only print")
+        raise UnprovenError("the awk program may do more than print")
     for operand in rest[1:]:
         if re.match(r"[A-Za-z_]\w*=", operand):
             raise UnprovenError(f"awk takes {operand} as an assignment")
@@ -230,7 +230,7 @@ def check_find(arguments: list[str], situation: Situation) -> list[list[str]]:
             if word in lists["find_file"]:
                 check_name(value, situation)
         elif word not in lists["find_alone"]:
-            raise UnprovenError(f"find {word} is not known to only read")
+            raise UnprovenError(f"find {word} may change files")
     for start in starts or ["."]:
         check_name(start, situation)
         if follow:
@@ -261,7 +261,7 @@ def _jq(arguments: list[str], situation: Situation) -> None:
             continue
         elif word.startswith("-") and word != "-":
             if word.startswith("--") or not set(word[1:]) <= _JQ_FLAGS:
-                raise UnprovenError(f"the option {word} of jq is not known to be harmless")
+                raise UnprovenError(f"the option {word} of jq may not be harmless")
         else:
             operands.append(word)
     if not operands:
@@ -355,7 +355,7 @@ def _ps(arguments: list[str], situation: Situation) -> None:
             if not rest or "env" in rest.pop(0):
                 raise UnprovenError("ps would show environments")
         elif not re.fullmatch(r"-[AaedfFHjlLMTwyZ]+|-?[auxfjlrTvw]+|\d+", word):
-            raise UnprovenError(f"{word} of ps is not known to be harmless")
+            raise UnprovenError(f"{word} of ps may not be harmless")
 
 
 def _printenv(arguments: list[str], situation: Situation) -> None:
@@ -368,10 +368,10 @@ def _yq(arguments: list[str], situation: Situation) -> None:
     operands = [word for word in arguments if word not in ("-r", "-c")]
     # Two programs have this name; both only read with a filter of keys, indexes and pipes.
     if not operands or not re.fullmatch(r"(\.[\w-]*|\.?\[\d*\]|\.\"[\w -]+\"|\s|\||keys|length)+", operands[0]):
-        raise UnprovenError("the yq filter is not known to only read")
+        raise UnprovenError("the yq filter may do more than read")
     for operand in operands[1:]:
         if operand.startswith("-"):
-            raise UnprovenError(f"the option {operand} of yq is not known to be harmless")
+            raise UnprovenError(f"the option {operand} of yq may not be harmless")
         check_content(operand, situation)
 
 
@@ -384,7 +384,7 @@ def _tar(arguments: list[str], situation: Situation) -> None:
         case ["--list" | "-t", "--file" | "-f", archive] if ":" not in archive:
             check_content(archive, situation)
         case _:
-            raise UnprovenError("only listing an archive is known to be harmless")
+            raise UnprovenError("tar may change files unless it lists an archive")
 
 
 def _ip(arguments: list[str], situation: Situation) -> None:
@@ -393,9 +393,9 @@ def _ip(arguments: list[str], situation: Situation) -> None:
         word for word in arguments if word not in ("-4", "-6", "-br", "-brief", "-o", "-s", "-c", "-j", "-json", "-p")
     ]
     if not rest or rest[0] not in ("a", "addr", "address", "r", "route", "link", "l", "neigh", "n"):
-        raise UnprovenError("this use of ip is not known to only show")
+        raise UnprovenError("this use of ip may change something")
     if rest[1:] and (rest[1] not in ("show", "list", "ls") or len(rest) > 4):
-        raise UnprovenError("this use of ip is not known to only show")
+        raise UnprovenError("this use of ip may change something")
 
 
 def _git_config(arguments: list[str], situation: Situation) -> None:
@@ -412,7 +412,7 @@ def _git_config(arguments: list[str], situation: Situation) -> None:
     if rest[:1] in (["--get"], ["--get-all"], ["get"]):
         rest = rest[1:]
     if len(rest) != 1 or not re.fullmatch(r"[A-Za-z][A-Za-z0-9.-]*\.[A-Za-z0-9][A-Za-z0-9-]*", rest[0]):
-        raise UnprovenError("this use of git config is not known to only read")
+        raise UnprovenError("this use of git config may change settings")
     _not_about_secrets(rest[0])
     if not re.match(r"(user|core|init|color|push|pull|merge|branch|diff|log|commit)\.", rest[0], re.IGNORECASE):
         check_git_settings("git config", situation)

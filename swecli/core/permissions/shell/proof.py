@@ -105,7 +105,7 @@ def check_command(arguments: Sequence[str | None], situation: Situation, *, exte
     """
     name = arguments[0]
     if name is None or not name or "/" in name:
-        raise UnprovenError(f"{name or 'a computed name'} is not the plain name of a known program")
+        raise UnprovenError(f"{name or 'a computed name'} is not a known program")
     rest = list(arguments[1:])
     inner = unwrap(name, rest, harmless_assignment)
     known = tables()
@@ -129,7 +129,7 @@ def check_command(arguments: Sequence[str | None], situation: Situation, *, exte
     if name == "find":
         known_words = [argument for argument in rest if argument is not None]
         if len(known_words) != len(rest):
-            raise UnprovenError("an argument of find is not known")
+            raise UnprovenError("an argument of find is unknown")
         for inner_words in check_find(known_words, situation):
             check_command(inner_words, situation, external=True)
         return
@@ -138,7 +138,7 @@ def check_command(arguments: Sequence[str | None], situation: Situation, *, exte
     elif table is not None:
         check_table(name, table, rest, situation)
     else:
-        raise UnprovenError(f"{name} is not known to only read")
+        raise UnprovenError(f"{name} may change files")
 
 
 def _special(name: str, arguments: Sequence[str | None], situation: Situation) -> None:
@@ -146,7 +146,7 @@ def _special(name: str, arguments: Sequence[str | None], situation: Situation) -
     if len(known) != len(arguments):
         allowed = MAY_BE_UNKNOWN.get(name)
         if allowed is None or not allowed(arguments):
-            raise UnprovenError(f"an argument of {name} is not known")
+            raise UnprovenError(f"an argument of {name} is unknown")
         known = ["" if argument is None else argument for argument in arguments]
     PROGRAMS[name](known, situation)
 
@@ -174,7 +174,7 @@ def _git(arguments: list[str | None], situation: Situation) -> None:
             if table is not None:
                 check_table(name, table, rest[count:], situation)
                 return
-    raise UnprovenError(f"git {rest[0]} is not known to only read")
+    raise UnprovenError(f"git {rest[0]} may change files")
 
 
 def check_program(name: str, situation: Situation) -> None:
@@ -345,7 +345,7 @@ class _Walker:
         """Judge one command; the situation after it."""
         name = word.literal
         if name is None or not arguments or arguments[0] != name:
-            raise UnprovenError("which program runs is computed")
+            raise UnprovenError("the program's name is computed")
         if name == "cd":
             return _cd(arguments[1:], situation)
         if name == "read":
@@ -396,7 +396,7 @@ class _Walker:
                 continue
             targets = expand(redirect.target, situation)
             if len(targets) != 1 or targets[0] is None or redirect.target.has_glob:
-                raise UnprovenError("where a redirection goes is not certain")
+                raise UnprovenError("the target of a redirection is uncertain")
             target = targets[0]
             if redirect.operator == "<":
                 check_content(target, situation)
@@ -421,7 +421,7 @@ def _check_assignments(node: Simple, situation: Situation) -> None:
 def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:
     rest = [argument for argument in arguments if argument not in ("--", "-P", "-L")]
     if len(rest) != 1 or rest[0] is None or rest[0] in ("", "-") or rest[0].startswith(("-", "+")):
-        raise UnprovenError("where cd goes is not certain")
+        raise UnprovenError("the target of cd is uncertain")
     target = rest[0]
     problem = situation.facts.shell_problem(situation.start, moving=True)
     if problem is not None:

@@ -43,7 +43,7 @@ def check_executed(
         if not _only_plain_names(predicates):
             raise UnprovenError(f"{name} may meet files that hold secrets", soft=True)
     elif name not in lists["listed_names"] and name not in lists["listed_search"]:
-        raise UnprovenError(f"{name or 'nothing'} is not known to only read what find lists")
+        raise UnprovenError(f"{name or 'nothing'} may change the files that find lists")
     else:
         _check_tests(name, predicates)
     if name not in lists["listed_names"]:
@@ -132,12 +132,12 @@ def _check_names(
         check_executed(inner, words, starts, situation)
     else:
         if not inner or inner[0] not in lists["listed_names"] | lists["listed_search"]:
-            raise UnprovenError(f"{names} goes to a command that is not known to only read such names")
+            raise UnprovenError(f"{names} goes to a command that may change files")
         for word in words[1:]:
             if word.startswith("/") or ".." in word.split("/"):
                 raise UnprovenError(f"{names} may be elsewhere")
             if looks_for_secrets(word) or is_secret("/" + word):
-                raise UnprovenError(f"{word} may hold secrets, by its name", soft=True)
+                raise UnprovenError(f"{word} may hold secrets", soft=True)
         check_tree(".", situation)
         if inner[0] in lists["listed_search"]:
             _check_listed(words, inner[0], situation)
