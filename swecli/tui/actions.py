@@ -96,7 +96,7 @@ class Actions:
                 self.show_jobs(words)
             case "add_folder":
                 self._backend.add_folder(Path(words))
-                self._reopen(f"{words} belongs to the session now")
+                self._reopen(f"Added {words} to the session")
 
     def flash(self, text: str) -> None:
         """Show a short message that may hold anything."""
