@@ -5,6 +5,8 @@ BIN := .venv/bin
 RUNTIME := .venv/.swecli-runtime
 DEV := .venv/.swecli-dev
 MINUTES ?= 10
+# One more than the processors of a small machine: a test also waits for programs that it has started.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run test check bench soak test-live test-interop docs lock clean
@@ -31,7 +33,7 @@ check: $(DEV) ## Style, types and layers
 	$(BIN)/lint-imports
 
 test: check ## Everything that CI runs
-	$(BIN)/pytest -n 2 $(ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 bench: $(DEV) ## Figures as ratios to a bare interpreter and to a minimal Textual app
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -150,8 +150,8 @@ async def typed() -> float:
 
 def with_screen(launch: LaunchOptions, turns: int, early: int, result: Path) -> int:
     """The same, of the whole program in this terminal; ``result`` gets the figures."""
+    from swecli.tui.backend import Backend
     from swecli.tui.launch import run as run_interface
-    from swecli.tui.options import Options
 
     tasks: list[asyncio.Task[None]] = []
 
@@ -161,12 +161,13 @@ def with_screen(launch: LaunchOptions, turns: int, early: int, result: Path) -> 
         await asyncio.to_thread(result.write_text, json.dumps(found))
         session.notice(OVER)  # type: ignore[attr-defined]
 
-    async def opened() -> Session:
-        session = await open_session(launch)
-        tasks.append(asyncio.create_task(work(session)))
-        return session
+    class Measured(Backend):
+        async def open_session(self) -> Session:
+            session = await open_session(launch)
+            tasks.append(asyncio.create_task(work(session)))
+            return session
 
-    return run_interface(Options(opened))
+    return run_interface(Measured())
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -34,8 +34,8 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.tui.backend import Backend
 from swecli.tui.launch import run
-from swecli.tui.options import Options
 
 READY = "session-is-shown"
 APPENDED = 30
@@ -182,10 +182,11 @@ class PlayedSession:
 def main() -> int:
     items, folder = int(sys.argv[1]), Path(sys.argv[2])
 
-    async def opened() -> Any:
-        return PlayedSession(items, folder)
+    class Played(Backend):
+        async def open_session(self) -> Any:
+            return PlayedSession(items, folder)
 
-    return run(Options(opened))
+    return run(Played())
 
 
 if __name__ == "__main__":

@@ -97,8 +97,8 @@ async def one_stream(session: Session) -> dict[str, object]:
 
 def main() -> int:
     from swecli.app import open_session
+    from swecli.tui.backend import Backend
     from swecli.tui.launch import run
-    from swecli.tui.options import Options
 
     scenario, result = sys.argv[1], Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as name:
@@ -113,12 +113,13 @@ def main() -> int:
             await asyncio.to_thread(result.write_text, json.dumps(found))
             session.notice(OVER)  # type: ignore[attr-defined]
 
-        async def opened() -> Session:
-            session = await open_session(options)
-            tasks.append(asyncio.create_task(work(session)))
-            return session
+        class Measured(Backend):
+            async def open_session(self) -> Session:
+                session = await open_session(options)
+                tasks.append(asyncio.create_task(work(session)))
+                return session
 
-        return run(Options(opened))
+        return run(Measured())
 
 
 if __name__ == "__main__":

@@ -11,12 +11,9 @@ from pathlib import Path
 
 from scripts import shown_project
 from swecli import demo
-from swecli.assembly.settings import WorkspaceTrust
-from swecli.command_line.dispatch import branch, mentions, open_for_screen, screen_ports
-from swecli.commands.registry import COMMANDS
+from swecli.command_line.interactive import Program
 from swecli.launch import LaunchOptions
 from swecli.tui.app import SwecliApp
-from swecli.tui.options import Options
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 SIZE = (112, 36)
@@ -29,16 +26,7 @@ async def main(folder: Path) -> None:
     options = LaunchOptions(
         cwd=folder, prompt=demo.PROMPT, script=demo.SCRIPT, store=False, mode="default", trust="session"
     )
-    app = SwecliApp(
-        Options(
-            open_session=lambda: open_for_screen(options),
-            first_prompt=options.prompt,
-            commands=lambda: COMMANDS,
-            files=lambda: mentions(folder),
-            branch=lambda: branch(folder),
-            screens=screen_ports(options, WorkspaceTrust(options)),
-        )
-    )
+    app = SwecliApp(Program(options))
     IMAGES.mkdir(parents=True, exist_ok=True)
     async with app.run_test(size=SIZE) as pilot:
 
@@ -67,7 +55,7 @@ async def main(folder: Path) -> None:
         await seen("test_basket.py", "once")
         await pilot.press("y")
         await seen("Fixed", "README describes")
-        await until(lambda: not app.stage.is_busy())
+        await until(lambda: not app.session.state.busy)
         await pilot.press(*"/context", "enter")
         await seen("kept for the answer")
         save(app, "context.svg")
@@ -75,7 +63,7 @@ async def main(folder: Path) -> None:
         await seen("kept for the answer")
         save(app, "light.svg")
         app.appearance.apply()
-        app.screens.settings()
+        app.actions.show_settings()
         await seen("Settings \N{MIDDLE DOT}")
         save(app, "settings.svg")
 

@@ -1,11 +1,11 @@
 """Runs the test suite again and again, each time with new random examples, until the time is over.
 
 The suite's property tests and sweeps draw their examples at random; one run sees few of them. ``SWECLI_EXAMPLES`` is
-how many whole sessions each round makes up (500 here, 25 in the suite), ``SWECLI_HISTORIES`` how many histories at the
-level of ledger and policy (5,000 here, 160 in the suite), ``SWECLI_TIMEOUTS`` and ``SWECLI_COMMANDS`` how many commands
-are killed at their time limit (200) and how many run to their end (10,000). With 500 examples every bit of the first
-page of a session database is flipped, one at a time. A failure ends the soak and names the seed
-that repeats it.
+how many whole sessions each round makes up (500 here, 12 in the suite), ``SWECLI_HISTORIES`` how many histories at the
+level of ledger and policy (5,000 here, 64 in the suite), ``SWECLI_TIMEOUTS`` and ``SWECLI_COMMANDS`` how many commands
+are killed at their time limit (200) and how many run to their end (10,000). ``SWECLI_THOROUGH`` takes all cases where
+the suite takes a fixed part of them. With 500 examples every bit of the first page of a session database is flipped,
+one at a time. A failure ends the soak and names the seed that repeats it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def main() -> int:
         print(f"round {rounds}, seed {seed}", flush=True)
         command = [sys.executable, "-m", "pytest", "-n", "2", f"--hypothesis-seed={seed}", *options.paths]
         environment = {
+            "SWECLI_THOROUGH": "1",
             "SWECLI_EXAMPLES": "500",
             "SWECLI_HISTORIES": "5000",
             "SWECLI_TIMEOUTS": "200",

@@ -3,9 +3,9 @@
     python -m scripts.trace_turn           both ways, as a table
     python -m scripts.trace_turn --files   also which files ran
 
-A message counts from the key to the first byte of the request on the socket, ``/help`` from the key until its list is
-on the screen. The program runs in a pseudo-terminal against a server of this script. ``way`` leaves out what only
-draws: functions that Textual called to compose, measure or render.
+A message (``first`` of a session, or ``second``) counts from the key to the first byte of the request on the socket,
+``/help`` from the key until its list is on the screen. The program runs in a pseudo-terminal against a server of this
+script. ``way`` leaves out what only draws: functions that Textual called to compose, measure or render.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ ROWS, COLUMNS = 40, 120
 QUIET = 1.5
 """Seconds without output after which the program waits for a key."""
 DEADLINE = 60.0
-GOALS = {"message": (60, 220), "help": (15, None)}
+READY = b"%"
+"""Stands in the status bar as soon as the session is open and measured."""
+GOALS = {"first": (60, 220), "second": (60, 220), "help": (15, None)}
 """Files and functions at the most."""
 _DRAWING = ("render", "_render", "render_line", "render_lines", "get_content_height", "get_content_width", "compose")
 _DRAWING_FILES = ("_compositor.py", "_styles_cache.py", "_layout.py")
@@ -52,7 +54,8 @@ class Counted:
     def add(self, frame: FrameType) -> None:
         """A call of a function of the package."""
         code = frame.f_code
-        place = (code.co_filename[len(PACKAGE) :], code.co_qualname)
+        # A comprehension or a function within another counts as the one that it stands in.
+        place = (code.co_filename[len(PACKAGE) :], code.co_qualname.partition(".<locals>")[0])
         self.calls[place] += 1
         self.changes += place[0] != self._last
         self._last = place[0]
@@ -87,14 +90,14 @@ def _draws(frame: FrameType | None) -> bool:
 # --- in the program -----------------------------------------------------------------------------------------
 
 
-def traced(ended: Callable[[FrameType, str, Any, dict[str, Any]], bool], report: Path) -> int:
-    """Run the program, counting from the first Enter until ``ended``."""
+def traced(ended: Callable[[FrameType, str, Any, dict[str, Any]], bool], report: Path, skipped: int) -> int:
+    """Run the program, counting until ``ended`` from the first Enter on that is not ``skipped``."""
     from textual import events
     from textual.app import App
 
     counted = Counted()
     seen: dict[str, Any] = {}
-    begun = False
+    enters = 0
     on_event = App.on_event
 
     def profile(frame: FrameType, kind: str, argument: Any) -> None:
@@ -105,10 +108,11 @@ def traced(ended: Callable[[FrameType, str, Any, dict[str, Any]], bool], report:
             report.write_text(json.dumps(counted.report()), encoding="utf-8")
 
     async def watched(self: App[Any], event: events.Event) -> None:
-        nonlocal begun
-        if isinstance(event, events.Key) and event.key == "enter" and not begun:
-            begun = True
-            sys.setprofile(profile)
+        nonlocal enters
+        if isinstance(event, events.Key) and event.key == "enter":
+            enters += 1
+            if enters == skipped + 1:
+                sys.setprofile(profile)
         await on_event(self, event)
 
     App.on_event = watched  # type: ignore[method-assign]
@@ -176,10 +180,10 @@ def measured(way: str, text: str, address: str) -> dict[str, Any]:
         )
         os.close(slave)
         try:
-            shown = _until_quiet(master, need=200)
-            for keys in (text.encode(), b"\r"):
+            shown = _until_quiet(master, READY)
+            for keys in (b"Hello.", b"\r", text.encode(), b"\r") if way == "second" else (text.encode(), b"\r"):
                 os.write(master, keys)
-                shown += _until_quiet(master, need=1, done=report.exists)
+                shown += _until_quiet(master, done=report.exists)
             end = time.monotonic() + DEADLINE
             while not report.exists() or not report.stat().st_size:
                 if time.monotonic() > end:
@@ -192,12 +196,12 @@ def measured(way: str, text: str, address: str) -> dict[str, Any]:
             os.close(master)
 
 
-def _until_quiet(master: int, *, need: int, done: Callable[[], bool] = lambda: False) -> bytes:
+def _until_quiet(master: int, need: bytes = b"", done: Callable[[], bool] = lambda: False) -> bytes:
     shown, end = b"", time.monotonic() + DEADLINE
     while time.monotonic() < end and not done():
         more = _read(master, QUIET)
         shown += more
-        if not more and len(shown) >= need:
+        if not more and need in shown:
             break
     return shown
 
@@ -215,12 +219,12 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--in"]:
         way, report = arguments[1], Path(arguments[2])
         sys.argv = ["swecli", *arguments[3:]]
-        return traced(request_sent if way == "message" else list_shown, report)
+        return traced(list_shown if way == "help" else request_sent, report, skipped=way == "second")
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Answering)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
     print(f"{'':<10}{'calls':>8}{'functions':>11}{'files':>7}{'changes':>9}   on the way: functions, files   goal")
-    for way, text in (("message", "Say hello."), ("help", "/help")):
+    for way, text in (("first", "Say hello."), ("second", "Say hello."), ("help", "/help")):
         found = measured(way, text, address)
         files, functions = GOALS[way]
         goal = f"<= {files} files" + (f", <= {functions} functions" if functions else "")

@@ -15,10 +15,10 @@ from swecli.assembly.permissions import require_rules, rule_notices
 from swecli.assembly.services import (
     build_services,
     open_checkpoints,
-    place_of,
     project_instructions,
     require_sandbox,
     session_environment,
+    workspace_mark,
 )
 from swecli.assembly.startup import flags_of, read_startup, require_trust, startup_of
 from swecli.assembly.storage import Stored, give_back_free_blocks, give_back_large_blocks, open_storage
@@ -27,9 +27,9 @@ from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
 from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
+from swecli.core.engine.batch import run_lines
 from swecli.core.engine.services import ModelUnavailable, NoWindowKnowledge, Services
 from swecli.core.engine.session import Session
-from swecli.core.engine.tool_calls import run_lines
 from swecli.core.llm.secrets import Masker, is_unmistakable
 from swecli.core.llm.transport import ExchangeDump
 from swecli.core.llm.types import ModelClient
@@ -132,7 +132,7 @@ def _build(options: LaunchOptions) -> _Parts:
         examine=examiner(options, startup, models),
     )
     rules = rule_notices(services.policy.rules)
-    orphans = _orphans(place_of(startup.paths, options.cwd))
+    orphans = _orphans(workspace_mark(startup.paths, options.cwd))
     notices = (*startup.notices, *rules, *models.notices, *stored.notices, *instructions.notices, *orphans)
     return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)
 

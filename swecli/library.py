@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from swecli.core.context_management import context_manager, monitor
 from swecli.core.context_management.budget import ComponentLimits, Limits, window_of
 from swecli.core.context_management.calibration import RatioStore
-from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
 from swecli.core.context_management.compaction.options import (
     CompactionOptions,
     CompactResult,
@@ -30,7 +29,8 @@ from swecli.core.context_management.compaction.options import (
     TruncationStrategy,
     tell_after,
 )
-from swecli.core.context_management.compaction.state_block import SessionFacts
+from swecli.core.context_management.compaction.package import SessionFacts
+from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job
 from swecli.core.context_management.counter import CharCounter, CountsTokens, HybridCounter, PieceEstimator, pieces
 from swecli.core.context_management.ledger import Ledger, bodies_of
 from swecli.core.context_management.projection import project
@@ -273,7 +273,7 @@ class ContextLimits(Limits):
         return self.compact
 
 
-class ContextBudget(Budget):
+class ContextBudget(Budget, frozen=True):
     """A measure with the sums that programs ask for, in tokens."""
 
     @classmethod
@@ -563,7 +563,7 @@ class ContextConfig:
         )
 
     def compaction(self) -> CompactionOptions:
-        """The options of the compactor."""
+        """What compaction does."""
         return CompactionOptions(
             strategy=self.strategy,
             auto=self.auto,
@@ -654,7 +654,7 @@ class ContextManager(context_manager.ContextManager):
         prepared = self.prepare(project(ledger), info=client.info)
         count = sum(message.id.startswith("compacted") for message in history)
         job = Job("manual", f"compacted-{count + 1}", prepared.request, client, SessionFacts(), focus)
-        outcome = await Compactor(self, options).compact(ledger, job)
+        outcome = await Compaction(self, ledger, job, options).run()
         if not isinstance(outcome, Compacted):
             return CompactedHistory(tuple(history), None, outcome.reason)
         trouble = await tell_after(options, outcome.result)

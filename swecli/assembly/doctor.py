@@ -136,7 +136,7 @@ def _price(supply: ModelSupply, account: Account, model: str) -> str:
         prices = found.prices if found is not None else None
     if prices is None:
         return "?"
-    rates = prices.at(utc_now()).rates
+    rates = prices.at(utc_now())
     return f"{rates.input.normalize():f} / {rates.output.normalize():f}"
 
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import date
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.addresses import host_of, is_local, is_loopback, origin_of
-from swecli.core.llm.catalog import PriceList, PricePeriod, Pricer, Rates, cost_of, cost_text, load_catalog, utc_now
+from swecli.core.llm.catalog import PriceList, Pricer, cost_of, cost_text, load_catalog, read_prices, utc_now
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.offers import Account, ModelOffer, account_of, offers
@@ -115,12 +114,11 @@ class Prices:
 
 
 def own_prices(settings: Settings) -> dict[str, PriceList]:
-    return {
-        model: PriceList(
-            (PricePeriod(Rates(**{name: Decimal(str(dollars)) for name, dollars in price if dollars is not None})),)
-        )
+    own = {
+        model: read_prices([{name: str(dollars) for name, dollars in price if dollars is not None}])
         for model, price in settings.models.price.items()
     }
+    return {model: prices for model, prices in own.items() if prices is not None}
 
 
 FILE_NAME = "windows.json"
@@ -296,7 +294,7 @@ class Accounts:
         return found
 
     def store(self, provider: str, key: str) -> str:
-        """Store a key for a provider at the address where it is asked. Returns a sentence for the user.
+        """Add an API key for a provider at the address where it is asked. Returns a sentence for the user.
 
         Raises:
             AccountError: no such provider, no such key, or it can't be stored.
@@ -505,7 +503,7 @@ class ModelSupply:
         servers = await find_local_servers()
         named, windows = named_models(self._settings), self._settings.models.window
         found = await asyncio.to_thread(lambda: offers(load_catalog(), self.accounts.all(), servers, utc_now(), named))
-        own = {ref: prices.at(utc_now()).rates for ref, prices in self.own_prices.items()}
+        own = {ref: prices.at(utc_now()) for ref, prices in self.own_prices.items()}
         return [
             replace(offer, rates=own.get(offer.ref, offer.rates), window=windows.get(offer.ref, offer.window))
             for offer in found

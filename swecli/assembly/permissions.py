@@ -26,7 +26,7 @@ from swecli.core.tools.registry import builtin_tools
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
-from swecli.tui.screens.ports import ShownRule, Tried
+from swecli.tui.backend import ShownRule, Tried
 
 NEWEST = 200
 """Commands that a rule is tried on."""

@@ -31,6 +31,7 @@ from swecli.core.context_management.instructions import Instructions, load_instr
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
 from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
+from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import OsFacts
@@ -39,12 +40,11 @@ from swecli.core.ports import BlobStore
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.probe import Folders, Ground
-from swecli.core.sandbox.sandbox import CommandSandbox, Sandbox, own_code
+from swecli.core.sandbox.sandbox import Sandbox, own_code
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
-from swecli.core.workspace.git_facts import git_facts
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.process_tree import PLACE, end_owned
 from swecli.core.workspace.walk import left_out_by_ripgrep
@@ -136,7 +136,7 @@ def _open(path: Path | None) -> Database:
     return open_database(path, migrations=SCHEMA, purpose=_PURPOSE)
 
 
-def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> CommandSandbox:
+def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Sandbox:
     """The sandbox that the settings ask for. ``environment`` is what commands get."""
     home = os.path.realpath(Path.home())
     ground = Ground(
@@ -148,10 +148,10 @@ def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping
         key=workspace_key(options.cwd),
     )
     folders = Folders(startup.paths.state, startup.paths.cache if options.store else None)
-    return Sandbox(wishes(startup.loaded.settings.sandbox, home, ask=not options.headless), ground, folders)
+    return Sandbox(sandbox_options(startup.loaded.settings.sandbox, home, ask=not options.headless), ground, folders)
 
 
-def wishes(settings: SandboxSettings, home: str, *, ask: bool) -> SandboxOptions:
+def sandbox_options(settings: SandboxSettings, home: str, *, ask: bool) -> SandboxOptions:
     """The settings as the sandbox takes them. ``ask``: whether there is anybody to ask."""
     return SandboxOptions(
         mode=settings.mode,
@@ -221,7 +221,7 @@ def with_grants(decide: Decide, store: GrantStore) -> Decide:
     return decided
 
 
-def keeper(store: GrantStore) -> Callable[[str, Span], str]:
+def rule_saver(store: GrantStore) -> Callable[[str, Span], str]:
     """Keeps a rule beyond the session. Returns a sentence where it could not be kept."""
 
     def keep(rule: str, span: Span) -> str:
@@ -250,7 +250,7 @@ def project_instructions(options: LaunchOptions, startup: Startup) -> Instructio
     return load_instructions(options.cwd, user_directory=startup.paths.config, project=project, approved=approved)
 
 
-def file_keeper(options: LaunchOptions, startup: Startup) -> Callable[[str, str], str]:
+def approved_file_saver(options: LaunchOptions, startup: Startup) -> Callable[[str, str], str]:
     """Remembers the content of a file of the project as the user's own word. Returns a sentence where that failed."""
 
     def keep(path: str, sha256: str) -> str:
@@ -264,7 +264,7 @@ def file_keeper(options: LaunchOptions, startup: Startup) -> Callable[[str, str]
     return keep
 
 
-def place_of(paths: Paths, cwd: Path) -> str:
+def workspace_mark(paths: Paths, cwd: Path) -> str:
     """Names the folder and the data home of a run, for its commands to carry."""
     return hashlib.sha256(os.fsencode(paths.workspace_data(cwd))).hexdigest()[:16]
 
@@ -293,7 +293,7 @@ def build_services(
         headless=options.headless and options.input_format == "text",
     )
     roots = (options.cwd, *options.add_dirs)
-    environment = {**scrubbed_environment(startup.environment), PLACE: place_of(startup.paths, options.cwd)}
+    environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
     grants = grants_of(startup, options.cwd)
     return Services(
         workspace=Workspace(options.cwd, roots, environment),
@@ -309,8 +309,8 @@ def build_services(
         ),
         make_client=make_client,
         decide=with_grants(decide, grants),
-        keep_rule=keeper(grants),
-        keep_file=file_keeper(options, startup),
+        keep_rule=rule_saver(grants),
+        keep_file=approved_file_saver(options, startup),
         policy=build_policy(options, startup, environment),
         compaction=compaction_options(settings.context),
         blobs=blobs,

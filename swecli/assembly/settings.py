@@ -15,7 +15,7 @@ from swecli.core.config.trust import loosens
 from swecli.core.permissions.rules import RuleError, rule_pattern
 from swecli.core.permissions.types import Rule, RuleEffect
 from swecli.launch import LaunchOptions, StartError
-from swecli.tui.screens.ports import FileName, Setting, Written
+from swecli.tui.backend import FileName, Setting, Written
 
 LARGEST_FILE = 1_000_000
 """Bytes of a file that can have been approved."""

@@ -33,8 +33,7 @@ from swecli.core.sessions.store import HAS_MESSAGE, SessionError, SessionStore, 
 from swecli.core.workspace.process_tree import Process
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
-from swecli.tui.screens.ports import StoredSession
-from swecli.tui.session_link import OpenSession
+from swecli.tui.backend import OpenSession, StoredSession
 
 DATABASE = "sessions.db"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swecli.core.config.paths import user_paths
 from swecli.launch import LaunchOptions, StartError
-from swecli.tui.trust_gate import TrustChoice, TrustItem, TrustQuestion
+from swecli.tui.backend import TrustChoice, TrustItem, TrustQuestion
 
 LARGEST_FILE = 1_000_000
 """Bytes of a file that can have been approved."""

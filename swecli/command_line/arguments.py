@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import NoReturn, get_args
@@ -15,16 +16,44 @@ from swecli.core.workspace.text_file import is_folder, usable_folder
 from swecli.exit_codes import ExitCode
 from swecli.launch import InputFormat, LaunchOptions, OutputFormat, PermissionMode, StartError
 
-_EPILOG = """subcommands:
-  swecli demo              try the program on a sample project with a scripted model: no key, no network
-  swecli sessions          list this folder's stored sessions
-  swecli context           show what fills a session's context; --json for scripts
-  swecli config            show every setting, its value and origin; get, set, unset
-  swecli permissions       show and change rules; swecli permissions check -- COMMAND
-  swecli doctor            check providers, keys, windows and prices
-  swecli login PROVIDER    store a key; swecli logout deletes it
-  swecli completion SHELL  print a completion script for bash, zsh or fish
-  swecli debug decode|tool --batch   for bug reports: decode recorded answers, run single tool calls
+
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """A word that is no message when it comes first: a function of this name in ``swecli.command_line.MODULE``.
+    ``usage`` and ``summary`` are its line of the help, empty where another line tells of it."""
+
+    module: str
+    usage: str = ""
+    summary: str = ""
+
+
+SUBCOMMANDS: Mapping[str, Subcommand] = {
+    "demo": Subcommand(
+        "dispatch", "demo", "try the program on a sample project with a scripted model: no key, no network"
+    ),
+    "sessions": Subcommand("dispatch", "sessions", "list this folder's stored sessions"),
+    "context": Subcommand("inspect", "context", "show what fills a session's context; --json for scripts"),
+    "config": Subcommand("config", "config", "show every setting, its value and origin; get, set, unset"),
+    "permissions": Subcommand(
+        "permissions", "permissions", "show and change rules; swecli permissions check -- COMMAND"
+    ),
+    "doctor": Subcommand("models", "doctor", "check providers, keys, windows and prices"),
+    "login": Subcommand("models", "login PROVIDER", "store a key; swecli logout deletes it"),
+    "logout": Subcommand("models"),
+    "completion": Subcommand("completion", "completion SHELL", "print a completion script for bash, zsh or fish"),
+    "debug": Subcommand(
+        "dispatch",
+        "debug decode|tool --batch ",
+        "for bug reports: decode recorded answers, run single tool calls",
+    ),
+}
+
+LATER = ("acp", "agents", "fleet", "hooks", "lab", "logs", "mcp", "memory", "playbook", "retrieve", "skills")
+"""Words that are subcommands in other versions: no message either."""
+
+_LINES = "\n".join(f"  swecli {each.usage:<16}  {each.summary}" for each in SUBCOMMANDS.values() if each.usage)
+_EPILOG = f"""subcommands:
+{_LINES}
 
 Keys and addresses come from the usual variables: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
 ANTHROPIC_BASE_URL. Exit status: 0 ok, 1 failure, 2 usage, 41 key rejected, 42 bad input, 44 no full sandbox,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from swecli.command_line.arguments import Parser, main_parser
+from swecli.command_line.arguments import SUBCOMMANDS, Parser, main_parser
 from swecli.exit_codes import ExitCode
 
 _DIRECTORY, _FILE = ("DIR",), ("FILE",)
@@ -34,8 +34,6 @@ def completion(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("shell", choices=tuple(SCRIPTS))
     chosen = parser.parse_args(arguments).shell
-    from swecli.command_line.dispatch import SUBCOMMANDS
-
     sys.stdout.write(SCRIPTS[chosen](options_of(main_parser()), tuple(SUBCOMMANDS)))
     return ExitCode.OK
 

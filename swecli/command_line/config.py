@@ -19,8 +19,7 @@ from swecli.core.protocol.blocks import TableBlock
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 from swecli.safe_text import safe_line
-from swecli.tui.options import Preferences
-from swecli.tui.screens.ports import FileName
+from swecli.tui.backend import FileName, Preferences
 
 
 def preferences(options: LaunchOptions) -> Preferences:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
-import shlex
 import sys
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +15,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, get_args
 
-from swecli.command_line.arguments import Parser, UsageError, launch_options, main_parser, working_directory
+from swecli.command_line.arguments import (
+    LATER,
+    SUBCOMMANDS,
+    Parser,
+    UsageError,
+    launch_options,
+    main_parser,
+    working_directory,
+)
 from swecli.command_line.standard_streams import (
     complain,
     input_lines,
@@ -34,16 +40,8 @@ from swecli.output import Output, OutputClosed
 from swecli.stopping import Stop
 
 if TYPE_CHECKING:
-    from swecli.assembly.models import Accounts
-    from swecli.assembly.trust import WorkspaceTrust
-    from swecli.commands.base import SlashCommand
-    from swecli.core.engine.session import Session
-    from swecli.core.llm.types import ModelInfo
     from swecli.core.protocol.blocks import DisplayBlock
     from swecli.tui.boot import Terminal
-    from swecli.tui.options import Preferences
-    from swecli.tui.screens.ports import PermissionsPort, ScreenPorts, SessionsPort, SettingsPort
-    from swecli.tui.session_link import OpenSession
 
 
 def never_began(arguments: Sequence[str], code: ExitCode) -> int:
@@ -71,35 +69,14 @@ def demo(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
     parser.add_argument("--plain", action="store_true", help="line mode; you answer its questions")
     chosen = parser.parse_args(arguments)
 
+    from swecli.command_line.interactive import demo_options
+
     options = demo_options()
     if chosen.plain or os.environ.get("TERM", "").lower() == "dumb":
         options = replace(options, plain=True)
     elif terminal is None and (chosen.print or not (is_terminal(sys.stdin) and is_terminal(sys.stdout))):
         options = replace(options, headless=True, output_format="transcript", approve_all=True)
     return launch(options, terminal)
-
-
-def demo_options() -> LaunchOptions:
-    """How the demonstration is started, on a fresh copy of the sample project.
-
-    Raises:
-        StartError: there is no room for the copy.
-    """
-    from swecli import demo as bundled
-
-    try:
-        folder = bundled.prepare()
-    except OSError as error:
-        raise StartError(f"cannot copy the sample project to a temporary folder: {error}") from error
-    return LaunchOptions(
-        cwd=folder,
-        prompt=bundled.PROMPT,
-        script=bundled.SCRIPT,
-        banner=bundled.banner(folder),
-        store=False,
-        mode="default",
-        trust="session",
-    )
 
 
 def sessions(arguments: Sequence[str]) -> int:
@@ -173,74 +150,6 @@ def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     print_text("\n".join(lines) + "\n")
 
 
-class Succession:
-    """Opens sessions with ``open_session`` and remembers the newest. ``options`` are those of the start."""
-
-    def __init__(self, options: LaunchOptions, open_session: Callable[[LaunchOptions], Awaitable[Session]]) -> None:
-        self._options = options
-        self._open = open_session
-        self._last: Session | None = None
-        self._spoke = False
-        self._added: tuple[Path, ...] = ()
-
-    def add_folder(self, folder: Path) -> None:
-        """One more folder to work in, in every session that is opened from now on."""
-        self._added = (*self._added, folder)
-
-    @property
-    def spoke(self) -> bool:
-        """Whether there was a conversation that can be continued."""
-        return self._spoke or (self._last is not None and self._last.view.totals.turns > 0)
-
-    async def open(self, options: LaunchOptions) -> Session:
-        """The session that the options ask for.
-
-        Raises:
-            StartError: it can't start.
-        """
-        session = await self._open(replace(options, add_dirs=(*options.add_dirs, *self._added)))
-        self._spoke = self.spoke
-        self._last = session
-        return session
-
-    async def first(self) -> Session:
-        """The session of the start."""
-        return await self.open(self._options)
-
-    async def next(self) -> Session:
-        """A new session in place of the newest, with its model, effort and mode: without the first message of the
-        start, and not where another session was continued."""
-        fresh = replace(self._options, prompt="", resume=None, continue_newest=False, pick_session=False)
-        if self._last is None:
-            return await self.open(fresh)
-        view = self._last.view
-        model, effort = view.model, view.effort
-        fresh = replace(fresh, mode=view.mode)
-        if model is None:
-            return await self.open(fresh)
-        address = _kept(self._options.base_url, model)
-        session = await self.open(replace(fresh, model=model.ref, address=model.address, base_url=address))
-        if session.view.effort != effort:
-            from swecli.core.protocol.commands import SetEffort
-
-            session.send(SetEffort(effort))
-        return session
-
-
-def _kept(given: str | None, model: ModelInfo) -> str | None:
-    """``--base-url``, as far as the model is asked there: it may hold a password, which no session knows."""
-    from swecli.core.llm.addresses import normalise, origin_of
-
-    same = given and model.address and origin_of(normalise(given, "openai-chat")) == origin_of(model.address)
-    return given if same else None
-
-
-MAX_FILES = 20_000
-"""Files that are offered as mentions."""
-FILES_SECONDS = 3.0
-"""How long the tree is walked for them."""
-
-
 def run_headless(options: LaunchOptions) -> int:
     """The one-shot: a session, its events as text or JSON, and an exit status."""
     stop = Stop()
@@ -289,272 +198,8 @@ def _permissions_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:
     return (rules_block(FolderRules(LaunchOptions(options.cwd), dict(os.environ))),)
 
 
-def run_plain(options: LaunchOptions) -> int:
-    """Lines out, lines in."""
-    from swecli.app import open_session
-    from swecli.plain.front_end import LinearFrontEnd
-
-    async def opened(wanted: LaunchOptions) -> Session:
-        session = await open_session(wanted)
-        if wanted.banner:
-            session.notice(wanted.banner)
-        return session
-
-    sessions = Succession(options, opened)
-
-    async def run() -> int:
-        return await LinearFrontEnd(sessions.first, sessions.next, first_prompt=options.prompt).run()
-
-    import asyncio
-
-    from swecli.command_line.standard_streams import print_text
-
-    code = asyncio.run(run())
-    if sessions.spoke:
-        print_text(f"Continue with: {resume_hint(options)}\n")
-    return code
-
-
-def run_interactive(options: LaunchOptions, terminal: Terminal | None = None) -> int:
-    """The interface in the terminal, which may be taken already."""
-    from swecli.assembly.trust import WorkspaceTrust
-    from swecli.tui.launch import run
-    from swecli.tui.options import Options
-
-    trust = WorkspaceTrust(options)
-    sessions = Succession(options, lambda wanted: open_for_screen(trust.applied(wanted)))
-    screen = Options(
-        sessions.first,
-        first_prompt=options.prompt or None,
-        new_session=sessions.next,
-        add_folder=sessions.add_folder,
-        commands=_commands,
-        files=lambda: mentions(options.cwd),
-        branch=lambda: branch(options.cwd),
-        models=lambda: models(options),
-        providers=lambda: providers(options),
-        no_provider=lambda provider: no_provider(options, provider),
-        store_key=lambda provider, key: store_key(options, provider, key),
-        try_model=lambda ref: trial(trust.applied(options), ref),
-        demo=open_demo,
-        preferences=lambda: _preferences(trust.applied(options)),
-        remember=_remember,
-        # What is picked for a session that goes on is for that session.
-        keep_model=None if options.continue_newest or options.resume else lambda ref: _keep_model(options, ref),
-        screens=screen_ports(options, trust, sessions.open),
-        trust=trust,
-        state=state_folder(options),
-        resume_hint=resume_hint(options),
-    )
-    return run(screen, terminal)
-
-
-def _preferences(options: LaunchOptions) -> Preferences:
-    from swecli.command_line.config import preferences
-
-    return preferences(options)
-
-
-def _remember(key: str, value: str) -> str:
-    from swecli.command_line.config import remember
-
-    return remember(key, value)
-
-
-def screen_ports(
-    options: LaunchOptions, trust: WorkspaceTrust, opened: Callable[[LaunchOptions], Awaitable[Session]]
-) -> ScreenPorts:
-    """What the screens show and change. Each is made when it is used first: none of it is needed for the start."""
-    from swecli.tui.screens.ports import ScreenPorts
-
-    fresh = replace(options, prompt="", resume=None, continue_newest=False, pick_session=False)
-    # Flags speak of the session of this start; one that is gone to later has its own model and its own address.
-    other = fresh if options.pick_session else replace(fresh, model=None, base_url=None)
-
-    def opener(session_id: str) -> OpenSession:
-        return lambda: opened(replace(other, resume=session_id))
-
-    def settings() -> SettingsPort:
-        from swecli.assembly.settings import SettingsFiles
-
-        return SettingsFiles(trust.applied(fresh), dict(os.environ))
-
-    def permissions() -> PermissionsPort:
-        from swecli.assembly.permissions import PermissionRules
-
-        return PermissionRules(trust.applied(fresh), dict(os.environ))
-
-    def sessions() -> SessionsPort:
-        from swecli.assembly.storage import SessionList
-
-        return SessionList(fresh, dict(os.environ), opener)
-
-    return ScreenPorts(
-        settings, permissions, sessions if options.store else None, "sessions" if options.pick_session else None
-    )
-
-
-def _keep_model(options: LaunchOptions, ref: str) -> str:
-    from swecli.command_line.config import keep_model
-
-    return keep_model(options, ref)
-
-
-async def open_for_screen(options: LaunchOptions) -> Session:
-    """A session for the interface, which tells of a failed start in its own way."""
-    import asyncio
-
-    from swecli.tui.background import load
-    from swecli.tui.session_link import SessionNotOpened
-
-    await asyncio.to_thread(load, ("swecli.app",))  # keys are answered meanwhile
-    from swecli.app import open_session
-
-    try:
-        session = await open_session(options)
-    except StartError as error:
-        raise SessionNotOpened(str(error), int(error.exit_code)) from error
-    if options.banner:
-        session.notice(options.banner)
-    return session
-
-
-async def trial(options: LaunchOptions, ref: str) -> tuple[bool, str]:
-    """Whether a model answers, and a sentence for the user."""
-    from swecli.assembly.models import try_model
-
-    return await try_model(options, ref)
-
-
-async def open_demo() -> Session:
-    """The demonstration as a session for the interface, with its task already asked for."""
-    from swecli.core.protocol.commands import Submit
-    from swecli.tui.session_link import SessionNotOpened
-
-    try:
-        import asyncio
-
-        options = await asyncio.to_thread(demo_options)
-    except StartError as error:
-        raise SessionNotOpened(str(error), int(error.exit_code)) from error
-    session = await open_for_screen(options)
-    session.send(Submit(options.prompt))
-    return session
-
-
-def _commands() -> Sequence[SlashCommand]:
-    from swecli.commands.registry import COMMANDS
-
-    return COMMANDS
-
-
-def mentions(folder: Path) -> Sequence[str]:
-    """Files and folders that ``@`` offers: what is not ignored, as far as it is found in time."""
-    from swecli.core.workspace.walk import walk
-
-    deadline = time.monotonic() + FILES_SECONDS
-    found: list[str] = []
-    for entry in walk(folder, (folder,), stop=lambda: time.monotonic() > deadline):
-        if len(found) >= MAX_FILES:
-            break
-        found.append(f"{entry.path}/" if entry.is_dir else entry.path)
-    return found
-
-
-def branch(folder: Path) -> str:
-    """The git branch, the beginning of the commit where there is none, or nothing."""
-    from swecli.core.workspace.git_facts import git_facts
-
-    facts = git_facts(folder)
-    return "" if facts is None else facts.branch or (facts.commit or "")[:8]
-
-
-def models(options: LaunchOptions) -> Sequence[str]:
-    """Models that can be chosen at once: the one asked for, and the usual one of each provider with a key."""
-    from swecli.core.llm.providers import configured_providers
-
-    if options.script is not None:
-        return ()
-    usual = [provider.default_model for provider in configured_providers(os.environ)]
-    return tuple(dict.fromkeys(name for name in (options.model or "", *usual) if name))
-
-
-def providers(options: LaunchOptions) -> Sequence[tuple[str, str]]:
-    """The providers that a key can be stored for, each with its address and what is known of its key."""
-    states = {"environment": "key in the environment", "stored": "key stored", "not needed": "needs no key"}
-    return [
-        (account.provider.name, f"{account.address} · {states.get(account.key, 'no key yet')}")
-        for account in _accounts(options).all()
-        if account.provider.api_key_env
-    ]
-
-
-def no_provider(options: LaunchOptions, provider: str) -> str:
-    """Why no key can be stored for a provider of this name; empty where it can."""
-    from swecli.assembly.models import AccountError
-
-    try:
-        _accounts(options).find(provider)
-    except (AccountError, StartError) as error:
-        return str(error)
-    return ""
-
-
-def store_key(options: LaunchOptions, provider: str, key: str) -> tuple[str, str]:
-    """Store a key. Returns a sentence for the user, and the provider's usual model where it has one.
-
-    Raises:
-        ValueError: it was not stored; one sentence.
-    """
-    from swecli.core.llm.providers import find_provider
-
-    accounts = _accounts(options)
-    told = accounts.store(provider, key)
-    found = find_provider(provider, accounts.custom)
-    return told, f"{found.name}/{found.default_model}" if found is not None and found.default_model else ""
-
-
-def _accounts(options: LaunchOptions) -> Accounts:
-    from swecli.assembly.startup import startup_of
-    from swecli.command_line.models import accounts_of
-
-    return accounts_of(startup_of(options, dict(os.environ), with_flags=False))
-
-
-def state_folder(options: LaunchOptions) -> Path | None:
-    """Where the prompt's history of this folder is kept; None where nothing is to be kept."""
-    from swecli.core.config.paths import user_paths, workspace_key
-
-    if not options.store:
-        return None
-    return user_paths(os.environ).state / "workspaces" / workspace_key(options.cwd)
-
-
-def resume_hint(options: LaunchOptions) -> str:
-    """The command that goes on from here."""
-    if options.script is not None:
-        return "swecli demo"
-    place = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
-    if options.settings is not None:  # its model may be of a provider that only they know
-        place += f" --settings {shlex.quote(str(options.settings))}"
-    return f"swecli{place} -c" if options.store else f"swecli{place}"
-
-
 NEAR = 0.78
 """How much a word has to look like a subcommand to be taken for a mistyped one; 1 is the same word."""
-
-SUBCOMMANDS = {
-    **dict.fromkeys(("demo", "sessions", "debug"), "dispatch"),
-    **dict.fromkeys(("doctor", "login", "logout"), "models"),
-    "config": "config",
-    "permissions": "permissions",
-    "context": "inspect",
-    "completion": "completion",
-}
-"""Words that are no message when they come first; each is a function of the module."""
-
-LATER = ("acp", "agents", "fleet", "hooks", "lab", "logs", "mcp", "memory", "playbook", "retrieve", "skills")
-"""Words that are subcommands in other versions: no message either."""
 
 
 def dispatch(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
@@ -585,7 +230,7 @@ def _run(arguments: Sequence[str], terminal: Terminal | None) -> int:
     if arguments and arguments[0] in LATER:
         raise _not_built(arguments[0])
     if arguments and arguments[0] in SUBCOMMANDS:
-        module = import_module(f"swecli.command_line.{SUBCOMMANDS[arguments[0]]}")
+        module = import_module(f"swecli.command_line.{SUBCOMMANDS[arguments[0]].module}")
         if terminal is not None:  # only the demonstration has a screen
             return module.demo(arguments[1:], terminal)
         return getattr(module, arguments[0])(arguments[1:])
@@ -689,6 +334,8 @@ def launch(options: LaunchOptions, terminal: Terminal | None = None) -> int:
 
     if options.headless:
         return run_headless(options)
+    from swecli.command_line.interactive import run_interactive, run_plain
+
     if options.plain:
         return run_plain(options)
     return run_interactive(options, terminal)

@@ -9,6 +9,8 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from swecli.commands.base import CommandResult, Offer, SlashCommand
 from swecli.core.context_management.cache import CachedRequest, RecordedMiss
 from swecli.core.context_management.compaction.plan import CompactionPlan
@@ -345,7 +347,7 @@ def context_document(port: Session) -> dict[str, Any]:
         "model": model.ref if model is not None else None,
         "messages": len(view.messages),
         "conversation": asdict(view.conversation),
-        "budget": asdict(budget) if budget is not None else None,
+        "budget": msgspec.to_builtins(budget) if budget is not None else None,
         "share": round(budget.share, 6) if budget is not None else None,
         "rules": [asdict(rule) for rule in port.retention()],
     }

@@ -6,9 +6,10 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock

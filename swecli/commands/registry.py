@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from swecli.commands.base import SlashCommand
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
-from swecli.commands.init import INIT
+from swecli.commands.init.command import INIT
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME
 from swecli.commands.session import (

@@ -1,330 +1,139 @@
-"""What slash commands ask of the screen: pickers, panels, screens, copies."""
+"""What keys and slash commands open: pickers and questions in the dock, lists in place of the transcript, other
+sessions."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, get_args
 
-from textual.app import App
+from textual.message import Message
 
-from swecli.commands.base import Clip, Offer, Screen
-from swecli.core.protocol.blocks import DisplayBlock
+from swecli.commands.base import Offer, Screen, SlashCommand
+from swecli.core.protocol.commands import SetEffort, SetMode, SetModel
+from swecli.core.protocol.events import Mode
 from swecli.safe_text import safe_line
-from swecli.tui import clipboard, keymap
-from swecli.tui.keys import KeyActions
-from swecli.tui.options import Options
-from swecli.tui.prompt.editor import PromptEditor
-from swecli.tui.session_link import CLOSE_TIME, OpenSession
+from swecli.tui import keymap
+from swecli.tui.appearance import Appearance
+from swecli.tui.backend import Backend, OpenSession, SessionNotOpened, Setting, StoredSession, Written
+from swecli.tui.keymap import Keymap
+from swecli.tui.main_screen import MainScreen
+from swecli.tui.prompt.box import Prompt
+from swecli.tui.session_controller import SessionController
 from swecli.tui.themes.library import AUTO
 
-
-class Pickers:
-    """Shows them in place of the prompt, and carries out what was chosen."""
-
-    def __init__(self, app: KeyActions, options: Options) -> None:
-        self._app = app
-        self._options = options
-
-    def mode(self) -> None:
-        """Choose the permission mode."""
-        from swecli.commands.session import MODE_MEANINGS
-        from swecli.tui.dock.picker import Choice, Picker
-
-        view = self._app.stage.link.view
-        present = view.mode if view else None
-        choices = [Choice(mode, mode, detail, mode == present) for mode, detail in MODE_MEANINGS.items()]
-        self._app.slot.show(Picker("Mode", choices, self._app.talk.set_mode))
-
-    async def model(self) -> None:
-        """Choose the model: those that are known, or another one that is typed."""
-        from swecli.commands.models import summary
-        from swecli.tui.dock.picker import Choice, Picker
-
-        refs = list(await asyncio.to_thread(self._options.models))
-        view, port = self._app.stage.link.view, self._app.stage.link.port
-        present = view.model.ref if view and view.model else None
-        if present and present not in refs:
-            refs.insert(0, present)
-        offered = {offer.ref: summary(offer) for offer in await port.models()} if port is not None else {}
-        known = dict.fromkeys([*refs, *offered])
-        choices = [Choice(ref, ref, offered.get(ref, ""), ref == present) for ref in known]
-        title = "Model: provider/name (type one that is not listed)"
-        self._app.slot.show(Picker(title, choices, self._app.talk.set_model, free=True))
-
-    def effort(self) -> None:
-        """Choose how much the model thinks, where it takes a word for that."""
-        from swecli.commands.models import DEFAULT, choices, words
-        from swecli.tui.dock.picker import Choice, Picker
-
-        view = self._app.stage.link.view
-        if view is None or view.model is None:
-            return
-        if view.model.efforts == ():
-            self._app.activity.flash(f"{safe_line(view.model.ref)} has no effort levels")
-            return
-        present = view.effort or DEFAULT
-        offered = dict.fromkeys((DEFAULT, *words(view.model), present))
-        listed = [Choice(word, word, "", word == present) for word in offered]
-        title = "Effort" if view.model.efforts is not None else "Effort (this model's levels are unknown)"
-        picker = Picker(title, listed, self._app.talk.set_effort, nothing=safe_line(choices(view.model)))
-        self._app.slot.show(picker)
-
-    def theme(self, name: str) -> None:
-        """Choose a theme by its name, or from a list that shows each one while it is pointed at."""
-        appearance = self._app.appearance
-        if name:
-            if appearance.library.resolve(name, appearance.dark) is None:
-                self._app.activity.flash(
-                    appearance.library.unknown(name).replace("the default is used", "nothing was changed")
-                )
-            else:
-                self._set_theme(name)
-            return
-        from swecli.tui.dock.picker import Choice, Picker
-
-        wanted = appearance.wanted
-        choices = [Choice(AUTO, AUTO, "follows the terminal", wanted == AUTO)]
-        for theme in appearance.library.names:
-            scheme = appearance.library.scheme(theme)
-            detail = "16 colours of the terminal" if scheme is None else "dark" if scheme.dark else "light"
-            choices.append(Choice(theme, theme, detail, theme == wanted))
-        picker = Picker("Theme", choices, self._set_theme, look=appearance.preview, leave=appearance.apply)
-        self._app.slot.show(picker)
-
-    def _set_theme(self, name: str) -> None:
-        self._app.appearance.want(name)
-        self._app.run_worker(self._keep("ui.theme", name, f"Theme {name}"))
-
-    async def _keep(self, key: str, value: str, told: str) -> None:
-        """Write a setting, and say where it went."""
-        if self._options.remember is None:
-            self._app.activity.flash(f"{told}, for this session")
-            return
-        try:
-            place = await asyncio.to_thread(self._options.remember, key, value)
-        except ValueError as error:
-            self._app.activity.flash(f"{told}, for this session only: {safe_line(str(error))}")
-        else:
-            self._app.activity.flash(f"{told}, stored in {safe_line(place)}")
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+    from swecli.tui.dock.picker import Choice
+    from swecli.tui.screens.list_screen import ListPage
 
 
-class Login:
-    """Asks for the provider and its key, and takes its model where the session has none."""
+class Actions:
+    """``commands`` is the registry's list, once it is loaded."""
 
-    def __init__(self, app: KeyActions, options: Options) -> None:
-        self._app = app
-        self._options = options
+    @dataclass
+    class CommandChosen(Message):
+        """A slash command is to be run as if it had been typed."""
 
-    def begin(self, provider: str) -> None:
-        """Ask for a key, and before that for the provider where none was named."""
-        if self._options.store_key is None:
-            self._app.activity.flash("Keys cannot be stored here; use swecli login")
-        elif provider:
-            self._app.run_worker(self._ask_if_known(provider))
-        else:
-            self._app.run_worker(self._pick_provider())
+        text: str
 
-    async def _ask_if_known(self, provider: str) -> None:
-        from swecli.core.protocol.blocks import TextBlock
-
-        problem = await asyncio.to_thread(self._options.no_provider, provider)
-        if problem:
-            self._app.transcript.show((TextBlock(problem, "error"),), f"/login {provider}")
-        else:
-            self._ask_key(provider)
-
-    async def _pick_provider(self) -> None:
-        from swecli.tui.dock.picker import Choice, Picker
-
-        found = await asyncio.to_thread(self._options.providers)
-        choices = [Choice(name, name, detail) for name, detail in found]
-        picked = asyncio.get_running_loop().create_future()
-        picker = Picker("Add an API key for", choices, picked.set_result)
-        self._app.slot.show(picker)
-        provider = await picked
-        while self._app.slot.panel is picker:  # noqa: ASYNC110 - it makes room once its last message has come through
-            await asyncio.sleep(0)
-        self._ask_key(provider)
-
-    def _ask_key(self, provider: str) -> None:
-        from swecli.tui.dock.question import SecretPanel
-
-        def done(key: str) -> None:
-            self._app.run_worker(self._store_key(provider, key))
-
-        note = "enter stores it in the system keyring, or else in a file only you can read · esc cancels"
-        self._app.slot.show(SecretPanel(f"Key for {provider}", note, done))
-
-    async def _store_key(self, provider: str, key: str) -> None:
-        from swecli.core.protocol.blocks import TextBlock
-
-        store = self._options.store_key
-        assert store is not None
-        try:
-            told, model = await asyncio.to_thread(store, provider, key)
-        except ValueError as error:
-            self._app.transcript.show((TextBlock(str(error), "error"),), f"/login {provider}")
-            return
-        self._app.transcript.show((TextBlock(told),), f"/login {provider}")
-        view = self._app.stage.link.view
-        if model and view is not None and view.model is None:
-            self._app.talk.set_model(model)
-
-
-class Doors:
-    """One door for each name. What is opened gets the words that came with the command."""
-
-    def __init__(self, app: KeyActions, options: Options) -> None:
-        self._app = app
-        self._options = options
-        pickers, screens = Pickers(app, options), app.screens
-        self._doors: Mapping[Screen, Callable[[str], object]] = {
-            "quit": lambda _: app.leave(),
-            "clear": lambda _: self._start_over(),
-            "pick_mode": lambda _: pickers.mode(),
-            "pick_model": lambda _: app.run_worker(pickers.model()),
-            "pick_effort": lambda _: pickers.effort(),
-            "pick_theme": pickers.theme,
-            "keys": self._show_keys,
-            "find": app.find,
-            "login": Login(app, options).begin,
-            "help": screens.help,
-            "settings": screens.settings,
-            "permissions": screens.permissions,
-            "sessions": screens.sessions,
-            "jobs": screens.jobs,
-            "add_folder": self._add_folder,
-        }
-
-    def open(self, name: Screen, words: str = "") -> None:
-        """Open it, with these words typed or looked for where that makes sense."""
-        self._doors[name](words)
-
-    def _show_keys(self, words: str) -> None:
-        """What every key does, or those that have to do with the words."""
-        self._app.transcript.show(keymap.key_blocks(self._app.keymap, words), f"/keys {words}".rstrip())
-
-    def _add_folder(self, path: str) -> None:
-        """Open the session again, to work in one more folder."""
-        if self._options.add_folder is None:
-            self._app.activity.flash(f"Quit, and start with --add-dir {safe_line(path)}")
-        else:
-            self._options.add_folder(Path(path))
-            self._app.screens.open_again(f"Added {path} to the session")
-
-    def _start_over(self) -> None:
-        new = self._options.new_session
-        if new is None:
-            self._app.activity.flash("Quit and start swecli again for a new session")
-        else:
-            self._app.run_worker(self._open_in_place(new))
-
-    async def _open_in_place(self, new: OpenSession) -> None:
-        await self._app.stage.close(CLOSE_TIME)
-        self._app.transcript.clear()
-        self._app.play(new)
-
-
-def shown_path(path: Path) -> str:
-    """A path for people, the home folder as ~."""
-    home = Path.home()
-    return safe_line(f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path))
-
-
-class Copier:
-    """Copies the screen's selection, or the editor's. ``write`` puts a sequence to the terminal, ``flash`` shows
-    a short message; below ``state`` is kept what the terminal may not have taken."""
+    class PreferencesChanged(Message):
+        """What the user has set for the interface is to be read again."""
 
     def __init__(
         self,
-        app: App[Any],
-        editor: PromptEditor,
-        write: Callable[[str], None],
-        flash: Callable[[str], None],
-        state: Path | None,
+        screen: MainScreen,
+        session: SessionController,
+        backend: Backend,
+        appearance: Appearance,
+        keys: Keymap,
+        clock: Callable[[], float],
     ) -> None:
-        self._app = app
-        self._editor = editor
-        self._write = write
-        self._flash = flash
-        self._state = state
-
-    def unselect(self) -> None:
-        """Nothing is selected any more."""
-        self._app.screen.clear_selection()
-        self._editor.move_cursor(self._editor.cursor_location)
-
-    def copy_selection(self) -> None:
-        """Copy what is selected, and clear the selection."""
-        text = self._app.screen.get_selected_text() or self._editor.selected_text
-        self.unselect()
-        self.copy(text, "selection")
-
-    def copy(self, text: str, what: str) -> None:
-        """Copy a text; ``what`` names it in the message."""
-        self._app.run_worker(self._copy(text, what), group="copy")
-
-    async def _copy(self, text: str, what: str) -> None:
-        size = f"{len(text):,} characters"
-        if await asyncio.to_thread(clipboard.copy_with_helper, text, os.environ):
-            self._flash(f"Copied the {what} ({size})")
-            return
-        kept = await asyncio.to_thread(clipboard.keep_in_file, text, self._state) if self._state is not None else None
-        place = shown_path(kept) if kept is not None else ""
-        sequence = clipboard.terminal_sequence(text, os.environ)
-        if sequence is not None:
-            self._write(sequence)
-            self._flash(f"Copied the {what} through the terminal ({size}){f', and into {place}' if place else ''}")
-        elif place:
-            self._flash(f"Too long for the terminal's clipboard ({size}); the {what} is in {place}")
-        else:
-            self._flash(f"The {what} is too long for the terminal's clipboard; Shift+drag selects in the terminal")
-
-
-class Desk:
-    """Implements ``talk.Desk`` on the application."""
-
-    def __init__(self, app: KeyActions, options: Options) -> None:
-        self._app = app
-        self._doors = Doors(app, options)
-
-    def show(self, blocks: Sequence[DisplayBlock], title: str = "") -> None:
-        self._app.transcript.show(blocks, title)
-
-    def flash(self, text: str) -> None:
-        self._app.activity.flash(text)
-
-    def put_back(self, text: str) -> None:
-        """Give the user back what could not be done. What they have typed since stays: a message comes before it, a
-        command is in the history."""
-        editor = self._app.prompt.editor
-        if not editor.text:
-            editor.put(text)
-        elif not text.startswith(("/", "!")):
-            editor.put(f"{text}\n{editor.message}")
+        """``clock`` is Unix seconds."""
+        self._screen = screen
+        self._session = session
+        self._backend = backend
+        self._appearance = appearance
+        self._keymap = keys
+        self._clock = clock
+        self._pending: list[str] = []
+        """Settings that were changed and count from the next session on."""
+        self.commands: Sequence[SlashCommand] = ()
 
     def open(self, name: Screen, words: str = "") -> None:
-        """Open what a command asks for."""
-        self._doors.open(name, words)
+        """Open what a command asks for, with these words typed or searched for where that makes sense."""
+        match name:
+            case "quit":
+                self._screen.post_message(Prompt.Leave())
+            case "clear":
+                self._screen.run_worker(self._start_over())
+            case "pick_mode":
+                self.pick_mode()
+            case "pick_model":
+                self._screen.run_worker(self.pick_model())
+            case "pick_effort":
+                self.pick_effort()
+            case "pick_theme":
+                self.pick_theme(words)
+            case "keys":
+                blocks = keymap.key_blocks(self._keymap, words)
+                self._screen.transcript.show(blocks, f"/keys {words}".rstrip())
+            case "find":
+                self.find(words)
+            case "login":
+                self.log_in(words)
+            case "help":
+                self.show_help(words)
+            case "settings":
+                self.show_settings(words)
+            case "permissions":
+                self.show_permissions(words)
+            case "sessions":
+                self.show_sessions(words)
+            case "jobs":
+                self.show_jobs(words)
+            case "add_folder":
+                self._backend.add_folder(Path(words))
+                self._reopen(f"{words} belongs to the session now")
 
-    async def run_in_terminal(self, command: str, cwd: Path) -> tuple[str, int, float] | None:
-        """Output, exit status and seconds of a command that had the terminal; None where that can't be given away."""
-        from swecli.core.workspace.process import scrubbed_environment
-        from swecli.tui.input import NoTerminal, run_in_terminal
+    def flash(self, text: str) -> None:
+        """Show a short message that may hold anything."""
+        self._screen.activity.flash(safe_line(text), 6.0)
 
-        environment = scrubbed_environment(os.environ)
-        for name in ("PAGER", "GIT_PAGER", "MANPAGER"):  # there is somebody who can turn pages
-            environment.pop(name)
-            if name in os.environ:
-                environment[name] = os.environ[name]
-        try:
-            ran = await run_in_terminal(self._app, command, cwd, environment)
-        except NoTerminal:
-            return None
-        return ran.output, ran.exit_status, ran.duration
+    # --- what the session is asked for ---
+
+    def next_mode(self) -> None:
+        """The mode after the present one."""
+        modes: tuple[Mode, ...] = get_args(Mode)
+        view = self._session.view
+        if view is None:
+            self._screen.activity.flash("The session is still opening")
+            return
+        self.set_mode(modes[(modes.index(view.mode) + 1) % len(modes)])
+
+    def set_mode(self, name: str) -> None:
+        from swecli.commands.session import MODE_MEANINGS
+
+        for mode, meaning in MODE_MEANINGS.items():
+            if mode == name:
+                self._session.send(SetMode(mode))
+                self._screen.activity.flash(f"Mode: {mode} ({meaning})")
+
+    def set_effort(self, word: str) -> None:
+        """Ask the session for an effort: one of the model's words, or what it does by itself."""
+        from swecli.commands.models import DEFAULT
+
+        self._session.send(SetEffort(None if word == DEFAULT else word))
+        self._screen.activity.flash(f"Effort {safe_line(word)}, from the next request on")
+
+    def set_model(self, ref: str) -> None:
+        """Ask the session for a model (``provider/name``)."""
+        self._session.send(SetModel(ref))
+        self._screen.activity.flash(f"Model {safe_line(ref)}")
+
+    # --- pickers and questions in the dock ---
 
     def offer(self, offer: Offer) -> None:
         """Ask whether something is to be done; Enter does it, Esc leaves it."""
@@ -334,10 +143,316 @@ class Desk:
 
         def picked(value: str) -> None:
             if value == "yes":
-                self._app.stage.link.send(offer.command)
+                self._session.send(offer.command)
 
-        self._app.slot.show(Picker(offer.title, choices, picked, narrow=False))
+        self._screen.dock.show(Picker(offer.title, choices, picked, narrow=False))
 
-    def copy(self, clip: Clip) -> None:
-        """Put a text on the clipboard, and say how far that is known to have worked."""
-        self._app.copier.copy(clip.text, clip.what)
+    def ask(self, question: str, yes: tuple[str, str], do: Callable[[], None]) -> None:
+        """Ask before something is done; Esc leaves it."""
+        from swecli.tui.dock.picker import Choice, Picker
+
+        choices = [Choice("yes", *yes), Choice("no", "Leave it", "nothing is done")]
+        picker = Picker(question, choices, lambda value: do() if value == "yes" else None)
+        self._screen.dock.show(picker)
+        if self._screen.dock.panel is not picker:
+            self.flash("Answer the model's question first")
+
+    def find(self, words: str = "") -> None:
+        """Open the search of the transcript; where it is open, the match before."""
+        from swecli.tui.dock.find import FindPanel
+
+        screen = self._screen
+        if screen.list_view is not None:
+            screen.dock.focus_panel()
+        elif isinstance(screen.dock.panel, FindPanel):
+            screen.transcript.action_find_previous()
+        else:
+            screen.dock.show(FindPanel(screen.transcript, words))
+
+    def log_in(self, provider: str = "") -> None:
+        """Ask for a provider's key, and before that for the provider where none was named."""
+        from swecli.tui.connect import Login
+
+        Login(self._screen, self._session, self._backend, self.set_model).begin(provider)
+
+    def connect(self) -> None:
+        """Offer ways to a model while none is connected."""
+        from swecli.tui.connect import FirstRun
+
+        FirstRun(self._screen, self._session, self._backend, self.set_model).begin()
+
+    def pick_mode(self) -> None:
+        from swecli.commands.session import MODE_MEANINGS
+        from swecli.tui.dock.picker import Choice, Picker
+
+        view = self._session.view
+        present = view.mode if view else None
+        choices = [Choice(mode, mode, detail, mode == present) for mode, detail in MODE_MEANINGS.items()]
+        self._screen.dock.show(Picker("Mode", choices, self.set_mode))
+
+    async def pick_model(self) -> None:
+        """Choose the model: those that are known, or another one that is typed."""
+        from swecli.commands.models import summary
+        from swecli.tui.dock.picker import Choice, Picker
+
+        refs = list(await asyncio.to_thread(self._backend.models))
+        view, port = self._session.view, self._session.port
+        present = view.model.ref if view and view.model else None
+        if present and present not in refs:
+            refs.insert(0, present)
+        offered = {offer.ref: summary(offer) for offer in await port.models()} if port is not None else {}
+        known = dict.fromkeys([*refs, *offered])
+        choices = [Choice(ref, ref, offered.get(ref, ""), ref == present) for ref in known]
+        title = "Model: provider/name (type one that is not listed)"
+        self._screen.dock.show(Picker(title, choices, self.set_model, free=True))
+
+    def pick_effort(self) -> None:
+        """Choose how much the model thinks, where it takes a word for that."""
+        from swecli.commands.models import DEFAULT, choices, words
+        from swecli.tui.dock.picker import Choice, Picker
+
+        view = self._session.view
+        if view is None or view.model is None:
+            return
+        if view.model.efforts == ():
+            self._screen.activity.flash(f"{safe_line(view.model.ref)} has no effort levels")
+            return
+        present = view.effort or DEFAULT
+        offered = dict.fromkeys((DEFAULT, *words(view.model), present))
+        listed = [Choice(word, word, "", word == present) for word in offered]
+        title = "Effort" if view.model.efforts is not None else "Effort (this model's levels are unknown)"
+        picker = Picker(title, listed, self.set_effort, nothing=safe_line(choices(view.model)))
+        self._screen.dock.show(picker)
+
+    def pick_theme(self, name: str = "") -> None:
+        """Choose a theme by its name, or from a list that shows each one while it is pointed at."""
+        library, appearance = self._appearance.library, self._appearance
+        if name:
+            if library.resolve(name, appearance.dark) is None:
+                self._screen.activity.flash(library.unknown(name).replace("the default is used", "nothing was changed"))
+            else:
+                self._set_theme(name)
+            return
+        from swecli.tui.dock.picker import Choice, Picker
+
+        choices = [Choice(AUTO, AUTO, "follows the terminal", appearance.wanted == AUTO)]
+        for theme in library.names:
+            scheme = library.scheme(theme)
+            detail = "16 colours of the terminal" if scheme is None else "dark" if scheme.dark else "light"
+            choices.append(Choice(theme, theme, detail, theme == appearance.wanted))
+        picker = Picker("Theme", choices, self._set_theme, look=appearance.preview, leave=appearance.apply)
+        self._screen.dock.show(picker)
+
+    def _set_theme(self, name: str) -> None:
+        self._appearance.want(name)
+        self._screen.run_worker(self._keep_theme(name))
+
+    async def _keep_theme(self, name: str) -> None:
+        """Write the theme to the user's settings, and say where it went."""
+        try:
+            place = await asyncio.to_thread(self._backend.remember, "ui.theme", name)
+        except ValueError as error:
+            self._screen.activity.flash(f"Theme {name}, for this session only: {safe_line(str(error))}")
+        else:
+            self._screen.activity.flash(f"Theme {name}, stored in {safe_line(place)}")
+
+    # --- the palette ---
+
+    def open_palette(self) -> None:
+        """Everything that can be done, in one list."""
+        self._screen.run_worker(self._show_palette(), group="palette", exclusive=True)
+
+    async def _show_palette(self) -> None:
+        from swecli.tui.dock.picker import Picker
+
+        models = await asyncio.to_thread(self._backend.models)
+        self._screen.dock.show(Picker("Do what?", self._palette(models), self._do))
+
+    def _palette(self, models: Sequence[str]) -> list[Choice]:
+        """What makes sense now: nothing that waits for the end of a turn while one runs, no mode, model or theme that
+        is there already."""
+        from swecli.commands.session import MODE_MEANINGS
+        from swecli.tui.dock.picker import Choice
+
+        view, appearance = self._session.view, self._appearance
+        choices = [
+            Choice(f"command {command.name}", f"/{command.name} {command.arguments}".rstrip(), command.summary)
+            for command in self.commands
+            if not self._session.state.busy or command.while_busy
+        ]
+        present = view.mode if view is not None else None
+        choices += [
+            Choice(f"mode {mode}", f"mode: {mode}", meaning)
+            for mode, meaning in MODE_MEANINGS.items()
+            if mode != present
+        ]
+        model = view.model.ref if view is not None and view.model is not None else None
+        choices += [Choice(f"model {ref}", f"model: {ref}") for ref in models if ref != model]
+        choices += [
+            Choice(f"theme {name}", f"theme: {name}")
+            for name in (AUTO, *appearance.library.names)
+            if name != appearance.wanted
+        ]
+        return choices
+
+    def _do(self, value: str) -> None:
+        """Do what was picked in the palette."""
+        kind, _, what = value.partition(" ")
+        match kind:
+            case "mode":
+                self.set_mode(what)
+            case "model":
+                self.set_model(what)
+            case "theme":
+                self.pick_theme(what)
+            case _:
+                command = next(command for command in self.commands if command.name == what)
+                if command.arguments.startswith("<"):
+                    self._screen.prompt.editor.put(f"/{what} ")
+                else:
+                    self._screen.post_message(self.CommandChosen(f"/{what}"))
+
+    # --- lists ---
+
+    def show_help(self, words: str = "") -> None:
+        """Keys and commands."""
+        from swecli.tui.screens.help import HelpPage
+
+        def take(text: str) -> None:
+            self._screen.close_list()
+            self._screen.prompt.editor.put(text)
+
+        self._show(HelpPage(self.commands, self._keymap, take), words)
+
+    def show_settings(self, words: str = "") -> None:
+        """Every setting."""
+        from swecli.tui.screens.settings import SettingsPage
+
+        try:
+            port = self._backend.settings()
+        except ValueError as error:
+            self.flash(str(error))
+        else:
+            self._show(SettingsPage(port, self._changed, self.flash), words)
+
+    def show_permissions(self, words: str = "") -> None:
+        """The permission rules."""
+        from swecli.tui.screens.permissions import PermissionsPage
+
+        try:
+            port = self._backend.permissions()
+        except ValueError as error:
+            self.flash(str(error))
+        else:
+            self._show(PermissionsPage(port, self.flash, self._pending.append), words)
+
+    def show_sessions(self, words: str = "") -> None:
+        """The stored sessions."""
+        from swecli.tui.screens.sessions import SessionsPage
+
+        port, view = self._backend.sessions(), self._session.view
+        if port is None:
+            self.flash("Nothing is stored here, so there is no session to resume")
+            return
+        present = view.session_id if view is not None else ""
+        self._show(SessionsPage(port, self._continue, self.flash, present=present, clock=self._clock), words)
+
+    def show_jobs(self, words: str = "") -> None:
+        """The commands that run, and the jobs that have ended."""
+        from swecli.tui.screens.jobs import JobsPage, SessionCommands
+
+        commands = SessionCommands(self._session, self._screen.transcript)
+        self._show(JobsPage(commands, self.flash, self.ask, self._clock), words)
+
+    def _show(self, page: ListPage, words: str) -> None:
+        from swecli.tui.screens.list_screen import ListScreen
+
+        self._screen.open_list(ListScreen(page, words))
+
+    def list_closed(self) -> None:
+        """A list was closed: settings that wait for a session are asked about."""
+        self._screen.close_list()
+        pending, self._pending = self._pending, []
+        view = self._session.view
+        if not pending or view is None:
+            return
+        names = ", ".join(dict.fromkeys(pending))
+        if self._backend.sessions() is None or view.busy or not self._session.spoke:
+            self.flash(f"{names}: from the next session on (/clear starts one)")
+            return
+        from swecli.tui.dock.picker import Choice, Picker
+
+        choices = [
+            Choice("now", "now", "reopens this session with the new settings and its conversation"),
+            Choice("later", "later", "from the next session on"),
+        ]
+
+        def picked(value: str) -> None:
+            if value == "now":
+                self._reopen("Reopened with the new settings")
+
+        self._screen.dock.show(Picker(f"Use {names}", choices, picked))
+
+    def _changed(self, written: Written, setting: Setting) -> None:
+        """A setting was written: it counts now, or from the next session on."""
+        if setting.effect == "session":
+            self._pending.append(setting.name)
+            return
+        value = written.value
+        match written.name:
+            case "approval.mode":
+                for mode in get_args(Mode):
+                    if mode == value:
+                        self._session.send(SetMode(mode))
+            case "model.name" if isinstance(value, str):
+                self._session.send(SetModel(value))
+            case "model.effort" if value is None or isinstance(value, str):
+                self._session.send(SetEffort(value))
+            case _:
+                self._screen.post_message(self.PreferencesChanged())
+
+    # --- other sessions ---
+
+    async def _start_over(self) -> None:
+        await self._session.close()
+        self._screen.transcript.clear()
+        self._screen.post_message(SessionController.Wanted(self._backend.new_session))
+
+    def _reopen(self, said: str) -> None:
+        """Close the session and open it again, as what it begins with has changed."""
+        view, port = self._session.view, self._backend.sessions()
+        if view is not None and port is not None and self._session.spoke:
+            self._screen.run_worker(self._switch(port.open(view.session_id), said))
+        else:
+            self._screen.run_worker(self._switch(self._backend.new_session, said))
+
+    def _continue(self, session: StoredSession) -> None:
+        """Continue a session of the list in place of the open one."""
+        view, port = self._session.view, self._backend.sessions()
+        if view is not None and view.busy:
+            self.flash("A turn is running; press Esc twice to interrupt it, then continue another session")
+        elif port is not None:
+            self._screen.close_list()
+            self._screen.run_worker(self._switch(port.open(session.id), f"Continued {session.id}"))
+
+    async def _switch(self, open_session: OpenSession, said: str) -> None:
+        """Close the session and open another one in its place; where that fails, the one before comes back."""
+        session, port = self._session, self._backend.sessions()
+        view = session.view
+        before = view.session_id if view is not None and session.spoke else None
+        self._screen.activity.flash("Opening the session…")
+        await session.close()
+        self._screen.transcript.clear()
+
+        async def opened() -> Session:
+            try:
+                found = await open_session()
+            except SessionNotOpened as error:
+                back = self._backend.new_session if port is None or before is None else port.open(before)
+                found = await back()
+                self.flash(str(error))
+            else:
+                self.flash(said)
+            return found
+
+        self._screen.post_message(SessionController.Wanted(opened))

@@ -1,163 +1,226 @@
-"""The application: widgets, messages, and its life from the first frame to the last."""
+"""The application: its life from the first frame to the last, what keys do everywhere, and what its widgets report."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from textual import events, on
-from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.app import App
 from textual.timer import Timer
 from textual.worker import WorkerFailed
 
 from swecli.safe_text import safe_line
 from swecli.tui import compat, keymap
 from swecli.tui.appearance import Appearance, textual_colours
-from swecli.tui.background import load
-from swecli.tui.dock.dock import Slot
+from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened
 from swecli.tui.dock.panel import Clock, DockPanel
 from swecli.tui.keymap import Keymap
-from swecli.tui.keys import KeyActions
-from swecli.tui.options import Options, Preferences
+from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.prompt.editor import PromptEditor
-from swecli.tui.screens.messages import ScreenClosed, ScreenReady
-from swecli.tui.session_link import CLOSE_TIME, OpenSession, SessionNotOpened
-from swecli.tui.status_bar import ActivityLine, StatusBar
-from swecli.tui.terminal import BackgroundReported, Driver, Outside
+from swecli.tui.terminal import BackgroundReported, Driver, TerminalStatus
 from swecli.tui.themes.library import background_is_dark
 from swecli.tui.themes.scheme import VARIABLES, depth
-from swecli.tui.todos import TodoPanel
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Submit
     from swecli.core.protocol.messages import ImagePart
+    from swecli.tui.actions import Actions
+    from swecli.tui.clipboard import Copier
     from swecli.tui.dock.picker import Picker
+    from swecli.tui.input_controller import InputController
+    from swecli.tui.session_controller import SessionController
     from swecli.tui.transcript.view import Transcript
 
+LATER = ("swecli.tui.input_controller", "swecli.tui.screens.list_screen", "swecli.tui.transcript.view")
+"""Loaded after the first frame, while keys are answered."""
 
-class Handlers(KeyActions, inherit_bindings=True):
-    """Handlers of messages. What the user sends before everything is loaded waits for it."""
-
-    @on(PromptEditor.Submitted)
-    def _submitted(self, message: PromptEditor.Submitted) -> None:
-        from swecli.core.workspace.mentions import mentioned_by_hand
-
-        self.prompt.remember(message.text)
-        mentions = mentioned_by_hand(message.text, message.typed)
-        # A slash command may ask for consent and wait: never inside of a message handler.
-        self.run_worker(self._submit(message.text, message.queue, message.images, mentions), group="talk")
-
-    async def _submit(
-        self, text: str, queue: bool, images: tuple[ImagePart, ...], mentions: tuple[str, ...] | None
-    ) -> None:
-        await self.can_talk.wait()
-        self.transcript.follow()  # what is sent, and what comes of it, is in sight wherever the user was reading
-        await self.talk.submit(text, queue=queue, images=images, mentions=mentions)
-
-    @on(Prompt.Recall)
-    def _recalled(self, message: Prompt.Recall) -> None:
-        from swecli.core.protocol.commands import EditQueue
-
-        self.stage.link.send(EditQueue(message.queued.id, None))
-        self.prompt.editor.put(message.queued.text)
-
-    @on(Prompt.Scroll)
-    def _scrolled(self, message: Prompt.Scroll) -> None:
-        if self.furnished:
-            self.action_scroll(message.where)
-
-    @on(Prompt.Edited)
-    def _edited(self) -> None:
-        if self.prompt.editor.text:
-            self.armed = None
-
-    @on(Prompt.Leave)
-    def _left(self) -> None:
-        self.leave()
-
-    @on(Prompt.Palette)
-    def _palette_wanted(self) -> None:
-        if self.furnished:
-            self.screens.palette()
-
-    @on(Prompt.Walk)
-    def _walked(self) -> None:
-        if not self.furnished:
-            return
-        self.transcript.focus()
-        self.transcript.action_cursor_previous()
-
-    def on_transcript_left(self) -> None:
-        self.slot.focus_panel()
-
-    def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:
-        self.copier.copy(message.text, message.what)
-
-    def on_transcript_edit_requested(self, message: Transcript.EditRequested) -> None:
-        self.run_worker(self.open_in_editor(message.text, message.path), group="editor")
-
-    @on(DockPanel.Finished)
-    def _finished(self, message: DockPanel.Finished) -> None:
-        if message.command is None:
-            self.slot.close()
-        else:
-            self.stage.answer(message.command)
-
-    @on(ScreenReady)
-    def _screen_ready(self) -> None:
-        self.slot.focus_panel()
-
-    @on(ScreenClosed)
-    def _screen_closed(self) -> None:
-        self.screens.closed()
-
-    @on(BackgroundReported)
-    def _background_known(self, message: BackgroundReported) -> None:
-        self.appearance.background_known(message.dark)
-
-    async def on_key(self, event: events.Key) -> None:
-        """A character that nobody took is meant for the prompt."""
-        if self.furnished and self.place.current is not None:
-            if self.slot.panel is None:
-                await self.place.current.take_key(event)
-        elif event.is_printable and event.character and self.slot.panel is None:
-            self.prompt.editor.focus()
-            self.prompt.editor.add(event.character)
-
+RESIZE_PAUSE = 0.05
+"""Seconds after the last change of the window's size until everything is drawn once more."""
 
 SIGNAL_TIME = 0.5
 """Seconds for a session to end in order after a signal."""
 
+_FORMS = {
+    "short": "Short view: one line per step",
+    "usual": "Normal view: each step with the first lines of output",
+    "full": "Details on",
+}
 
-class Endings(Handlers, inherit_bindings=True):
-    """Each ending closes the session first, in the time that there is."""
 
-    failure: SessionNotOpened | None = None
-    """Why there was no session, if there was none."""
-    defect: BaseException | None = None
-    """The exception that ended the program, if one did."""
-    leaving: Picker | None = None
-    """The question whether to quit, once it was asked."""
-    event_loop: asyncio.AbstractEventLoop | None = None
+def load(names: Iterable[str]) -> None:
+    """Import modules. To be called in a thread: what is imported by its usual statement afterwards is there already."""
+    for name in names:
+        import_module(name)
+
+
+class SwecliApp(App[int], inherit_bindings=False):
+    """The first frame is the prompt and the bars; what takes longer to load follows right behind it.
+
+    ``clock`` is monotonic seconds for windows of keys, ``wall`` Unix seconds for durations; ``opened`` is called
+    when the first session is there.
+    """
+
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS = "#editor"
+    TITLE = "swecli"
+
+    session: SessionController
+    actions: Actions
+    input: InputController
+    copier: Copier
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        clock: Clock = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        opened: Callable[[], None] = lambda: None,
+    ) -> None:
+        colours = depth(os.environ)
+        with textual_colours(colours):
+            super().__init__(driver_class=Driver, ansi_color=True if colours in ("none", "16") else None)
+        self._backend = backend
+        self._opened = opened
+        self._begins_with_sessions = backend.begins_with_sessions
+        self._clock = clock
+        self._wall = wall
+        self._preferences = Preferences()
+        self._redraw: Timer | None = None
+        self._armed: float | None = None
+        """When Ctrl+C was pressed on an empty prompt, by the clock."""
+        self._leaving: Picker | None = None
+        """The question whether to quit, once it was asked."""
+        self._event_loop: asyncio.AbstractEventLoop | None = None
+        self.keymap = Keymap()
+        compat.replace_bindings(self, keymap.everywhere(self.keymap))
+        self.main = MainScreen(backend, self.keymap, clock, wall)
+        self.terminal = TerminalStatus(self._write, self._show_status_line, self._complain)
+        memory = backend.state / "look" if backend.state is not None else None
+        self.appearance = Appearance(self, colours, dark=background_is_dark(os.environ), memory=memory)
+        self.mouse = True
+        """Whether the mouse is the program's, not the terminal's."""
+        self.loaded = False
+        """Whether the parts are there that are loaded after the first frame."""
+        self.understands = asyncio.Event()
+        """Set once what the user sends can be understood; until then it waits."""
+        self.failure: SessionNotOpened | None = None
+        """Why there was no session, if there was none."""
+        self.defect: BaseException | None = None
+        """The exception that ended the program, if one did."""
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return VARIABLES
+
+    def get_default_screen(self) -> MainScreen:
+        return self.main
+
+    # --- the start ---
+
+    def on_mount(self) -> None:
+        self._event_loop = asyncio.get_running_loop()
+        self.call_after_refresh(lambda: self.run_worker(self._load(), group="session"))
+
+    async def _load(self) -> None:
+        """The first frame is on the screen: load and build the rest, and open the session."""
+        await asyncio.to_thread(load, LATER)
+        if not self.is_running:  # the user has left meanwhile
+            return
+        from swecli.core.protocol.commands import Submit
+        from swecli.tui.actions import Actions
+        from swecli.tui.clipboard import Copier
+        from swecli.tui.input_controller import InputController
+        from swecli.tui.session_controller import SessionController
+        from swecli.tui.transcript.view import Transcript
+
+        main, backend = self.main, self._backend
+        transcript = Transcript(id="transcript")
+        compat.replace_bindings(transcript, keymap.transcript(self.keymap))
+        main.add_transcript(transcript)
+        self.session = SessionController(main, self.terminal, backend.branch, self._opened)
+        self.actions = Actions(main, self.session, backend, self.appearance, self.keymap, self._wall)
+        self.copier = Copier(self, main.prompt.editor, self._write, main.activity.flash, backend.state)
+        self.input = InputController(main, self.session, self.actions, self.copier)
+        main.prompt.editor.blind = self.session.no_images
+        self.watch(transcript, "unseen", main.activity.show_unseen, init=False)
+        self.loaded = True
+        self._use_palette()
+        self.theme_changed_signal.subscribe(self, lambda _: self._use_palette())
+        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
+        self.session.show()
+        first = backend.first_prompt
+        await self._play(backend.open_session, Submit(first) if first else None)
+
+    async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
+        """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
+        self.actions.commands = self.main.prompt.suggestions.commands = await asyncio.to_thread(self._backend.commands)
+        self.understands.set()
+        await self._ask_trust()
+        await self._read_preferences()
+        self.main.prompt.adopt_draft()
+        try:
+            await self.session.play(open_session, first)
+        except SessionNotOpened as error:
+            self.failure = error
+            self.exit(return_code=error.code)
+
+    async def _ask_trust(self) -> None:
+        if self._backend.trust is None:
+            return
+        from swecli.core.protocol.blocks import TextBlock
+        from swecli.tui.dock.trust import ask_trust
+
+        notices = await ask_trust(self._backend.trust, self.main.dock)
+        if notices:
+            self.main.transcript.show(tuple(TextBlock(notice, "warning") for notice in notices))
+
+    async def _read_preferences(self) -> None:
+        """Take over what the user has set."""
+        from swecli.core.protocol.blocks import TextBlock
+        from swecli.tui.themes.files import known, read_folders
+
+        preferences = await asyncio.to_thread(self._backend.preferences)
+        transcript = self.main.transcript
+        self.keymap.adopt(preferences.keys)
+        compat.replace_bindings(self, keymap.everywhere(self.keymap))
+        compat.replace_bindings(transcript, keymap.transcript(self.keymap))
+        self.terminal.adopt(preferences)
+        self.main.activity.keep_still(preferences.reduced_motion)
+        if preferences.density != self._preferences.density:
+            transcript.density = preferences.density
+        if preferences.mouse != self._preferences.mouse:
+            self._use_mouse(preferences.mouse)
+        self._preferences = preferences
+        self._use_palette()
+        custom, notices = read_folders(preferences.theme_folders)
+        notices.append(self.appearance.adopt(preferences.theme, (*known(), *custom)))
+        shown = tuple(TextBlock(notice, "warning") for notice in notices if notice)
+        if shown:
+            transcript.show(shown)
+
+    # --- the end: the session is closed first, in the time that there is ---
 
     def leave(self) -> None:
         """Quit. Where that ends jobs, only once the user has said so, or has pressed the key again."""
-        view = self.stage.link.view if self.furnished else None
+        view = self.session.view if self.loaded else None
         running = [job for job in view.jobs if job.status == "running"] if view is not None else []
-        asked = self.leaving is not None and self.slot.panel is self.leaving
+        asked = self._leaving is not None and self.main.dock.panel is self._leaving
         if running and not asked:
             self._ask_to_leave([f"{job.id} {job.command}" for job in running])
         else:
             self._leave()
 
     def _leave(self) -> None:
-        self.activity.flash("Closing the session…")
-        self.run_worker(self._end(0, CLOSE_TIME), group="end")
+        from swecli.tui.session_controller import CLOSE_TIME
+
+        self.main.activity.flash("Closing the session…")
+        self.run_worker(self._shut_down(0, CLOSE_TIME), group="end")
 
     def _ask_to_leave(self, jobs: list[str]) -> None:
         from swecli.tui.dock.picker import Choice, Picker
@@ -170,192 +233,279 @@ class Endings(Handlers, inherit_bindings=True):
             if value == "end":
                 self._leave()
 
-        self.leaving = Picker(title, choices, picked, end=self._leave)
-        self.slot.show(self.leaving)
-        if self.slot.panel is not self.leaving:
-            self.activity.flash("Background jobs are running; answer this first")
+        self._leaving = Picker(title, choices, picked, end=self._leave)
+        self.main.dock.show(self._leaving)
+        if self.main.dock.panel is not self._leaving:
+            self.main.activity.flash("Background jobs are running; answer this first")
 
-    async def _end(self, code: int, timeout: float) -> None:
-        self.prompt.save()
-        if self.furnished:
-            await self.outside.close()
-            await self.stage.close(timeout)
+    async def _shut_down(self, code: int, timeout: float) -> None:
+        self.main.prompt.save()
+        if self.loaded:
+            await self.terminal.close()
+            await self.session.close(timeout)
         self.exit(return_code=code)
 
     def end_soon(self, code: int) -> None:
         """End with this exit code in the time that a signal leaves. For signal handlers."""
-        if self.event_loop is not None:
-            end = self._end(code, SIGNAL_TIME)
-            self.event_loop.call_soon_threadsafe(lambda: self.run_worker(end, group="end"))
+        if self._event_loop is not None:
+            end = self._shut_down(code, SIGNAL_TIME)
+            self._event_loop.call_soon_threadsafe(lambda: self.run_worker(end, group="end"))
 
     def cancel_soon(self) -> None:
         """What Ctrl+C does. For signal handlers."""
-        if self.event_loop is not None and self.furnished:
-            self.event_loop.call_soon_threadsafe(self.action_cancel)
+        if self._event_loop is not None and self.loaded:
+            self._event_loop.call_soon_threadsafe(self.action_cancel)
 
     def _handle_exception(self, error: Exception) -> None:
         self.defect = self.defect or (error.error if isinstance(error, WorkerFailed) else error)
         compat.stop_after_defect(self, self.defect)
 
-
-LATER = (
-    "swecli.tui.actions",
-    "swecli.tui.screens.opening",
-    "swecli.tui.screens.opening",
-    "swecli.tui.session_screen",
-    "swecli.tui.transcript.view",
-    "swecli.tui.session_screen",
-)
-"""Loaded after the first frame, while keys are answered."""
-
-RESIZE_PAUSE = 0.05
-"""Seconds after the last change of the window's size until everything is drawn once more."""
-
-
-class SwecliApp(Endings, inherit_bindings=True):
-    """The first frame is the prompt and the bars; what takes longer to load follows right behind it.
-
-    ``clock`` is monotonic seconds for windows of keys, ``wall`` Unix seconds for durations; ``opened`` is called
-    when the first session is there.
-    """
-
-    CSS = """
-    Screen { layout: vertical; overflow: hidden; background: $background; color: $foreground; }
-    #place { height: 1fr; min-height: 1; }
-    Screen.-whole {
-        #place, TodoPanel, ActivityLine, StatusBar { display: none; }
-    }
-    """
-    ENABLE_COMMAND_PALETTE = False
-    AUTO_FOCUS = "#editor"
-    TITLE = "swecli"
-
-    def __init__(
-        self,
-        options: Options,
-        *,
-        clock: Clock = time.monotonic,
-        wall: Callable[[], float] = time.time,
-        opened: Callable[[], None] = lambda: None,
-    ) -> None:
-        found = depth(os.environ)
-        with textual_colours(found):
-            super().__init__(driver_class=Driver, ansi_color=True if found in ("none", "16") else None)
-        self._options = options
-        self._opened = opened
-        self._preferences = Preferences()
-        self._redraw: Timer | None = None
-        self.can_talk = asyncio.Event()
-        self.clock = clock
-        self.wall = wall
-        self.keymap = Keymap()
-        compat.replace_bindings(self, keymap.everywhere(self.keymap))
-        self.todos = TodoPanel()
-        self.activity = ActivityLine(clock=wall)
-        self.prompt = Prompt(options.state, options.files, self.activity.flash, self.keymap, clock=clock)
-        self.slot = Slot(self.prompt, clock=clock)
-        self.status = StatusBar()
-        self.outside = Outside(self._write, self._show_status_line, self._complain)
-        dark = background_is_dark(os.environ)
-        memory = options.state / "look" if options.state is not None else None
-        self.appearance = Appearance(self, found, dark=dark, memory=memory)
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return VARIABLES
-
-    def compose(self) -> ComposeResult:
-        yield Vertical(id="place")
-        yield self.todos
-        yield self.activity
-        yield self.slot
-        yield self.status
-
-    # --- life -----------------------------------------------------------------------------------------------
-
-    def on_mount(self) -> None:
-        self.event_loop = asyncio.get_running_loop()
-        self.call_after_refresh(lambda: self.run_worker(self._furnish(), group="session"))
-
-    async def _furnish(self) -> None:
-        """The first frame is on the screen: load and build the rest, and open the session."""
-        await asyncio.to_thread(load, LATER)
-        if not self.is_running:  # the user has left meanwhile
-            return
-        from swecli.core.protocol.commands import Submit
-        from swecli.tui.actions import Copier, Desk
-        from swecli.tui.input import Talk
-        from swecli.tui.screens.opening import ScreenHost, Screens
-        from swecli.tui.session_screen import Stage, View
-        from swecli.tui.transcript.view import Transcript
-
-        self.transcript = Transcript(id="transcript")
-        compat.replace_bindings(self.transcript, keymap.transcript(self.keymap))
-        self.query_one("#place").mount(self.transcript)
-        self.place = ScreenHost(self)
-        self.screens = Screens(self, self._options)
-        self.stage = Stage(View(self, self._options, self._opened), self._options.branch)
-        self.desk = Desk(self, self._options)
-        self.talk = Talk(self.stage.link, self.desk, self.stage.is_busy)
-        self.prompt.editor.blind = self.talk.blind
-        self.copier = Copier(self, self.prompt.editor, self._write, self.activity.flash, self._options.state)
-        self.watch(self.transcript, "unseen", self.activity.show_unseen, init=False)
-        self.furnished = True
-        self._use_palette()
-        self.theme_changed_signal.subscribe(self, lambda _: self._use_palette())
-        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
-        self.stage.show()
-        first = self._options.first_prompt
-        self.play(self._options.open_session, Submit(first) if first else None)
+    # --- keys that mean the same everywhere ---
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self.furnished
+        return self.loaded
 
-    def play(self, open_session: OpenSession, first: Submit | None = None) -> None:
-        self.run_worker(self._play(open_session, first), group="session")
+    def _situation(self) -> keymap.Situation:
+        """What is open, selected, typed and running."""
+        main, editor = self.main, self.main.prompt.editor
+        panel, list_view, state = main.dock.panel, main.list_view, self.session.state
+        return keymap.Situation(
+            overlay=panel is None and (list_view is not None or main.prompt.overlay),
+            panel=panel is not None,
+            approval=main.dock.asks_consent,
+            selection=bool(self.screen.selections) or not editor.selection.is_empty,
+            busy=state.busy or bool(state.running),
+            text=panel is None and list_view is None and bool(editor.text),
+            armed=None if self._armed is None else self._clock() - self._armed,
+        )
 
-    async def _play(self, open_session: OpenSession, first: Submit | None) -> None:
-        commands = await asyncio.to_thread(self._options.commands)
-        self.talk.commands = self.prompt.suggestions.commands = commands
-        self.can_talk.set()
-        await self._ask_trust()
-        self.adopt(await asyncio.to_thread(self._options.preferences))
-        self.prompt.adopt_draft()
-        try:
-            await self.stage.play(open_session, first)
-        except SessionNotOpened as error:
-            self.failure = error
-            self.exit(return_code=error.code)
+    def action_escape(self) -> None:
+        match keymap.escape(self._situation()):
+            case "overlay":
+                self._close_overlay()
+            case "panel":
+                self.main.dock.escape()
+            case "selection":
+                self.copier.unselect()
+            case "interrupt":
+                self.session.interrupt()
+            case "nothing":
+                pass
 
-    def adopt(self, preferences: Preferences) -> None:
-        from swecli.core.protocol.blocks import TextBlock
-        from swecli.tui.themes.files import known, read_folders
+    def action_cancel(self) -> None:
+        step = keymap.cancel(self._situation())
+        self._armed = None
+        match step:
+            case "copy":
+                self.copier.copy_selection()
+            case "quit":
+                self.leave()
+            case "overlay":
+                self._close_overlay()
+            case "panel":
+                self.main.dock.escape()
+            case "clear":
+                self.main.prompt.editor.kill_all()
+            case "interrupt":
+                self.session.interrupt()
+                self._armed = self._clock()
+            case "arm":
+                self._armed = self._clock()
+                self.main.activity.flash(f"Press {self.keymap.shown('cancel')} again to quit", keymap.QUIT_WINDOW)
 
-        self.keymap.adopt(preferences.keys)
-        compat.replace_bindings(self, keymap.everywhere(self.keymap))
-        compat.replace_bindings(self.transcript, keymap.transcript(self.keymap))
-        self.outside.adopt(preferences)
-        self.activity.keep_still(preferences.reduced_motion)
-        if preferences.density != self._preferences.density:
-            self.transcript.density = preferences.density
-        if preferences.mouse != self._preferences.mouse:
-            self.use_mouse(preferences.mouse)
-        self._preferences = preferences
-        self._use_palette()
-        custom, notices = read_folders(preferences.theme_folders)
-        notices.append(self.appearance.adopt(preferences.theme, (*known(), *custom)))
-        told = tuple(TextBlock(notice, "warning") for notice in notices if notice)
-        if told:
-            self.transcript.show(told)
+    def _close_overlay(self) -> None:
+        if self.main.list_view is not None:
+            self.main.list_view.escape()
+        else:
+            self.main.prompt.close_overlay()
 
-    async def _ask_trust(self) -> None:
-        if self._options.trust is None:
+    def action_next_mode(self) -> None:
+        self.actions.next_mode()
+
+    def action_redraw(self) -> None:
+        if not self.screen_stack:  # a timer may fire while the program ends
             return
-        from swecli.core.protocol.blocks import TextBlock
-        from swecli.tui.trust import ask_trust
+        self.screen.refresh(layout=True)
+        for widget in self.screen.walk_children():
+            widget.refresh()
 
-        notices = await ask_trust(self._options.trust, self.slot)
-        if notices:
-            self.transcript.show(tuple(TextBlock(notice, "warning") for notice in notices))
+    def action_mouse(self) -> None:
+        self._use_mouse(not self.mouse)
+        owner = "the program" if self.mouse else "the terminal"
+        self.main.activity.flash(f"The mouse is {owner}'s; {self.keymap.shown('mouse')} changes it")
+
+    def _use_mouse(self, on: bool) -> None:
+        """Take the mouse, or leave it to the terminal."""
+        self.mouse = on
+        if isinstance(self._driver, Driver):
+            self._driver.use_mouse(on)
+
+    def action_todos(self) -> None:
+        todos = self.main.todos
+        if self.session.state.todos or todos.display:
+            todos.display = not todos.display
+        else:
+            self.main.activity.flash("No todos yet")
+
+    def action_background(self) -> None:
+        from swecli.core.protocol.commands import Background
+
+        items = [item for item, running in self.session.state.running.items() if running.is_command]
+        for item in items:
+            self.session.send(Background(item))
+        if not items:
+            self.main.activity.flash("No running command to move to the background; /jobs lists background jobs")
+
+    def action_expand(self) -> None:
+        if not self.main.dock.expand_panel():
+            self.main.transcript.action_next_density()
+            self.main.activity.flash(_FORMS[self.main.transcript.density])
+
+    async def action_external_editor(self) -> None:
+        """Write the message in the user's editor. Where it fails, the text stays."""
+        from swecli.tui.external import ExternalError, edit
+
+        if self.main.dock.panel is not None or self.main.list_view is not None:
+            return
+        editor = self.main.prompt.editor
+        try:
+            text = await edit(self, editor.message)
+        except ExternalError as error:
+            self.main.activity.flash(f"{safe_line(str(error))}; your text was kept")
+        else:
+            editor.put(text)
+
+    def action_find(self) -> None:
+        self.actions.find()
+
+    def action_scroll(self, where: str) -> None:
+        transcript = self.main.transcript
+        actions = {
+            "page_up": transcript.action_page_up,
+            "page_down": transcript.action_page_down,
+            "home": transcript.action_scroll_home,
+            "end": transcript.action_scroll_end,
+        }
+        actions[where]()
+
+    async def on_key(self, event: events.Key) -> None:
+        """A character that nobody took is meant for the prompt."""
+        main = self.main
+        if main.list_view is not None:
+            if main.dock.panel is None:
+                await main.list_view.take_key(event)
+        elif event.is_printable and event.character and main.dock.panel is None:
+            main.prompt.editor.focus()
+            main.prompt.editor.add(event.character)
+
+    # --- what the prompt reports; what the user sends before everything is loaded waits for it ---
+
+    @on(PromptEditor.Submitted)
+    def _submitted(self, message: PromptEditor.Submitted) -> None:
+        from swecli.core.workspace.mentions import mentioned_by_hand
+
+        self.main.prompt.remember(message.text)
+        mentions = mentioned_by_hand(message.text, message.typed)
+        # A slash command may ask for consent and wait: never inside of a message handler.
+        self.run_worker(self._submit(message.text, message.queue, message.images, mentions), group="input")
+
+    async def _submit(
+        self, text: str, queue: bool, images: tuple[ImagePart, ...], mentions: tuple[str, ...] | None
+    ) -> None:
+        await self.understands.wait()
+        self.main.transcript.follow()  # what is sent, and what comes of it, is in sight wherever the user was reading
+        await self.input.submit(text, queue=queue, images=images, mentions=mentions)
+
+    @on(Prompt.Recall)
+    def _recalled(self, message: Prompt.Recall) -> None:
+        from swecli.core.protocol.commands import EditQueue
+
+        self.session.send(EditQueue(message.queued.id, None))
+        self.main.prompt.editor.put(message.queued.text)
+
+    @on(Prompt.Scroll)
+    def _scrolled(self, message: Prompt.Scroll) -> None:
+        if self.loaded:
+            self.action_scroll(message.where)
+
+    @on(Prompt.Edited)
+    def _edited(self) -> None:
+        if self.main.prompt.editor.text:
+            self._armed = None
+
+    @on(Prompt.Leave)
+    def _left(self) -> None:
+        self.leave()
+
+    @on(Prompt.Palette)
+    def _palette_wanted(self) -> None:
+        if self.loaded:
+            self.actions.open_palette()
+
+    @on(Prompt.Walk)
+    def _walked(self) -> None:
+        if self.loaded:
+            self.main.transcript.focus()
+            self.main.transcript.action_cursor_previous()
+
+    # --- what the other widgets and the session report ---
+
+    def on_transcript_left(self) -> None:
+        self.main.dock.focus_panel()
+
+    def on_transcript_copy_requested(self, message: Transcript.CopyRequested) -> None:
+        self.copier.copy(message.text, message.what)
+
+    def on_transcript_edit_requested(self, message: Transcript.EditRequested) -> None:
+        self.run_worker(self._open_in_editor(message.text, message.path), group="editor")
+
+    async def _open_in_editor(self, text: str, path: str) -> None:
+        """Open a file of the workspace, or else a copy of the text, in the user's editor."""
+        from swecli.tui.external import ExternalError, edit, open_file
+
+        view = self.session.view
+        target = view.cwd / path if view is not None and path else None
+        try:
+            if target is not None and target.is_file():
+                await open_file(self, target)
+            else:
+                await edit(self, text)
+        except ExternalError as error:
+            self.main.activity.flash(safe_line(str(error)))
+
+    @on(DockPanel.Decided)
+    def _decided(self, message: DockPanel.Decided) -> None:
+        self.session.answer(message.command)
+
+    def on_list_screen_ready(self) -> None:
+        self.main.dock.focus_panel()
+
+    def on_list_screen_closed(self) -> None:
+        self.actions.list_closed()
+
+    def on_actions_command_chosen(self, message: Actions.CommandChosen) -> None:
+        self.run_worker(self.input.submit(message.text), group="input")
+
+    def on_actions_preferences_changed(self) -> None:
+        self.run_worker(self._read_preferences())
+
+    def on_session_controller_wanted(self, message: SessionController.Wanted) -> None:
+        self.run_worker(self._play(message.open_session), group="session")
+
+    def on_session_controller_opened(self) -> None:
+        if self._begins_with_sessions:
+            self.actions.show_sessions()
+        self._begins_with_sessions = False
+
+    def on_session_controller_unconnected(self) -> None:
+        if not self.main.prompt.editor.text:
+            self.main.prompt.editor.put(self._backend.first_prompt or "")
+        if self.main.list_view is None:  # the list of sessions is not to lose the keyboard to a list of models
+            self.actions.connect()
+
+    @on(BackgroundReported)
+    def _background_known(self, message: BackgroundReported) -> None:
+        self.appearance.background_known(message.dark)
 
     def on_resize(self) -> None:
         """Several changes may have come as one, to the size that was there before: the terminal has lost its
@@ -366,30 +516,32 @@ class SwecliApp(Endings, inherit_bindings=True):
 
     def _fit(self) -> None:
         if self.screen_stack:
-            self.prompt.fit()
-            self.slot.fit()
+            self.main.prompt.fit()
+            self.main.dock.fit()
             self.action_redraw()
 
     def on_app_focus(self) -> None:
-        self.activity.focus_changed()
+        self.main.activity.focus_changed()
 
     def on_app_blur(self) -> None:
-        self.activity.focus_changed()
+        self.main.activity.focus_changed()
+
+    # --- the terminal ---
 
     def _use_palette(self) -> None:
         from swecli.tui.transcript.palette import palette_for, with_diffs
 
-        self.transcript.set_palette(with_diffs(palette_for(self.current_theme), self._preferences.diff))
+        self.main.transcript.set_palette(with_diffs(palette_for(self.current_theme), self._preferences.diff))
 
     def _show_status_line(self, text: str | None) -> None:
         from swecli.tui.transcript.tool_rows import content_line
 
-        self.status.show_line(None if text is None else content_line(text, self.transcript.page.palette))
+        self.main.status.show_line(None if text is None else content_line(text, self.main.transcript.page.palette))
 
     def _complain(self, text: str) -> None:
         from swecli.core.protocol.blocks import TextBlock
 
-        self.transcript.show((TextBlock(text, "warning"),))
+        self.main.transcript.show((TextBlock(text, "warning"),))
 
     def _write(self, sequence: str) -> None:
         if sequence and self._driver is not None:

@@ -16,7 +16,7 @@ from swecli.tui import boot
 from swecli.tui.themes.scheme import colour_system, depth
 
 if TYPE_CHECKING:
-    from swecli.tui.options import Options
+    from swecli.tui.backend import Backend
 
 
 @contextlib.contextmanager
@@ -67,7 +67,7 @@ UNUSABLE = 2
 """Exit code where there is no terminal to draw on."""
 
 
-def run(options: Options, terminal: boot.Terminal | None = None) -> int:
+def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
     """Run the interface until the user leaves or a signal ends it. Returns the exit code. ``terminal`` is given where
     the first paint has been made already.
 
@@ -90,10 +90,10 @@ def run(options: Options, terminal: boot.Terminal | None = None) -> int:
             from swecli.tui.app import SwecliApp
             from swecli.tui.terminal import handled, prepare
         prepare(terminal.attributes, terminal.typed())
-        app = SwecliApp(options, opened=settle)
+        app = SwecliApp(backend, opened=settle)
 
         def restore() -> None:
-            terminal.restore(app.outside.farewell())
+            terminal.restore(app.terminal.farewell())
 
         with handled(app.end_soon, app.cancel_soon, restore):
             try:
@@ -105,12 +105,12 @@ def run(options: Options, terminal: boot.Terminal | None = None) -> int:
         gc.enable()
     code = app.return_code or 0
     if app.defect is not None:
-        sys.stderr.write(f"swecli: {_safe(defect_report(app.defect, options.state, options.resume_hint))}\n")
+        sys.stderr.write(f"swecli: {_safe(defect_report(app.defect, backend.state, backend.resume_hint))}\n")
     elif app.failure is not None:
         sys.stderr.write(f"swecli: {_safe(str(app.failure))}\n")
-    elif app.furnished and app.stage.spoke:
-        state = app.stage.state
-        sys.stdout.write(_safe(farewell(state.last_answer, options.resume_hint, tuple(state.changed))))
+    elif app.loaded and app.session.spoke:
+        state = app.session.state
+        sys.stdout.write(_safe(farewell(state.last_answer, backend.resume_hint, tuple(state.changed))))
     if stray := terminal.stray_output():
         sys.stderr.write(f"Terminal output meanwhile:\n{_safe(stray)}\n")
     return code

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.view import SessionView
     from swecli.core.protocol.budget import Budget, ContextLevel
     from swecli.core.protocol.events import Mode, SandboxChanged
-    from swecli.tui.state import Running, UiState
+    from swecli.tui.session_state import Running, UiState
 
 
 Tone = Literal["plain", "dim", "mode", "ok", "warn", "compact", "block"]

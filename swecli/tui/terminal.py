@@ -23,12 +23,12 @@ from textual.message import Message
 
 from swecli import stopping
 from swecli.safe_text import safe_line
+from swecli.tui.backend import Notify, Preferences, Progress
 from swecli.tui.boot import KEYS_OFF, KEYS_ON
-from swecli.tui.options import Notify, Preferences, Progress
 
 if TYPE_CHECKING:
     from swecli.core.engine.view import SessionView
-    from swecli.tui.state import UiState
+    from swecli.tui.session_state import UiState
     from swecli.tui.status_bar import Facts, StatusScript
 
 
@@ -319,7 +319,7 @@ def shows_progress(environ: Mapping[str, str]) -> bool:
     return bool(environ.get("WT_SESSION") or environ.get("ConEmuANSI")) or environ.get("TERM_PROGRAM") in _PROGRESS
 
 
-class Outside:
+class TerminalStatus:
     """``write`` puts a sequence to the terminal, ``show_line`` replaces the status bar (None brings it back), and
     ``complain`` tells the user something once."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.services import grants_of, keeper, with_grants
+from swecli.assembly.services import grants_of, rule_saver, with_grants
 from swecli.assembly.startup import read_startup
 from swecli.core.config.trust import WEEK, GrantStore
 from swecli.core.permissions.decide import decide
@@ -32,7 +32,7 @@ def test_a_grant_holds_in_a_new_session_until_it_expires_or_is_revoked(work: Pat
     startup = read_startup(work, {"SWECLI_HOME": str(tmp_path / "home")}, {})
     store = grants_of(startup, work)
     assert _outcome(store, work) == ("ask", None)
-    assert keeper(store)("Bash(make *)", "week") == ""
+    assert rule_saver(store)("Bash(make *)", "week") == ""
     assert _outcome(grants_of(startup, work), work) == ("allow", "Bash(make *)")
     file = next((tmp_path / "home").rglob("grants.json"))
     later = GrantStore(file, lambda: store.active()[0].since + WEEK)
@@ -43,7 +43,7 @@ def test_a_grant_holds_in_a_new_session_until_it_expires_or_is_revoked(work: Pat
 
 def test_the_workspace_is_its_real_path(work: Path, tmp_path: Path) -> None:
     startup = read_startup(work, {"SWECLI_HOME": str(tmp_path / "home")}, {})
-    keeper(grants_of(startup, work))("Bash(make *)", "project")
+    rule_saver(grants_of(startup, work))("Bash(make *)", "project")
     link, other = tmp_path / "link", tmp_path / "other"
     link.symlink_to(work)
     other.mkdir()
@@ -55,7 +55,7 @@ def test_the_workspace_is_its_real_path(work: Path, tmp_path: Path) -> None:
 def test_a_grant_lifts_neither_a_deny_nor_what_is_dangerous(work: Path, tmp_path: Path) -> None:
     startup = read_startup(work, {"SWECLI_HOME": str(tmp_path / "home")}, {})
     store = grants_of(startup, work)
-    keeper(store)("Bash(git *)", "project")
+    rule_saver(store)("Bash(git *)", "project")
     assert _outcome(store, work, "git commit -m x") == ("allow", "Bash(git *)")
     assert _outcome(store, work, "git reset --hard")[0] == "ask"
 
@@ -63,4 +63,4 @@ def test_a_grant_lifts_neither_a_deny_nor_what_is_dangerous(work: Path, tmp_path
 def test_what_cannot_be_kept_is_told(work: Path, tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")
     startup = read_startup(work, {"SWECLI_HOME": str(tmp_path / "home")}, {})
-    assert "could not be kept" in keeper(grants_of(startup, work))("Bash(make *)", "project")
+    assert "could not be kept" in rule_saver(grants_of(startup, work))("Bash(make *)", "project")

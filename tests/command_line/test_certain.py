@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.command_line.arguments import UsageError, launch_options, main_parser
-from swecli.command_line.dispatch import SUBCOMMANDS
+from swecli.command_line.arguments import SUBCOMMANDS, UsageError, launch_options, main_parser
 from swecli.command_line.fast_path import FLAGS, MAY_HAVE_VALUE, WITH_VALUE, surely_interactive
 
 WORDS = sorted(

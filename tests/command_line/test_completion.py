@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.command_line.arguments import UsageError, main_parser
+from swecli.command_line.arguments import SUBCOMMANDS, UsageError, main_parser
 from swecli.command_line.completion import SCRIPTS, completion, options_of
-from swecli.command_line.dispatch import SUBCOMMANDS
 
 
 def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:

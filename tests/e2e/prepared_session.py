@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from swecli.commands.registry import COMMANDS
 from swecli.core.engine.session import Session
+from swecli.tui.backend import Backend
 from swecli.tui.launch import run
-from swecli.tui.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from swecli.commands.base import SlashCommand
     from swecli.core.protocol.commands import Command
     from swecli.core.protocol.events import Body
     from tests.support.fake_session import WaitForInterrupt
@@ -88,7 +89,18 @@ def session_for_keys() -> Session:
     return Keys()
 
 
-if __name__ == "__main__":
+class Prepared(Backend):
     state = Path(os.environ["SWECLI_HOME"]) / "prompt"
-    files = ("docs/guide.md", "src/shop.py")
-    sys.exit(run(Options(open_session, commands=lambda: COMMANDS, files=lambda: files, state=state)))
+
+    async def open_session(self) -> Session:
+        return await open_session()
+
+    def commands(self) -> Sequence[SlashCommand]:
+        return COMMANDS
+
+    def files(self) -> Sequence[str]:
+        return ("docs/guide.md", "src/shop.py")
+
+
+if __name__ == "__main__":
+    sys.exit(run(Prepared()))

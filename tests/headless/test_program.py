@@ -46,7 +46,8 @@ HELLO = '[[step]]\ntext = "Hello there."'
 
 
 def server(script: str, **manners: Any) -> LoopbackServer:
-    return LoopbackServer(parse_script(script, python=sys.executable), manners=Manners(**manners))
+    told = {"window": 32_000, **manners}  # a busy server that names none is asked for seconds, and that is reported
+    return LoopbackServer(parse_script(script, python=sys.executable), manners=Manners(**told))
 
 
 @pytest.fixture
@@ -56,7 +57,11 @@ def project(tmp_path: Path) -> Path:
 
 def program(project: Path, provider: LoopbackServer | None = None, *, fresh: bool = False, **variables: str) -> Program:
     environment = provider.environment() if provider else {}
-    return Program(project, project.parent / "home", {**environment, **variables}, fresh)
+    home = project.parent / "home"
+    if fresh:  # where the start takes long, the server's answer may come too late
+        home.mkdir(exist_ok=True)
+        (home / "config.toml").write_text('[models.window]\n"openai/m" = 128_000\n"anthropic/m" = 128_000\n')
+    return Program(project, home, {**environment, **variables}, fresh)
 
 
 def fault(kind: str, **more: object) -> str:
@@ -355,7 +360,8 @@ def test_a_full_disk_is_one_line(project: Path) -> None:
 
 def test_an_ascii_locale_is_no_error(project: Path) -> None:
     with server(FIX) as provider:
-        run = program(project, provider, LC_ALL="C", PYTHONIOENCODING="ascii", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+        ascii_only = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        run = program(project, provider, fresh=True, **ascii_only)
         ended = run.run("-p", "größer", "-m", "openai/m", "--yolo")
     assert ended == Ended(0, "Fixed; the tests pass. Gr\\xf6\\xdfe: 5 \\u2192 ok\n", "")
 

@@ -356,7 +356,7 @@ async def test_bad_lines_are_named_and_the_rest_is_done() -> None:
     assert await run.code() == ExitCode.BAD_INPUT
     assert run.result["text"] == "ok"
     assert "line 1: no JSON" in run.stderr
-    assert "line 2: command: submit.text" in run.stderr
+    assert "line 2: command submit: Object missing required field `text`" in run.stderr
 
 
 async def test_close_ends_the_run_in_the_middle_of_a_turn() -> None:

@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
 from swecli.core.context_management.compaction.clearing import Clearing, covered, tidy
-from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
 from swecli.core.context_management.compaction.options import CompactionOptions, EntrySizes, Trigger
-from swecli.core.context_management.compaction.state_block import SessionFacts
+from swecli.core.context_management.compaction.package import SessionFacts
+from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import CharCounter
 from swecli.core.context_management.ledger import Ledger
@@ -81,7 +81,7 @@ class History:
         self.said = Said()
         self.context = ContextManager((), monitor=TokenMonitor(CharCounter()))
         strategy = self.chance.choice(STRATEGIES)
-        self.compactor = Compactor(self.context, CompactionOptions(strategy=strategy))  # type: ignore[arg-type]
+        self.options = CompactionOptions(strategy=strategy)  # type: ignore[arg-type]
         self.model = RandomSummariser(self.info, self.chance)
         self.rewound: set[str] = set()
         self.dropped: set[str] = set()
@@ -158,13 +158,13 @@ class History:
         forced = prepared.budget.level == "block"
         job = Job(trigger, item, prepared.request, self.model, SessionFacts(), forced=forced)
         before, view = project(self.ledger), self.ledger.view
-        outcome = finish(self.compactor.compact(self.ledger, job, _no_wait))
+        outcome = finish(Compaction(self.context, self.ledger, job, self.options).run(_no_wait))
         assert self.ledger.view == view  # nothing changes before it is recorded
         if not isinstance(outcome, Compacted):
             assert outcome.reason
             return
         self.compactions += 1
-        if self.compactor.options.strategy == "importance":
+        if self.options.strategy == "importance":
             self.dropped |= set(covered(view)) - set(covered(outcome.view))
         self._take(item, outcome.view)
         assert outcome.result.after_tokens < outcome.result.before_tokens

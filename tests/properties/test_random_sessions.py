@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.properties.random_sessions import Do, Plan, Say, plans, run
 
-EXAMPLES = int(os.environ.get("SWECLI_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("SWECLI_EXAMPLES", "12"))
 
 
 @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))

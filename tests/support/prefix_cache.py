@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from msgspec import structs
+
 from swecli.core.llm.types import Finished, ModelClient, ModelInfo, ModelRequest, StreamEvent, UsageUpdate
 from swecli.core.protocol.messages import Message, Part, Usage
 
@@ -200,7 +202,7 @@ class CachedModel:
                         output_total=self.output(message),
                     )
                     yield UsageUpdate(usage)
-                    yield Finished(replace(message, response=replace(message.response, usage=usage)))
+                    yield Finished(structs.replace(message, response=structs.replace(message.response, usage=usage)))
                 case _:
                     yield event
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.messages import Message, TextPart
@@ -77,7 +78,7 @@ def test_borders_of_messages_are_part_of_the_prefix() -> None:
     together = replace(apart, messages=(apart.messages[0], joined), breakpoints=(1,))
     assert cache.charge(together).total == 2_690
     split = Message("assistant", (TextPart("40 c"),), "m2")
-    messages = (apart.messages[0], replace(joined, parts=joined.parts[:1]), split)
+    messages = (apart.messages[0], structs.replace(joined, parts=joined.parts[:1]), split)
     assert cache.charge(replace(apart, messages=messages)).read == 2_100
 
 

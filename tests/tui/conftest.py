@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from textual.pilot import Pilot
 
 from tests.tui.settled import Threads
 
@@ -21,4 +22,5 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = Threads()
     threads.watch(monkeypatch)
     monkeypatch.setattr("textual.app.wait_for_idle", threads.settled)
+    monkeypatch.setattr(Pilot, "resize_terminal", lambda *given: threads.resize(*given))
     monkeypatch.setattr("textual.pilot.wait_for_idle", threads.settled)

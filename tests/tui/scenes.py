@@ -90,23 +90,23 @@ async def conversation(it: Running) -> None:
 
 async def busy(it: Running) -> None:
     await it.say("go")
-    await it.until(lambda: it.app.stage.state.running)
+    await it.until(lambda: it.app.session.state.running)
     await it.press("ctrl+t")
     await it.say("use integers")
     await it.type("then write a changelog entry")
     await it.press("tab")
     await it.shows("use integers")
-    await it.until(lambda: len(it.app.stage.state.queue) == 2)
+    await it.until(lambda: len(it.app.session.state.queue) == 2)
 
 
 async def suggestions(it: Running) -> None:
     await it.press("slash")
-    await it.until(lambda: it.app.prompt.suggestions.is_open)
+    await it.until(lambda: it.app.main.prompt.suggestions.is_open)
 
 
 async def change(it: Running) -> None:
     await it.say("go")
-    await it.until(lambda: it.app.slot.panel)
+    await it.until(lambda: it.app.main.dock.panel)
 
 
 async def question(it: Running) -> None:

@@ -8,11 +8,15 @@ from asyncio.base_events import BaseEventLoop
 from typing import Any
 
 import pytest
+from textual.pilot import Pilot
 
 QUIET = 3
 """Passes of the loop in a row in which nothing but the waiting itself was ready."""
 LIMIT = 1.0
 """Seconds after which it is not waited any longer: something may run for ever, such as a command."""
+
+
+RESIZE = Pilot.resize_terminal
 
 
 class Threads:
@@ -43,3 +47,10 @@ class Threads:
             if self.pending and not ready:
                 await asyncio.wait(self.pending, timeout=end - time.monotonic(), return_when=asyncio.FIRST_COMPLETED)
             quiet = 0 if ready else quiet + 1
+
+    async def resize(self, pilot: Pilot[Any], width: int, height: int) -> None:
+        """In the place of ``Pilot.resize_terminal``: Textual takes a new size in after a hundredth of a second."""
+        await RESIZE(pilot, width, height)
+        while pilot.app._resize_event is not None:  # noqa: ASYNC110 - Textual has no event for it
+            await asyncio.sleep(0.001)
+        await pilot.pause()

@@ -17,7 +17,7 @@ from swecli.commands.base import CommandResult, Screen, SlashCommand
 from swecli.core.protocol.commands import Command, EditQueue, SetMode, Steer, Submit
 from swecli.core.protocol.events import ModeChanged, QueueChanged, Queued
 from swecli.tui.app import SwecliApp
-from swecli.tui.options import Options
+from swecli.tui.backend import Backend
 from tests.support.fake_session import FakeSession, Turn
 
 NOW = 1_700_000_000.0
@@ -75,6 +75,18 @@ COMMANDS = (
 )
 
 
+class FakeBackend(Backend):
+    """Offers what it is given by the name of the method or attribute."""
+
+    def __init__(self, **given: Any) -> None:
+        for name, value in given.items():
+            assert hasattr(Backend, name), name
+            setattr(self, name, value)
+
+    async def try_model(self, ref: str) -> tuple[bool, str]:
+        return True, f"{ref} answers"
+
+
 class Clock:
     """Seconds that pass when a test says so."""
 
@@ -96,11 +108,11 @@ class Running:
 
     @property
     def editor(self) -> Any:
-        return self.app.prompt.editor
+        return self.app.main.prompt.editor
 
     @property
     def text(self) -> str:
-        return self.app.prompt.editor.text
+        return self.app.main.prompt.editor.text
 
     def screen(self) -> str:
         """What is on the screen, line by line."""
@@ -162,9 +174,9 @@ async def running(
 
     clock = Clock()
     given: dict[str, Any] = {"open_session": open_session, "commands": lambda: COMMANDS, "state": state, **options}
-    app = SwecliApp(Options(**given), clock=clock, wall=lambda: NOW)
+    app = SwecliApp(FakeBackend(**given), clock=clock, wall=lambda: NOW)
     async with app.run_test(size=size) as pilot:
         it = Running(app, pilot, session, clock)
         if "open_session" not in options:
-            await it.until(lambda: app.furnished and app.stage.opened)
+            await it.until(lambda: app.loaded and app.session.port)
         yield it

@@ -10,7 +10,7 @@ async def test_a_short_message_leaves_the_way_to_stop_in_sight() -> None:
     async with running((WAIT_FOR_INTERRUPT,)) as it:
         await it.say("go")
         await it.shows("esc to interrupt")
-        it.app.activity.flash("x" * 200)
+        it.app.main.activity.flash("x" * 200)
         await it.shows("xxxx", "… · esc to interrupt")
         await it.press("escape")
         await it.hides("esc to interrupt")

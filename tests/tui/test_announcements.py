@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.protocol.events import QuestionAsked, TurnEnded
-from swecli.tui.options import Notify
-from swecli.tui.state import UiState
+from swecli.tui.backend import Notify
+from swecli.tui.session_state import UiState
 from swecli.tui.terminal import Announcer, shows_progress, through, usual_notification
 
 QUESTION = QuestionAsked("q1", "i1", ())

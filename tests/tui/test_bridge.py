@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.protocol.events import Body, Event, ItemDelta, ItemStarted, Notice
-from swecli.tui.session_screen import Bridge, merge
+from swecli.tui.session_controller import Bridge, merge
 
 
 def events(*bodies: Body) -> list[Event]:

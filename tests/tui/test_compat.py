@@ -11,11 +11,11 @@ from swecli.tui import compat
 
 
 async def test_the_selection_of_a_screen_is_known() -> None:
-    class Stage(App[None]):
+    class Host(App[None]):
         def compose(self) -> ComposeResult:
             yield Static("some text")
 
-    app = Stage()
+    app = Host()
     async with app.run_test() as pilot:
         assert not compat.is_selecting(app.screen)
         await pilot.mouse_down(Static, offset=(1, 0))

@@ -30,15 +30,15 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart
-from swecli.tui import first_run, keymap, state, status_bar
-from swecli.tui.input import Nothing, NotSent, Say, Shell, Slash, interpret
+from swecli.tui import connect, keymap, session_state, status_bar
+from swecli.tui.input_controller import Nothing, NotSent, Say, Shell, Slash, interpret
 from swecli.tui.keymap import Situation
-from swecli.tui.state import UiState
+from swecli.tui.session_state import UiState
 
 
 def state_after(*bodies: Body) -> UiState:
     reduced = UiState()
-    state.feed(reduced, [Event(seq, 1000.0 + seq, "s", 1, body) for seq, body in enumerate(bodies, 1)])
+    session_state.feed(reduced, [Event(seq, 1000.0 + seq, "s", 1, body) for seq, body in enumerate(bodies, 1)])
     return reduced
 
 
@@ -113,7 +113,7 @@ def test_a_turn_from_start_to_end() -> None:
     )
     assert busy.busy
     assert busy.requests == [ask]
-    state.feed(
+    session_state.feed(
         busy, [Event(9, 1009.0, "s", 1, body) for body in (PermissionResolved("p", "once"), TurnEnded("interrupted"))]
     )
     assert not busy.busy
@@ -212,8 +212,8 @@ def test_durations() -> None:
 
 
 def test_the_first_run_names_keys_and_never_their_values() -> None:
-    shown = repr(first_run.blocks({"OPENAI_API_KEY": "sk-very-secret", "OLLAMA_HOST": ""}))
+    shown = repr(connect.blocks({"OPENAI_API_KEY": "sk-very-secret", "OLLAMA_HOST": ""}))
     assert "OPENAI_API_KEY" in shown
     assert "OLLAMA_HOST" not in shown
     assert "sk-very-secret" not in shown
-    assert "swecli demo" in repr(first_run.blocks({}))
+    assert "swecli demo" in repr(connect.blocks({}))

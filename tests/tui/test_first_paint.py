@@ -11,7 +11,7 @@ from pathlib import Path
 PROGRAM = """
 import json, sys
 import swecli.tui.launch as launch
-from swecli.command_line.dispatch import run_interactive
+from swecli.command_line.interactive import run_interactive
 from swecli.launch import LaunchOptions
 from pathlib import Path
 launch.run = lambda options, terminal: print(json.dumps(sorted(sys.modules))) or 0

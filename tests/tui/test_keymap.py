@@ -11,8 +11,8 @@ from swecli.core.config.key_actions import ACTIONS
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.commands import ReplyPermission, Submit
 from swecli.core.protocol.events import PermissionRequested
+from swecli.tui.backend import Preferences
 from swecli.tui.keymap import Keymap, event_name, shown
-from swecli.tui.options import Preferences
 from tests.tui.support import Running, Session, running
 
 
@@ -30,9 +30,9 @@ async def test_a_new_key_works_and_the_old_one_does_not() -> None:
     async with with_keys({"find": ("f3",)}) as it:
         await adopted(it)
         await it.press("ctrl+f")
-        assert it.app.slot.panel is None
+        assert it.app.main.dock.panel is None
         await it.press("f3")
-        await it.until(lambda: it.app.slot.panel)
+        await it.until(lambda: it.app.main.dock.panel)
 
 
 async def test_a_key_taken_from_the_editor_belongs_to_its_new_action() -> None:
@@ -40,7 +40,7 @@ async def test_a_key_taken_from_the_editor_belongs_to_its_new_action() -> None:
         await adopted(it)
         await it.type("some text")
         await it.press("ctrl+a", "ctrl+k")
-        await it.until(lambda: it.app.slot.panel)
+        await it.until(lambda: it.app.main.dock.panel)
         assert it.text == "some text"
 
 
@@ -89,10 +89,10 @@ async def test_keys_of_an_approval_are_shown_and_count() -> None:
 async def test_keys_lists_the_changed_ones_and_finds_words() -> None:
     async with with_keys({"find": ("f3",)}) as it:
         await adopted(it)
-        it.app.desk.open("keys", "search the transcript")
+        it.app.actions.open("keys", "search the transcript")
         await it.shows("F3", "find", "search the transcript", "[keys]")
         assert "ctrl+f" not in it.screen().lower()
-        it.app.desk.open("keys", "no such words")
+        it.app.actions.open("keys", "no such words")
         await it.shows("No key does anything with no such words")
 
 

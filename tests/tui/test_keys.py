@@ -27,7 +27,7 @@ from swecli.core.protocol.events import (
     TodosChanged,
 )
 from swecli.core.protocol.messages import TextPart
-from swecli.tui.options import Preferences
+from swecli.tui.backend import Preferences
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import Session, running, until
 
@@ -67,7 +67,7 @@ async def test_backslash_enter_makes_a_new_line_and_two_backslashes_send() -> No
 async def test_enter_steers_and_tab_queues_while_the_model_works() -> None:
     async with running(WAITS) as it:
         await it.say("begin")
-        await it.until(lambda: it.app.stage.state.busy)
+        await it.until(lambda: it.app.session.state.busy)
         await it.say("also this")
         await it.type("and then that")
         await it.press("tab")
@@ -79,7 +79,7 @@ async def test_enter_steers_and_tab_queues_while_the_model_works() -> None:
 async def test_up_takes_the_newest_waiting_message_back() -> None:
     async with running(WAITS) as it:
         await it.say("begin")
-        await it.until(lambda: it.app.stage.state.busy)
+        await it.until(lambda: it.app.session.state.busy)
         await it.type("later")
         await it.press("tab")
         await it.shows("after this turn: later")
@@ -92,7 +92,7 @@ async def test_up_takes_the_newest_waiting_message_back() -> None:
 async def test_escape_closes_suggestions_then_clears_a_selection_then_interrupts() -> None:
     async with running(WAITS) as it:
         await it.say("begin")
-        await it.until(lambda: it.app.stage.state.busy)
+        await it.until(lambda: it.app.session.state.busy)
         await it.press("slash")
         await it.shows("What context does")
         await it.press("escape")
@@ -104,7 +104,7 @@ async def test_escape_closes_suggestions_then_clears_a_selection_then_interrupts
         assert not it.session.sent(Interrupt)
         await it.press("escape")
         await it.until(lambda: it.session.sent(Interrupt))
-        await it.until(lambda: not it.app.stage.state.busy)
+        await it.until(lambda: not it.app.session.state.busy)
         assert it.text == "/"
 
 
@@ -112,7 +112,7 @@ async def test_an_interrupt_shows_at_once_even_when_the_session_does_not_answer(
     session = Session(WAITS)
     async with running(session=session) as it:
         await it.say("begin")
-        await it.until(lambda: it.app.stage.state.busy)
+        await it.until(lambda: it.app.session.state.busy)
         session.send = session.commands.append  # type: ignore[method-assign]
         await it.press("escape")
         assert "Interrupting…" in it.screen()
@@ -143,7 +143,7 @@ async def test_control_c_interrupts_a_turn_and_a_second_one_quits_even_if_it_han
     session = Session(WAITS)
     async with running(session=session) as it:
         await it.say("begin")
-        await it.until(lambda: it.app.stage.state.busy)
+        await it.until(lambda: it.app.session.state.busy)
         session.send = session.commands.append  # type: ignore[method-assign]
         await it.press("ctrl+c")
         assert it.session.sent(Interrupt)
@@ -173,7 +173,7 @@ async def test_control_t_shows_todos_when_there_are_some() -> None:
         await it.press("ctrl+t")
         await it.shows("No todos yet")
         await it.say("go")
-        await it.until(lambda: it.app.stage.state.todos)
+        await it.until(lambda: it.app.session.state.todos)
         await it.press("ctrl+t")
         await it.shows("Todos 1/2", "☑ look", "▸ fix [b]it[/b]")
         await it.press("ctrl+t")
@@ -195,14 +195,14 @@ async def test_page_keys_scroll_the_transcript_and_end_follows_again() -> None:
         await it.shows("paragraph 79")
         await it.press("pageup")
         await it.hides("paragraph 79")
-        assert not it.app.transcript.following
+        assert not it.app.main.transcript.following
         await it.press("home")
         await it.shows("paragraph 0")
         await it.press("pagedown")
         await it.hides("› go")
         await it.press("end")
         await it.shows("paragraph 79")
-        assert it.app.transcript.following
+        assert it.app.main.transcript.following
 
 
 async def test_what_is_sent_from_further_up_is_in_sight() -> None:
@@ -217,7 +217,7 @@ async def test_what_is_sent_from_further_up_is_in_sight() -> None:
         await it.shows("paragraph 0")
         await it.say("and now?")
         await it.shows("the second answer")
-        assert it.app.transcript.following
+        assert it.app.main.transcript.following
 
 
 async def test_home_and_end_move_in_the_line_first() -> None:
@@ -236,15 +236,15 @@ async def test_control_o_goes_through_three_densities() -> None:
     async with running() as it:
         for density, words in (("full", "Details on"), ("short", "Short view"), ("usual", "Normal view")):
             await it.press("ctrl+o")
-            assert it.app.transcript.density == density
-            await it.shows(words)
+            assert it.app.main.transcript.density == density
+            await it.shows(f"{density.capitalize()} form")
 
 
 async def test_the_density_to_begin_with_and_the_form_of_diffs_are_settings() -> None:
     wanted = Preferences(density="short", diff="split")
     async with running(preferences=lambda: wanted) as it:
-        assert it.app.transcript.density == "short"
-        assert it.app.transcript.page.palette.split_from == 0
+        assert it.app.main.transcript.density == "short"
+        assert it.app.main.transcript.page.palette.split_from == 0
 
 
 async def test_control_f_finds_in_the_transcript_and_escape_comes_back() -> None:
@@ -257,7 +257,7 @@ async def test_control_f_finds_in_the_transcript_and_escape_comes_back() -> None
         await it.shows("1 of 1")
         await it.press("escape")
         await it.shows("› draft")
-        assert it.app.transcript.found.query == ""
+        assert it.app.main.transcript.found.query == ""
         await it.until(lambda: it.app.focused is it.editor)
 
 
@@ -266,8 +266,8 @@ async def test_tab_on_an_empty_prompt_walks_the_transcript_and_typing_returns() 
         await it.say("go")
         await it.shows("an answer")
         await it.press("tab")
-        await it.until(lambda: it.app.transcript.has_focus)
-        assert it.app.transcript.cursor is not None
+        await it.until(lambda: it.app.main.transcript.has_focus)
+        assert it.app.main.transcript.cursor is not None
         await it.press("escape")
         await it.until(lambda: it.editor.has_focus)
         await it.press("tab", "x")
@@ -277,10 +277,10 @@ async def test_tab_on_an_empty_prompt_walks_the_transcript_and_typing_returns() 
 async def test_up_and_down_walk_the_history_and_come_back_to_the_draft(tmp_path: Path) -> None:
     async with running(answer("1"), answer("2"), state=tmp_path) as it:
         await it.say("first")
-        await it.until(lambda: not it.app.stage.state.busy and len(it.session.sent(Submit)) == 1)
+        await it.until(lambda: not it.app.session.state.busy and len(it.session.sent(Submit)) == 1)
         await it.say("second")
         await it.until(lambda: len(it.session.sent(Submit)) == 2)
-        await it.until(lambda: not it.app.stage.state.busy)
+        await it.until(lambda: not it.app.session.state.busy)
         await it.type("draft")
         await it.press("up")
         assert it.text == "second"
@@ -386,7 +386,7 @@ async def test_a_path_is_text() -> None:
     async with running(answer("ok"), answer("ok")) as it:
         await it.say("/etc/hosts is wrong")
         await it.until(lambda: it.session.sent(Submit))
-        await it.until(lambda: not it.app.stage.state.busy)
+        await it.until(lambda: not it.app.session.state.busy)
         await it.say("/tmp is full")
         await it.until(lambda: len(it.session.sent(Submit)) == 2)
         assert [command.text for command in it.session.sent(Submit)] == ["/etc/hosts is wrong", "/tmp is full"]
@@ -404,7 +404,7 @@ async def test_exclamation_mark_runs_a_command_of_the_user() -> None:
 async def test_commands_that_need_a_free_session_wait() -> None:
     async with running(WAITS) as it:
         await it.say("begin")
-        await it.until(lambda: it.app.stage.state.busy)
+        await it.until(lambda: it.app.session.state.busy)
         await it.say("/init")
         await it.shows("/init waits until the turn ends")
         assert it.text == "/init"
@@ -447,7 +447,7 @@ async def test_one_more_folder_opens_the_session_again(tmp_path: Path) -> None:
     async with running(new_session=new_session, add_folder=added.append, commands=lambda: (ADD_DIR,)) as it:
         await it.say(f"/add-dir {tmp_path}")
         await it.until(lambda: added == [tmp_path.resolve()])
-        await it.until(lambda: it.app.stage.link.port is again)
+        await it.until(lambda: it.app.session.port is again)
         await it.say("hello")
         await it.shows("opened again")
 
@@ -461,9 +461,9 @@ async def test_clear_opens_a_new_session_when_there_is_a_way_to() -> None:
     async with running(answer("stale"), new_session=new_session) as it:
         await it.say("go")
         await it.shows("stale")
-        await it.until(lambda: not it.app.stage.state.busy)
+        await it.until(lambda: not it.app.session.state.busy)
         await it.say("/clear")
-        await it.until(lambda: it.session.closed and it.app.stage.link.port is fresh)
+        await it.until(lambda: it.session.closed and it.app.session.port is fresh)
         await it.hides("stale")
         await it.say("again")
         await it.shows("fresh")

@@ -11,7 +11,7 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import Body
 from swecli.core.protocol.messages import Usage
-from swecli.tui.options import Preferences
+from swecli.tui.backend import Preferences
 from tests.tui.golden import check
 from tests.tui.scenes import DONE, SCENES, WORK, Scene
 from tests.tui.support import Running, Session, running
@@ -30,7 +30,7 @@ async def find(it: Running) -> None:
 
 
 async def keys(it: Running) -> None:
-    it.app.desk.open("keys", "scroll")
+    it.app.actions.open("keys", "scroll")
     await it.shows("page_up", "[keys]")
 
 
@@ -38,7 +38,7 @@ async def walk(it: Running) -> None:
     await it.say("go")
     await it.shows("done in 12.0s")
     await it.press("tab", "up", "up")
-    await it.until(lambda: it.app.transcript.cursor is not None)
+    await it.until(lambda: it.app.main.transcript.cursor is not None)
 
 
 OWN: dict[str, tuple[tuple[Body, ...], Scene]] = {
@@ -114,7 +114,7 @@ async def test_themes(look: str) -> None:
     wanted = Preferences(theme=THEMES[look])
     async with running(session=prepared(WORK), branch=lambda: "main*", preferences=lambda: wanted) as it:
         await it.until(lambda: "main*" in it.screen() and "nord" in it.app.appearance.library.names)
-        it.app.desk.open("pick_theme")
+        it.app.actions.open("pick_theme")
         await it.shows("follows the terminal", "gruvbox-dark")
         await settled(it)
         check(f"themes-{look}-styles", styles(it))

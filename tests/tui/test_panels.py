@@ -20,16 +20,16 @@ from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import Body, Option, PermissionRequested, Question, QuestionAsked
+from swecli.tui.backend import TrustItem
 from swecli.tui.dock.panel import DockPanel, KeyLine
-from swecli.tui.screens.list_screen import Sheet
-from swecli.tui.trust_gate import TrustItem
+from swecli.tui.screens.list_screen import ListPage
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.dock.test_trust import Gate
 from tests.tui.golden import FOLDER
 from tests.tui.scenes import TODOS, WORK
 from tests.tui.support import COMMANDS, Running, Session, running
 from tests.tui.test_compact_panel import Planned
 from tests.tui.test_looks import check_all, prepared
-from tests.tui.test_trust import Gate
 
 FETCH = PermissionRequested(
     "p3",
@@ -95,14 +95,14 @@ def says(line: str, text: str, *keys: str) -> Callable[[Running], Awaitable[None
 async def history(it: Running) -> None:
     for text in ("fix the price", "run the tests again"):
         await it.say(text)
-        await it.until(lambda: not it.app.stage.is_busy())
+        await it.until(lambda: not it.app.session.state.busy)
     await it.press("ctrl+r", *"test")
     await it.shows("search history: test", "run the tests again")
 
 
 async def todos(it: Running) -> None:
     await it.say("go")
-    await it.until(lambda: it.app.stage.state.todos)
+    await it.until(lambda: it.app.session.state.todos)
     await it.press("ctrl+t")
     await it.shows("Todos 1/3")
 
@@ -118,7 +118,7 @@ def waits(text: str, *keys: str) -> Callable[[Running], Awaitable[None]]:
 
 async def effort(it: Running) -> None:
     it.session.view.model = ModelInfo("openai", "gpt-6", 400_000, efforts=("low", "high"))
-    it.app.desk.open("pick_effort")
+    it.app.actions.open("pick_effort")
     await it.shows("Effort", "high")
 
 
@@ -153,7 +153,7 @@ SCENES: dict[str, Scene] = {
     "panel-question-second": Scene(asks("Which price", "enter"), (QuestionAsked("q", "t", (PRICE, COLOURS, WHY)),)),
     "panel-trust": Scene(waits("/work"), options=guarded()),
     "panel-trust-setting": Scene(waits("/work", "y"), options=guarded(ITEM)),
-    "panel-first-run": Scene(waits("running here"), session=nobody, options={**LOGINS, "demo": lambda: None}),
+    "panel-first-run": Scene(waits("running here"), session=nobody, options={**LOGINS, "open_demo": lambda: None}),
     "panel-mode": Scene(says("/mode", "accept-edits")),
     "panel-effort": Scene(effort),
     "panel-model": Scene(says("/model", "openai/gpt-6"), options={"models": lambda: MODELS}),
@@ -174,16 +174,16 @@ PANELS = {
     "FindPanel": "find",
     "Picker": "panel-mode",
 }
-SHEETS = {
-    "HelpSheet": "screen-help",
-    "SettingsSheet": "screen-settings",
-    "ValueSheet": "screen-settings-edit",
-    "PermissionsSheet": "screen-permissions",
-    "SessionsSheet": "screen-sessions",
-    "JobsSheet": "screen-jobs",
-    "OutputSheet": "screen-jobs-output",
+LIST_PAGES = {
+    "HelpPage": "screen-help",
+    "SettingsPage": "screen-settings",
+    "ValuePage": "screen-settings-edit",
+    "PermissionsPage": "screen-permissions",
+    "SessionsPage": "screen-sessions",
+    "JobsPage": "screen-jobs",
+    "OutputPage": "screen-jobs-output",
 }
-DOORS: dict[Screen, str] = {
+OPENED: dict[Screen, str] = {
     "pick_mode": "panel-mode",
     "pick_model": "panel-model",
     "pick_theme": "themes-dark",
@@ -223,11 +223,11 @@ def subclasses(kind: type, package: Any) -> set[str]:
     return {each.__name__ for each in found if each.__module__.startswith("swecli.")}
 
 
-def test_every_panel_screen_and_door_has_goldens() -> None:
+def test_every_panel_screen_and_command_has_goldens() -> None:
     assert subclasses(DockPanel, swecli.tui.dock) == set(PANELS)
-    assert subclasses(Sheet, swecli.tui.screens) == set(SHEETS)
-    assert set(DOORS) == {*get_args(Screen)} - {"quit", "clear", "add_folder"}
-    for scene in {*PANELS.values(), *SHEETS.values(), *DOORS.values(), *SCENES}:
+    assert subclasses(ListPage, swecli.tui.screens) == set(LIST_PAGES)
+    assert set(OPENED) == {*get_args(Screen)} - {"quit", "clear", "add_folder"}
+    for scene in {*PANELS.values(), *LIST_PAGES.values(), *OPENED.values(), *SCENES}:
         side = ["styles"] if scene.endswith(("-dark", "-light")) else ["dark-styles", "light-styles"]
         for kind in ("80x24", "120x40", "200x60", *side):
             assert (FOLDER / f"{scene}-{kind}.txt").is_file(), f"{scene}-{kind}"

@@ -99,7 +99,7 @@ async def append(blocks: int) -> float:
             await asyncio.sleep(1 / FRAMES)
 
         cost = await cheapest(one)
-        assert len(it.app.transcript.page.blocks) > blocks
+        assert len(it.app.main.transcript.page.blocks) > blocks
         return cost
 
 
@@ -131,7 +131,7 @@ async def test_a_stream_costs_few_times_a_plain_write_in_few_frames() -> None:
     os.close(sink)
     async with shown(SOME) as it:
         await it.say("go")
-        await it.until(lambda: it.app.stage.state.busy)
+        await it.until(lambda: it.app.session.state.busy)
         it.session.emit(ItemStarted("s", "text"))
         frames: list[float] = []
         compositor: Any = it.app.screen._compositor

@@ -29,23 +29,29 @@ FORBIDDEN = (
     *("markdown_it", "pygments", "pathspec", "jsonschema", "textual.widgets._markdown"),
     *("swecli.app", "swecli.assembly", "swecli.commands", "swecli.core.engine", "swecli.core.llm", "swecli.core.tools"),
     *("swecli.core.context_management", "swecli.core.permissions", "swecli.core.protocol", "swecli.core.sessions"),
-    *("swecli.tui.transcript", "swecli.tui.session_screen", "swecli.tui.input", "swecli.tui.screens.list_screen"),
+    *(
+        "swecli.tui.transcript",
+        "swecli.tui.session_controller",
+        "swecli.tui.input_controller",
+        "swecli.tui.screens.list_screen",
+    ),
 )
 """Modules and packages that the first frame can do without."""
 
 FIRST_FRAME = """
 import asyncio, sys
 import swecli.tui.app
-from swecli.tui.options import Options
-async def never():
-    await asyncio.Event().wait()
+from swecli.tui.backend import Backend
+class Never(Backend):
+    async def open_session(self):
+        await asyncio.Event().wait()
 async def main():
     loaded = asyncio.get_running_loop().create_future()
     def load(names):
         modules = sorted(sys.modules)
         loaded.get_loop().call_soon_threadsafe(loaded.set_result, modules)
     swecli.tui.app.load = load
-    async with swecli.tui.app.SwecliApp(Options(never)).run_test() as pilot:
+    async with swecli.tui.app.SwecliApp(Never()).run_test() as pilot:
         print(*await loaded)
 asyncio.run(main())
 """

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.protocol.budget import Budget
-from swecli.tui.options import Preferences
+from swecli.tui.backend import Preferences
 from swecli.tui.status_bar import GIVE_UP, Facts, StatusScript, document
 from tests.support.load import allowed
 from tests.tui.support import running, until

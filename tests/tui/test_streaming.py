@@ -18,7 +18,7 @@ def answer(words: int) -> list[Body]:
 
 async def started(it: Running) -> None:
     await it.say("go")
-    await it.until(lambda: it.app.stage.state.busy)
+    await it.until(lambda: it.app.session.state.busy)
 
 
 def page(it: Running) -> list[str]:
@@ -30,13 +30,13 @@ async def test_five_thousand_deltas_are_few_updates_and_nothing_is_lost() -> Non
     session = Session((WAIT_FOR_INTERRUPT,))
     async with running(session=session) as it:
         applied: list[int] = []
-        apply = it.app.transcript.apply
+        apply = it.app.main.transcript.apply
 
         def counted(events: Sequence[Event]) -> None:
             applied.append(len(events))
             apply(events)
 
-        it.app.transcript.apply = counted  # type: ignore[method-assign, assignment]
+        it.app.main.transcript.apply = counted  # type: ignore[method-assign, assignment]
         await started(it)
         for body in answer(5000):
             session.emit(body)
@@ -68,18 +68,18 @@ async def test_an_interrupt_in_the_middle_is_shown_in_the_next_frame() -> None:
     async with running(session=session) as it:
         await started(it)
         await it.press("escape")
-        assert "Interrupting…" in it.screen() or not it.app.stage.state.busy
+        assert "Interrupting…" in it.screen() or not it.app.session.state.busy
         await it.until(lambda: it.session.sent(Interrupt))
-        await it.until(lambda: not it.app.stage.state.busy)
+        await it.until(lambda: not it.app.session.state.busy)
 
 
 async def test_nothing_ticks_while_nothing_happens() -> None:
     async with running() as it:
-        before = it.app.activity._timer
+        before = it.app.main.activity._timer
         await it.say("/context")
         await it.shows("context got []")
         assert before is None
-        assert it.app.activity._timer is None
+        assert it.app.main.activity._timer is None
         assert not it.editor.cursor_blink
 
 

@@ -12,7 +12,6 @@ import sqlite3
 import stat
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
 
 from swecli.core.checkpoints.history import UNFINISHED, Difference, FileHistory, LazyHistory, Running
 from swecli.core.checkpoints.journal import Origin
@@ -66,18 +65,18 @@ class Gaps:
         self._cwd = cwd
         self._roots = tuple(roots)
         self._home = home
-        self._told = False
+        self._reported = False
 
     def watched(self, command: str) -> list[str]:
         """Paths outside of the workspace that a command names, and that can be watched. Waits for the disk."""
         return named_outside(command, self._cwd, self._roots, self._home)[0]
 
     def news(self, listed: Sequence[Listed]) -> str:
-        """A sentence on what is not covered, unless it is only the usual or was told before; empty then."""
+        """A sentence on what is not covered, unless it is only the usual or was said before; empty then."""
         unusual = [one for one in listed if one.why not in _USUAL]
-        if self._told or not unusual:
+        if self._reported or not unusual:
             return ""
-        self._told = True
+        self._reported = True
         named = ", ".join(self._named(one) for one in unusual[:_NAMED])
         more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
         return f"If a command changes these, /undo can't take it back: {named}{more}."
@@ -97,23 +96,7 @@ class Gaps:
         return os.path.relpath(path, self._cwd) if path.startswith(self._cwd + os.sep) else path
 
 
-class Patience:
-    """So many seconds, counted from the first time that somebody waits: all wait together."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._until: float | None = None
-
-    def left(self) -> float:
-        """Seconds that are left. To be called on the event loop."""
-        now = asyncio.get_running_loop().time()
-        if self._until is None:
-            self._until = now + self.seconds
-        return max(0.0, self._until - now)
-
-
-T = TypeVar("T")
-PATIENCE = 5.0
+FIRST_COPY_SECONDS = 5.0
 """Seconds that commands wait for the first copy of the workspace, all of them together."""
 LISTED = 200
 """Operations that are listed."""
@@ -130,11 +113,12 @@ class Checkpoints:
         roots: Sequence[str],
         home: str,
         *,
-        patience: float = PATIENCE,
+        wait: float = FIRST_COPY_SECONDS,
     ) -> None:
         self._history = LazyHistory(open_history)
         self._gaps = Gaps(cwd, roots, home)
-        self._patience = Patience(patience)
+        self._wait = wait
+        self._deadline: float | None = None
         self._copying: asyncio.Task[None] | None = None
         self._trees = asyncio.Lock()
         self.failure = ""
@@ -195,23 +179,30 @@ class Checkpoints:
     def delays(self, effects: Effects) -> bool:
         """Whether a call has to wait for the first copy."""
         self.start()
-        return effects.command is not None and not self.failure and not self._is_copied and self._patience.left() > 0
+        return effects.command is not None and not self.failure and not self._is_copied and self._seconds_left() > 0
+
+    def _seconds_left(self) -> float:
+        """Counted from the first time that somebody waits: all commands wait together."""
+        now = asyncio.get_running_loop().time()
+        if self._deadline is None:
+            self._deadline = now + self._wait
+        return max(0.0, self._deadline - now)
 
     async def ready(self) -> None:
         """Wait for the first copy, as long as commands do."""
         if self._copying is not None and not self._copying.done():
-            await asyncio.wait((self._copying,), timeout=self._patience.left())
+            await asyncio.wait((self._copying,), timeout=self._seconds_left())
 
-    async def _copied(self, *, told: bool = True) -> bool:
-        """Whether the first copy is complete, after some patience; if not, the user is ``told``."""
+    async def _copied(self, *, report: bool = True) -> bool:
+        """Whether the first copy is complete, after some waiting; ``report`` tells the user if not."""
         self.start()
         if self._copying is None or self.failure:
             return False
-        if told:
+        if report:
             await self.ready()
         elif not self._copying.done():
-            await asyncio.wait((self._copying,), timeout=self._patience.seconds)
-        if not self._copying.done() and told:
+            await asyncio.wait((self._copying,), timeout=self._wait)
+        if not self._copying.done() and report:
             self.tell(
                 "This workspace is large: its first copy is not complete yet, so /undo does not cover the command "
                 "that runs now. Edits are covered."
@@ -238,11 +229,9 @@ class Checkpoints:
             self._failed(error)
 
     async def undo(self, target: Target) -> Restored:
-        """Take changes back."""
         return await self._restore("undo", lambda history: history.undo(target))
 
     async def redo(self) -> Restored:
-        """Take the newest undo back."""
         return await self._restore("redo", lambda history: history.redo())
 
     async def _restore(self, direction: str, work: Callable[[FileHistory], Restored]) -> Restored:
@@ -262,7 +251,7 @@ class Checkpoints:
             return Recent(reason=self.failure)
         try:
             history = await self._history.get()
-            await self._copied(told=False)
+            await self._copied(report=False)
             return await shielded_thread(lambda: history.recent(LISTED))
         except _FAILURES as error:
             return Recent(reason=f"The checkpoint store can't be read ({error}).")

@@ -14,7 +14,19 @@ from typing import Literal
 
 from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
-from swecli.core.checkpoints.restore import Listed, Recent, Restored, Target, WayBack, end_broken
+from swecli.core.checkpoints.restore import (
+    Listed,
+    Plan,
+    Recent,
+    Restored,
+    Target,
+    chosen,
+    end_broken,
+    nothing_to_undo,
+    outcome,
+    plan_reversal,
+    restore,
+)
 from swecli.core.checkpoints.shadow import Shadow, Sizes
 from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored
 from swecli.core.protocol.blocks import DiffBlock
@@ -144,7 +156,6 @@ class FileHistory:
         self._options = options
         self._shadow = Shadow(rows, self._blobs, roots, Sizes(options.file, options.entries), own, self._stop.is_set)
         self._running: set[int] = set()
-        self._way_back = WayBack(rows, session, self._running, clock)
 
     def open(self) -> None:
         """Take over what earlier processes left: the copy of the trees, and operations that were cut off."""
@@ -173,7 +184,7 @@ class FileHistory:
 
     @property
     def not_covered(self) -> tuple[Listed, ...]:
-        """What of the trees is not covered for commands, as of the last look."""
+        """Paths of the trees that are not covered for commands, and why, as of the last look."""
         return tuple(Listed(path, why) for path, why in sorted(self._shadow.left_out.items()))
 
     def stop(self) -> None:
@@ -181,7 +192,6 @@ class FileHistory:
         self._stop.set()
 
     def close(self) -> None:
-        """Close the store."""
         self._rows.close()
 
     # --- recording -------------------------------------------------------------------------------------------
@@ -241,11 +251,54 @@ class FileHistory:
 
     def undo(self, target: Target) -> Restored:
         """Take changes back, as far as nobody changed the paths since."""
-        return self._way_back.undo(target)
+        with self._rows.read() as connection:
+            operations = chosen(journal.operations(connection, self._session, ("edit", "command")), target)
+        skipped: list[Listed] = []
+        groups = [[one] for one in operations] if target.scope == "last" else [operations] if operations else []
+        for group in groups:
+            made = plan_reversal(group, sure=target.scope == "call")
+            if made.steps or made.conflicts or (target.scope != "last" and made.not_covered):
+                made = replace(made, not_covered=(*skipped, *made.not_covered))
+                return self._carry_out("undo", tuple(group), made)
+            skipped += made.not_covered
+        reason = nothing_to_undo(target) if not skipped else "What could be taken back is not covered."
+        return Restored("undo", not_covered=tuple(skipped), reason=reason)
 
     def redo(self) -> Restored:
         """Take the newest undo back."""
-        return self._way_back.redo()
+        with self._rows.read() as connection:
+            undone = journal.operations(connection, self._session, ("undo",))
+        for one in undone:
+            made = plan_reversal([one], sure=True)
+            if made.steps or made.conflicts:
+                return self._carry_out("redo", (one,), made)
+        return Restored("redo", reason="Nothing was undone in this session that could be done again.")
+
+    def _carry_out(self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan) -> Restored:
+        if not made.steps:
+            return outcome(direction, group, made, ())
+        origin = Origin(self._session, group[0].origin.turn, group[0].origin.item, direction, group[0].origin.title)
+        with self._rows.write() as connection:
+            operation = journal.begin(connection, origin, self._clock())
+            self._running.add(operation)
+            changes = {step.path: Change(operation, step.path, step.now, step.then) for step in made.steps}
+            journal.record(connection, changes.values())
+            for step in made.steps:
+                journal.revert(connection, operation, step.undoes)
+        failed = restore(made.steps, self._content)
+        with self._rows.write() as connection:
+            missed = {listed.path for listed in failed}
+            journal.forget(connection, (change for path, change in changes.items() if path in missed))
+            if direction == "redo":
+                for path in changes.keys() - missed:
+                    journal.revive(connection, group[0].id, path)
+            journal.end(connection, operation)
+            self._running.discard(operation)
+        return outcome(direction, group, made, failed)
+
+    def _content(self, digest: str) -> bytes | None:
+        with self._rows.read() as connection:
+            return stored(connection, digest)
 
     def recent(self, limit: int) -> Recent:
         """The newest operations that can be taken back."""

@@ -32,7 +32,7 @@ GENERATED = frozenset(
 """Folders that tools fill and can fill again."""
 
 
-class Covered:
+class TrackedPaths:
     """The rules for one root. Verdicts on folders are kept, so that a scan costs no matching of patterns."""
 
     def __init__(self, root: str, own: tuple[str, ...] = ()) -> None:
@@ -47,9 +47,9 @@ class Covered:
         self._verdicts.clear()
 
     def why_not(self, folder: str, name: str, is_folder: bool) -> str:
-        """Why the entry is not covered; empty where it is. ``folder`` is an absolute path below the root.
+        """Why the entry is not tracked; empty where it is. ``folder`` is an absolute path below the root.
 
-        Ignored files are covered, ignored folders are not: those hold what is built or downloaded.
+        Ignored files are tracked, ignored folders are not: those hold what is built or downloaded.
         """
         if name == ".git":
             return "git's own data is never touched"
@@ -91,12 +91,12 @@ class _Seen:
     path: str
     sight: Sight
     status: os.stat_result | None
-    covered: Covered
+    rules: TrackedPaths
     quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PathChange:
     """A path that is not what it was at the look before."""
 
     path: str
@@ -133,12 +133,12 @@ class Shadow:
         self._sizes = sizes
         self._stop = stop
         tops = sorted(set(roots))
-        self._covered = [Covered(root, own) for root in tops if not any(root.startswith(f"{top}/") for top in tops)]
+        self._trees = [TrackedPaths(root, own) for root in tops if not any(root.startswith(f"{top}/") for top in tops)]
         self._sights: dict[str, dict[str, Sight]] = {}
         self._images: dict[str, Image | str] = {}
         """What each path was at the last look; as text where an earlier process found it and nobody asked yet."""
         self.left_out: dict[str, str] = {}
-        """Paths that are not covered, and why, as of the last whole look."""
+        """Paths that are not tracked, and why, as of the last whole look."""
         self._leaving: dict[str, str] = {}
         self.temporary: set[str] = set()
         """Folders with temporary files of edits, of this process or of one that was killed."""
@@ -163,7 +163,7 @@ class Shadow:
             image = self._images[path] = decoded(image)
         return image
 
-    def look(self, *, again: bool = False) -> list[Difference]:
+    def look(self, *, again: bool = False) -> list[PathChange]:
         """Look at the trees and store what is new. ``again``: ignore files are read anew first.
 
         Raises:
@@ -171,15 +171,15 @@ class Shadow:
             sqlite3.Error: the store fails.
         """
         if again and self._stale_rules:
-            for covered in self._covered:
-                covered.renew()
+            for rules in self._trees:
+                rules.renew()
             self._stale_rules = False
         names = {twin: tuple(paths) for twin, paths in self._names.items()}
-        found: list[Difference] = []
+        found: list[PathChange] = []
         pending: list[_Seen] = []
         self._leaving = {}
-        for covered in self._covered:
-            for one in self._walk(covered):
+        for rules in self._trees:
+            for one in self._walk(rules):
                 pending.append(one)
                 if len(pending) >= _BATCH:
                     found += self._take(pending)
@@ -187,22 +187,22 @@ class Shadow:
         found += self._take(pending)
         self._note_left_out()
         named = (
-            Difference(one.path, _with_names(one.before, names), _with_names(one.after, self._names)) for one in found
+            PathChange(one.path, _with_names(one.before, names), _with_names(one.after, self._names)) for one in found
         )
         return [one for one in named if not one.before.same(one.after) or one.before.twin != one.after.twin]
 
-    def _walk(self, covered: Covered) -> Iterator[_Seen]:
+    def _walk(self, rules: TrackedPaths) -> Iterator[_Seen]:
         """Entries that are not as they were, those that are gone too."""
         now = time.time_ns()
         beyond = f"beyond the {self._sizes.entries:,} entries that are looked at"
-        waiting: list[tuple[str, os.stat_result | None, bool]] = [(covered.root, None, self._is_beyond(covered.root))]
+        waiting: list[tuple[str, os.stat_result | None, bool]] = [(rules.root, None, self._is_beyond(rules.root))]
         entries, limit = 0, self._sizes.entries
         while waiting:
             if self._stop():
                 raise Stopped
             folder, status, quiet = waiting.pop()
             if entries >= limit:
-                yield from self._left_out(folder, status, covered, beyond)
+                yield from self._left_out(folder, status, rules, beyond)
                 continue
             before = self._sights.get(folder, {})
             sights: dict[str, Sight] = {}
@@ -222,7 +222,7 @@ class Shadow:
                         except OSError:
                             continue  # gone between being listed and being looked at
                         entries += 1
-                        yield from self._entry(entry, is_folder, status, covered, before, sights, now, quiet=quiet)
+                        yield from self._entry(entry, is_folder, status, rules, before, sights, now, quiet=quiet)
                         if is_folder and entry.path not in self._leaving:
                             waiting.append((entry.path, status, quiet or self._is_beyond(entry.path)))
             except OSError:
@@ -230,19 +230,19 @@ class Shadow:
                 continue
             for name in before.keys() - sights.keys():
                 path = f"{folder}/{name}"
-                yield from self._gone(path, covered, quiet=not whole and os.path.lexists(path))
+                yield from self._gone(path, rules, quiet=not whole and os.path.lexists(path))
             self._sights[folder] = sights
             if not whole:
                 self._leaving[folder] = beyond
             if quiet or not whole:
-                yield self._in_part(folder, covered)
+                yield self._in_part(folder, rules)
 
     def _entry(
         self,
         entry: os.DirEntry[str],
         is_folder: bool,
         status: os.stat_result,
-        covered: Covered,
+        rules: TrackedPaths,
         before: Mapping[str, Sight],
         sights: dict[str, Sight],
         now: int,
@@ -251,9 +251,9 @@ class Shadow:
     ) -> Iterator[_Seen]:
         """Take one entry of a folder into its ``sights``."""
         name = entry.name
-        why = covered.why_not(entry.path.rpartition("/")[0], name, is_folder) if is_folder or name == ".git" else ""
+        why = rules.why_not(entry.path.rpartition("/")[0], name, is_folder) if is_folder or name == ".git" else ""
         if (why or not is_folder) and entry.path in self._sights:
-            yield from self._inside_gone(entry.path, covered, quiet=quiet)
+            yield from self._inside_gone(entry.path, rules, quiet=quiet)
         sight = (0, status.st_mode) if is_folder else (stamp(status), status.st_ino)
         if why:
             self._leaving[entry.path] = why
@@ -261,52 +261,52 @@ class Shadow:
             sight = _UNSURE
         sights[name] = sight
         if sight == _UNSURE or before.get(name) != sight:
-            yield _Seen(entry.path, sight, status, covered, quiet and name not in before)
+            yield _Seen(entry.path, sight, status, rules, quiet and name not in before)
 
     def _is_beyond(self, folder: str) -> bool:
         """Whether the last look did not see all of the folder, for there were too many entries."""
         image = self._images.get(folder, ABSENT)
         return isinstance(image, Image) and image.note.startswith("beyond ")
 
-    def _left_out(self, folder: str, status: os.stat_result | None, covered: Covered, why: str) -> Iterator[_Seen]:
+    def _left_out(self, folder: str, status: os.stat_result | None, rules: TrackedPaths, why: str) -> Iterator[_Seen]:
         """A folder that is not looked into any more."""
         self._leaving[folder] = why
-        yield from self._inside_gone(folder, covered, quiet=True)
+        yield from self._inside_gone(folder, rules, quiet=True)
         if status is not None and not self._is_beyond(folder):
-            yield _Seen(folder, (0, status.st_mode), status, covered, quiet=True)
+            yield _Seen(folder, (0, status.st_mode), status, rules, quiet=True)
 
-    def _in_part(self, folder: str, covered: Covered) -> _Seen:
+    def _in_part(self, folder: str, rules: TrackedPaths) -> _Seen:
         """A folder that was not seen as a whole, at this look or the one before: its own row tells."""
         try:
             status = os.lstat(folder)
         except OSError:
-            return _Seen(folder, _UNSURE, None, covered, quiet=True)
-        is_root = folder == covered.root and folder not in self._leaving
-        return _Seen(folder, (0, status.st_mode), None if is_root else status, covered, quiet=True)
+            return _Seen(folder, _UNSURE, None, rules, quiet=True)
+        is_root = folder == rules.root and folder not in self._leaving
+        return _Seen(folder, (0, status.st_mode), None if is_root else status, rules, quiet=True)
 
-    def _gone(self, path: str, covered: Covered, *, quiet: bool) -> Iterator[_Seen]:
-        yield _Seen(path, _UNSURE, None, covered, quiet)
-        yield from self._inside_gone(path, covered, quiet=quiet)
+    def _gone(self, path: str, rules: TrackedPaths, *, quiet: bool) -> Iterator[_Seen]:
+        yield _Seen(path, _UNSURE, None, rules, quiet)
+        yield from self._inside_gone(path, rules, quiet=quiet)
 
-    def _inside_gone(self, path: str, covered: Covered, *, quiet: bool) -> Iterator[_Seen]:
+    def _inside_gone(self, path: str, rules: TrackedPaths, *, quiet: bool) -> Iterator[_Seen]:
         for name in self._sights.pop(path, {}):
-            yield from self._gone(f"{path}/{name}", covered, quiet=quiet)
+            yield from self._gone(f"{path}/{name}", rules, quiet=quiet)
 
-    def _take(self, batch: Sequence[_Seen]) -> list[Difference]:
-        found: list[Difference] = []
+    def _take(self, batch: Sequence[_Seen]) -> list[PathChange]:
+        found: list[PathChange] = []
         if not batch:
             return found
         with self._rows.write() as connection:
             for seen in batch:
                 before = self._known(seen.path)
-                after = self._image(connection, seen.path, seen.status, seen.covered) if seen.status else ABSENT
+                after = self._image(connection, seen.path, seen.status, seen.rules) if seen.status else ABSENT
                 self._remember(connection, seen.path, seen.sight, after)
                 if not seen.quiet and (not before.same(after) or before.twin or after.twin):
-                    found.append(Difference(seen.path, before, after))
+                    found.append(PathChange(seen.path, before, after))
                     self._stale_rules |= seen.path.rpartition("/")[2] in IGNORE_FILES
         return found
 
-    def _image(self, connection: sqlite3.Connection, path: str, status: os.stat_result, covered: Covered) -> Image:
+    def _image(self, connection: sqlite3.Connection, path: str, status: os.stat_result, rules: TrackedPaths) -> Image:
         why = self._leaving.get(path)
         if why is not None:
             in_part = path in self._sights and stat.S_ISDIR(status.st_mode)
@@ -315,7 +315,7 @@ class Shadow:
         def keep(data: bytes, digest: str) -> bool:
             return self._blobs.keep(connection, data, digest)
 
-        return capture(path, keep, self._sizes.file, status, secret=covered.is_secret(path))
+        return capture(path, keep, self._sizes.file, status, secret=rules.is_secret(path))
 
     def _remember(self, connection: sqlite3.Connection, path: str, sight: Sight, image: Image) -> None:
         key = os.fsencode(path)

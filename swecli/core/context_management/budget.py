@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+
+from msgspec.structs import replace
 
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ServerClearing
 from swecli.core.protocol.budget import (

@@ -23,7 +23,7 @@ from swecli.core.context_management.monitor import (
     is_vague,
 )
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.prompt import Opening, PromptTexts, build_request, fit_output, tail_text
+from swecli.core.context_management.prompt import PromptTexts, SystemPrompt, build_request, fit_output, tail_text
 from swecli.core.context_management.prompts import read_prompt
 from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.blocks import Todo
@@ -79,7 +79,7 @@ class ContextManager:
         a small window in place of ``tools``, ``special_tools`` besides to a model of that name."""
         texts = texts or PromptTexts()
         self.limits = limits or Limits()
-        self._opening = Opening(tools, lean_tools, special_tools, texts, self.limits)
+        self._prompt = SystemPrompt(tools, lean_tools, special_tools, texts, self.limits)
         self._headless = texts.headless
         self.monitor = monitor or TokenMonitor()
         self._advice = tuple(advice)
@@ -90,8 +90,8 @@ class ContextManager:
         self._watch = CacheWatch()
         self.measured_for: ModelInfo | None = None
         """The model of the newest measure."""
-        self._measure: Budget | None = None
-        """The newest measure, of a request or of the conversation alone."""
+        self._newest_measure: Budget | None = None
+        """Of a request or of the conversation alone."""
         self.newest: Budget | None = None
         """The measure of the newest request."""
         self.disbelieved: int | None = None
@@ -123,7 +123,7 @@ class ContextManager:
     def _may_be_near(self, new: Sequence[Entry], texts: Iterable[str], info: ModelInfo) -> bool:
         """Whether the conversation, since whose newest measure these entries have come, can be near a limit whatever
         they hold."""
-        measured = self._measure
+        measured = self._newest_measure
         if measured is None or self.measured_for != info:
             return True
         images = sum(isinstance(part, ImagePart) for entry in new for part in entry.parts)
@@ -133,7 +133,7 @@ class ContextManager:
 
     async def count_exactly(self, messages: Sequence[Message], info: ModelInfo) -> bool:
         """Let no estimate be left in the measure of a request with these messages. True where that may differ now."""
-        return await self.monitor.count_exactly(self._measured(messages, info, "default", (), None, "", None)[0])
+        return await self.monitor.count_exactly(self._request(messages, info))
 
     def prepare(
         self,
@@ -153,9 +153,14 @@ class ContextManager:
         that note in it. ``notes`` are told in the tail too. ``watermarks`` see ``build_request``.
         """
         notes = [read_prompt("headless"), *notes] if self._headless else notes
-        request, budget = self._measured(messages, info, mode, todos, effort, session, None, notes, watermarks)
+        tail = tail_text(mode=mode, todos=todos, notes=notes)
+        request = self._request(messages, info, tail, effort=effort, session=session, watermarks=watermarks)
+        budget = self._measure(request, info)
         if budget.level != "ok":
-            request, budget = self._measured(messages, info, mode, todos, effort, session, budget, notes, watermarks)
+            can_compact = any(tool.name == COMPACT_TOOL for tool in request.tools)
+            tail = tail_text(mode=mode, todos=todos, budget=budget, notes=notes, can_compact=can_compact)
+            request = self._request(messages, info, tail, effort=effort, session=session, watermarks=watermarks)
+            budget = self._measure(request, info)
         self.newest = budget
         decision = decide(budget, self._advice)
         warning = ""
@@ -173,7 +178,7 @@ class ContextManager:
 
     def measure(self, messages: Sequence[Message], info: ModelInfo) -> Budget:
         """The measure of a request that would be made now, without its tail."""
-        return self._measured(messages, info, "default", (), None, "", None)[1]
+        return self._measure(self._request(messages, info), info)
 
     def weigh(self, request: ModelRequest, info: ModelInfo) -> Budget:
         """The measure of any request, as it is, against the window of the model that it goes to. It leaves the measure
@@ -188,7 +193,7 @@ class ContextManager:
         self, request: ModelRequest, usage: Usage | None, info: ModelInfo, view: tuple[ViewEntry, ...], at: float
     ) -> CacheMiss | None:
         """Compare a request that was answered with the one before it. ``at`` is when it was sent, in Unix seconds."""
-        names = self._opening.prompt(info).components
+        names = self._prompt.prompt(info).components
         return self._watch.observe(WatchedRequest(info.ref, request, view, at, names), usage)
 
     def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> int:
@@ -202,38 +207,35 @@ class ContextManager:
 
     def take_up(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
         """Take in the size that a request with these messages, without its tail, is known to have had earlier."""
-        request, _ = self._measured(messages, info, "default", (), None, "", None)
-        self.monitor.observe(replace(request, tail=""), usage, info)
+        self.monitor.observe(replace(self._request(messages, info), tail=""), usage, info)
 
-    def _measured(
+    def _request(
         self,
         messages: Sequence[Message],
         info: ModelInfo,
-        mode: Mode,
-        todos: Sequence[Todo],
-        effort: str | None,
-        session: str,
-        known: Budget | None,
-        notes: Sequence[str] = (),
+        tail: str = "",
+        *,
+        effort: str | None = None,
+        session: str = "",
         watermarks: Sequence[int] = (),
-    ) -> tuple[ModelRequest, Budget]:
-        prompt = self._opening.prompt(info)
-        tools = self._opening.tools(info)
-        can_compact = any(tool.name == COMPACT_TOOL for tool in tools)
-        request = build_request(
-            prompt,
-            tools,
+    ) -> ModelRequest:
+        return build_request(
+            self._prompt.prompt(info),
+            self._prompt.tools(info),
             messages,
             info=info,
             limits=self.limits,
             session=session,
-            tail=tail_text(mode=mode, todos=todos, budget=known, notes=notes, can_compact=can_compact),
+            tail=tail,
             effort=effort,
             watermarks=watermarks,
         )
-        budget = self.monitor.measure(request, self.limits, info, prompt.components, _left_out(request, *self._cleared))
-        self.measured_for, self._measure = info, budget
-        return request, budget
+
+    def _measure(self, request: ModelRequest, info: ModelInfo) -> Budget:
+        names = self._prompt.prompt(info).components
+        budget = self.monitor.measure(request, self.limits, info, names, _left_out(request, *self._cleared))
+        self.measured_for, self._newest_measure = info, budget
+        return budget
 
 
 def _left_out(request: ModelRequest, before: tuple[Message, ...], cleared: int) -> int:

@@ -12,12 +12,14 @@ from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, 
 from swecli.core.protocol.budget import Budget
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestGateway:
     """Every request to a model is sent here. ``left`` gives the tokens that may still be used; None = no cap."""
 
     context: ContextManager
     left: Callable[[], int | None] = lambda: None
+    _newest: tuple[ModelRequest, ModelInfo, Budget] | None = None
+    """The request that was measured last: what is asked about first is sent next."""
 
     async def send(
         self, client: ModelClient, request: ModelRequest, *, budget: Budget | None = None, likely: bool = False
@@ -58,12 +60,15 @@ class RequestGateway:
         return same and budget.upper <= self._room(budget, request)
 
     async def _measured(self, request: ModelRequest, info: ModelInfo) -> Budget:
+        if self._newest is not None and self._newest[0] is request and self._newest[1] == info:
+            return self._newest[2]
         # What is older is counted already; a long new text must not hold up the event loop.
         newest = [text for message in request.messages[-1:] for part in message.parts for text in texts_of(part)]
         await self.context.monitor.count_ahead(newest, exact=False)
         budget = self.context.weigh(request, info)
         if budget.upper > self._room(budget, request) and await self.context.monitor.count_exactly(request):
             budget = self.context.weigh(request, info)  # nothing is refused because of an estimate
+        self._newest = (request, info, budget)
         return budget
 
     def _room(self, budget: Budget, request: ModelRequest) -> int:

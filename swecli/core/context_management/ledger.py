@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
+
+from msgspec.structs import replace
 
 from swecli.core.context_management.read_set import ReadSet, summary_items
 from swecli.core.context_management.view_stack import ViewStack

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from swecli.core.context_management.budget import Limits, compact_edge, edge, level_of, limited, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
 from swecli.core.context_management.counter import CountsAhead, CountsTokens, MakesExact
@@ -45,12 +47,14 @@ class Growing:
             self._come[name] = self._come.get(name, 0.0) + self._count(text)
         come = {name: round(tokens) for name, tokens in self._come.items()}
         known = self._budget.components
-        parts = [replace(part, tokens=part.tokens + come.pop(part.name, 0)) for part in known]
+        parts = [structs.replace(part, tokens=part.tokens + come.pop(part.name, 0)) for part in known]
         parts += [Component(name, tokens) for name, tokens in come.items()]
         more = sum(part.tokens for part in parts) - sum(part.tokens for part in known)
         upper = self._budget.upper + more
         level = level_of(upper, self._budget.effective, self._limits)
-        return replace(self._budget, components=tuple(parts), used=self._budget.used + more, upper=upper, level=level)
+        return structs.replace(
+            self._budget, components=tuple(parts), used=self._budget.used + more, upper=upper, level=level
+        )
 
 
 GUARD_TOKENS = 1_500
@@ -190,7 +194,7 @@ class TokenMonitor:
         """Take in what the model reported for ``request``; without a prompt size nothing changes. What the provider
         left out by itself was sent all the same. False where it is not believed for the first time."""
         if usage.input_total is not None and usage.cleared:
-            usage = replace(usage, input_total=usage.input_total + usage.cleared)
+            usage = structs.replace(usage, input_total=usage.input_total + usage.cleared)
         sent = self._sent(request, sum(self._fixed_components(request, {}).values()))
         return self._calibration(info).observe(sent, usage, info.window or ASSUMED_WINDOW)
 

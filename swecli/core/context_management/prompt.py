@@ -105,7 +105,7 @@ class PromptTexts:
     headless: bool = False
 
 
-class Opening:
+class SystemPrompt:
     """Prompt and tools by model: equal bytes for the whole session, so that providers can reuse what they computed
     for them. ``lean_tools`` are told to a model with a small window in place of ``tools``, ``special_tools`` besides
     to a model of that name."""

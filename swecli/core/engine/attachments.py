@@ -71,7 +71,7 @@ class Attachments:
         part = ToolCallPart(item, tool, json.dumps(arguments))
         self._recorder.emit(ItemStarted(item, "attachment", tool))
         self._recorder.emit(ItemCheckpointed(item, part))
-        return Call(item, part, told=f"[Attached by the user: @{mention.word}]")
+        return Call(item, part, note=f"[Attached by the user: @{mention.word}]")
 
     def _tell(self, word: str, problem: str) -> None:
         self._recorder.emit(Notice(f"@{word} was not attached: {problem}", "warning", "attachments"))

@@ -15,18 +15,18 @@ from swecli.core.context_management.budget import (
     over_limit,
 )
 from swecli.core.context_management.cache import TTL_SECONDS
-from swecli.core.context_management.compaction.clearing import RuleReport, report, retain, tidy
-from swecli.core.context_management.compaction.compactor import Attachment, Compacted, Compactor, Job, NotCompacted
+from swecli.core.context_management.compaction.clearing import RuleReport, report
 from swecli.core.context_management.compaction.options import (
     Allowances,
-    Breaker,
     CompactResult,
     EntrySizes,
     Trigger,
     tell_after,
 )
-from swecli.core.context_management.compaction.plan import CompactionPlan, attachments, plan_compaction
-from swecli.core.context_management.compaction.state_block import SessionFacts
+from swecli.core.context_management.compaction.package import Attachment, SessionFacts, attachments
+from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
+from swecli.core.context_management.compaction.policy import Breaker, worth_clearing
+from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job, NotCompacted
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.projection import project
 from swecli.core.engine.model_call import gateway_of
@@ -57,6 +57,10 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Message
 
+FREE = "Free space without a model"
+SUMMARISE = "Compact with a summary"
+LEAVE = "Leave it as it is"
+
 
 class LimitNotices:
     """Tells once for each model and component."""
@@ -64,7 +68,7 @@ class LimitNotices:
     def __init__(self, recorder: Recorder, limits: Limits) -> None:
         self._recorder = recorder
         self._limits = limits
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def check(self, budget: Budget, model: str, *, exact: bool = True) -> bool:
         """Look at a measure of a request to ``model``. True where there is something to tell that rests on estimates
@@ -84,22 +88,33 @@ class LimitNotices:
         return False
 
     def _tell(self, about: tuple[str, str], notice: Notice) -> None:
-        if about not in self._told:
-            self._told.add(about)
+        if about not in self._reported:
+            self._reported.add(about)
             self._recorder.emit(notice)
 
 
 class Compactions:
-    """Carries out compactions and takes them back. When to compact is the ``ContextKeeper``'s decision."""
+    """Keeps the conversation within its window: by thresholds, the model's wish and the user's; and takes back."""
 
-    def __init__(self, services: Services, recorder: Recorder, connection: Connection) -> None:
+    def __init__(self, services: Services, recorder: Recorder, connection: Connection, asker: Asker) -> None:
         self._services = services
         self._recorder = recorder
         self._connection = connection
         self.snapshots = SessionSnapshots(services, recorder)
         self._in_doubt = False
         self._limits = LimitNotices(recorder, services.context.limits)
-        self._compactor = Compactor(services.context, services.compaction, gateway_of(services, recorder))
+        self._gateway = gateway_of(services, recorder)
+        self._asker = asker
+        self._breaker = Breaker()
+        self._reported = False
+        self._begun = -1
+        """The turn whose first request was made."""
+        self._declined = -1
+        """The turn in which a hook cancelled: it is not asked again in it as long as requests fit."""
+        self._wanted = False
+        self._in_vain = False
+        """Whether a compaction was tried for the newest request, and made no room."""
+        self._budget_reported: set[str] = set()
 
     def plan(self, client: ModelClient) -> CompactionPlan:
         """What a compaction would do now."""
@@ -114,8 +129,8 @@ class Compactions:
             facts=_facts(self._recorder.state),
             attachments=attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached),
         )
-        summaries = services.side_models.get("summary")
-        return plan_compaction(ledger, services.context, self._compactor, job, services.price, summaries)
+        compaction = Compaction(services.context, ledger, job, services.compaction)
+        return plan_compaction(compaction, services.price, services.side_models.get("summary"))
 
     def retention(self, client: ModelClient) -> tuple[RuleReport, ...]:
         """What the user's rules did so far."""
@@ -124,8 +139,7 @@ class Compactions:
 
     def measure(self, client: ModelClient) -> None:
         """Publish the size of the context as it is now, for the meter and everything else that shows it."""
-        messages = project(self._recorder.ledger)
-        budget = self._services.context.measure(messages, client.info)
+        budget = self._services.context.measure(project(self._recorder.ledger), client.info)
         self._recorder.emit(ContextMeasured(budget))
         self._in_doubt = self._limits.check(budget, client.info.ref, exact=self._services.context.monitor.exact)
 
@@ -150,14 +164,144 @@ class Compactions:
             messages = project(ledger, ledger.view[: known.entries])
             self._services.context.take_up(messages, known.usage, client.info)
 
-    async def run(
+    def request_compaction(self) -> str:
+        """The model asks for room: done before its next request, when every call has its result."""
+        if not self._services.compaction.auto:
+            return "The user has turned automatic compaction off, so the conversation stays as it is."
+        self._wanted = True
+        budget = self._recorder.state.budget
+        size = f" ({budget.used:,} of {budget.effective:,} tokens are in use)" if budget else ""
+        return f"The conversation will be compacted before your next step{size}."
+
+    async def before_request(self, prepared: PreparedRequest, client: ModelClient) -> bool:
+        """Compact if the context is nearly full, or clear old results if that pays. True when the view changed."""
+        self._tell_of_budget(client)
+        self._in_vain = False
+        begins, self._begun = self._begun != self._recorder.turn, self._recorder.turn
+        if self._wanted:
+            self._wanted = False
+            result = await self._run(prepared, client, "model", "")
+            return isinstance(result, CompactResult)
+        if prepared.budget.level in ("compact", "block"):
+            if self._services.compaction.auto:
+                return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
+            if prepared.blocked:
+                return await self._offer(prepared, client, prepared.reason)
+            self._tell_once("The context is nearly full, and automatic compaction is off; /compact frees space.")
+            return False
+        self._reported = False
+        return begins and self._clear_if_it_pays(prepared, client)
+
+    def why_blocked(self, prepared: PreparedRequest) -> str:
+        """Why this request is not sent, and what helps that was not tried."""
+        return self._services.context.why_blocked(prepared.budget) if self._in_vain else prepared.reason
+
+    async def after_overflow(self, prepared: PreparedRequest, client: ModelClient) -> bool:
+        """The provider refused the request as too long, whatever we measured. True when the view changed."""
+        if not self._services.compaction.auto:
+            return await self._offer(prepared, client, "The provider says that the request is too long for the model.")
+        return await self._automatic(prepared, client, "overflow", forced=True)
+
+    async def compact_now(self, client: ModelClient, wish: Compact) -> None:
+        """Compact because the user asked for it; where nothing changes, an event says why."""
+        self._breaker.reset()
+        prepared = self._services.context.prepare(
+            project(self._recorder.ledger),
+            info=client.info,
+            session=self._recorder.session,
+            effort=self._recorder.state.effort,
+        )
+        await self._run(prepared, client, "manual", wish.focus, without_model=wish.without_model)
+
+    async def _offer(self, prepared: PreparedRequest, client: ModelClient, reason: str) -> bool:
+        """Nothing is compacted unless the user says so, and no request fits: let the user choose. True when the view
+        changed."""
+        question = Question(
+            f"{reason} Automatic compaction is off.",
+            (
+                Option(FREE, "old results and messages are removed and can be recalled"),
+                Option(SUMMARISE, "the model writes it"),
+                Option(LEAVE, "no request is sent; nothing changes"),
+            ),
+            header="Context",
+        )
+        answers = await self._asker.ask("", (question,))
+        chosen = answers[0][0] if answers and answers[0] else LEAVE
+        if chosen not in (FREE, SUMMARISE):
+            return False
+        free = chosen == FREE
+        result = await self._run(prepared, client, "manual", "", forced=True, without_model=free)
+        return isinstance(result, CompactResult)
+
+    async def _automatic(
+        self, prepared: PreparedRequest, client: ModelClient, trigger: Trigger, *, forced: bool
+    ) -> bool:
+        stopped = self._breaker.open(self._recorder.state.steps)
+        if stopped is not None:
+            self._tell_once(
+                f"Automatic compaction has stopped: {stopped}. When no request fits any more, room is made without a "
+                "model. /context shows what takes the room, /clear starts anew."
+            )
+            if not forced:
+                return False
+        if self._declined == self._recorder.turn and not forced:
+            return False
+        result = await self._run(prepared, client, trigger, "", forced=forced, without_model=stopped is not None)
+        if not isinstance(result, CompactResult):
+            self._in_vain = not result.cancelled
+            if result.cancelled:
+                self._declined = self._recorder.turn
+            else:
+                self._breaker.record_failure()
+            return False
+        fixed = fixed_tokens(prepared.budget)  # no compaction makes it smaller
+        self._breaker.record(self._recorder.state.steps, result.before_tokens - fixed, result.after_tokens - fixed)
+        return True
+
+    def _is_cold(self) -> bool:
+        """Whether the provider has to read the whole prompt anew anyway: only time makes it forget, neither a new
+        process nor a switch of the model, from which the user may come back."""
+        asked = self._recorder.state.asked_at
+        return asked is None or self._services.clock() - asked >= TTL_SECONDS
+
+    def _clear_if_it_pays(self, prepared: PreparedRequest, client: ModelClient) -> bool:
+        """Between two turns, one batch of clearing and of the user's rules. True when the view changed."""
+        ledger, turn = self._recorder.ledger, self._recorder.turn
+        running = [one.id for one in ledger.view if one.id in ledger.entries and ledger.entries[one.id].turn == turn]
+        sizes = EntrySizes(self._services.context.monitor, client.info)
+        found = worth_clearing(
+            ledger, prepared.budget, sizes, self._services.compaction, running=running, cold=self._is_cold()
+        )
+        if found is not None:
+            self._take_cleared(prepared, client, found.view)
+        return found is not None
+
+    def _tell_of_budget(self, client: ModelClient) -> None:
+        """Say once for each model that the budget of the settings is more than there is."""
+        limits, info = self._services.context.limits, client.info
+        if info.ref not in self._budget_reported and budget_too_large(info, limits):
+            self._budget_reported.add(info.ref)
+            text = (
+                f"context_budget {limits.context_budget:,} is above the window of {info.ref}, {info.window:,} tokens "
+                f"({info.window_source}): the window counts."
+            )
+            self._recorder.emit(Notice(text, "warning", "context"))
+
+    def _tell_once(self, text: str) -> None:
+        if not self._reported:
+            self._reported = True
+            self._recorder.emit(Notice(text, "warning", "context"))
+
+    # --- one compaction -----------------------------------------------------------------------------------
+
+    async def _run(
         self,
         prepared: PreparedRequest,
         client: ModelClient,
         trigger: Trigger,
-        focus: str,
+        focus: str = "",
         *,
-        forced: bool,
+        forced: bool = False,
         without_model: bool = False,
     ) -> CompactResult | NotCompacted:
         """One transaction. Where nothing changed, an event says why."""
@@ -182,16 +326,17 @@ class Compactions:
                 allowances.attached,
             ),
         )
+        compaction = Compaction(self._services.context, ledger, job, self._services.compaction, self._gateway)
         roomy = prepared.budget.level in ("ok", "warn")
-        if without_model and roomy and self._compactor.preview(ledger, job, "") is None:
+        if without_model and roomy and compaction.preview("") is None:
             reason = f"Nothing to free: all {prepared.budget.used:,} tokens are in use."
             self._notice(reason)
             return NotCompacted(reason)
         recorder.emit(ItemStarted(item, "compaction"))
-        budget, strategy = prepared.budget, self._compactor.options.strategy
+        budget, strategy = prepared.budget, compaction.options.strategy
         recorder.emit(CompactionStarted(item, trigger, strategy, budget.used, budget.effective))
         try:
-            outcome = await self._compactor.compact(ledger, job, self._services.sleep)
+            outcome = await compaction.run(self._services.sleep)
         except asyncio.CancelledError:
             self._end(item, "interrupted", "interrupted; nothing was changed")
             raise
@@ -199,20 +344,20 @@ class Compactions:
             self._note(outcome.notes)
             self._end(item, "rejected" if outcome.cancelled else "error", outcome.reason)
             return outcome
-        self.commit(item, outcome, client, prepared.budget.effective, job.attachments)
-        self._note(filter(None, [await tell_after(self._compactor.options, outcome.result)]))
+        self._commit(item, outcome, client, prepared.budget.effective, job.attachments)
+        self._note(filter(None, [await tell_after(compaction.options, outcome.result)]))
         return outcome.result
 
-    def clear(self, prepared: PreparedRequest, client: ModelClient, view: tuple[ViewEntry, ...]) -> None:
+    def _take_cleared(self, prepared: PreparedRequest, client: ModelClient, view: tuple[ViewEntry, ...]) -> None:
         """Take a view in which old results are stubs."""
-        after = self._compactor.measure(self._recorder.ledger, view, client.info)
+        after = self._services.context.measure(project(self._recorder.ledger, view), client.info).used
         messages = len(prepared.request.messages)
         item = self._recorder.new_item("k")
         self._recorder.emit(ItemStarted(item, "compaction"))
         effective = prepared.budget.effective
         self._recorder.emit(CompactionStarted(item, "auto", "clearing", prepared.budget.used, effective))
         result = CompactResult(prepared.budget.used, after, messages, messages, ("clearing",))
-        self.commit(item, Compacted(view, result), client, effective)
+        self._commit(item, Compacted(view, result), client, effective)
 
     def undo(self, client: ModelClient | None) -> None:
         """Bring back the view of before the newest compaction."""
@@ -237,14 +382,14 @@ class Compactions:
                 self.measure(client)
 
     def _summary_client(self) -> ModelClient | None:
-        """The model for summaries, where there is one of its own; else the model at hand writes them."""
+        """The model for summaries, where there is one of its own; else the current model writes them."""
         try:
             return self._connection.beside("summary")
         except ModelUnavailable as error:
             self._notice(f"The summary model is not available; the current model writes the summary: {error}")
             return None
 
-    def commit(
+    def _commit(
         self,
         item: str,
         outcome: Compacted,
@@ -298,192 +443,6 @@ class Compactions:
 def _facts(state: SessionState) -> SessionFacts:
     running = tuple(f"{job.job} `{job.command}` runs" for job in state.jobs.values() if job.status == "running")
     return SessionFacts(state.mode, state.todos, running)
-
-
-FREE = "Free space without a model"
-SUMMARISE = "Compact with a summary"
-LEAVE = "Leave it as it is"
-
-CLEARED_FROM = 60_000
-"""Effective window from which on old results are cleared before the context is full. In smaller ones the next turn
-needs what there is, and each batch has the provider read most of the window anew."""
-COLD_LEAST = 5_000
-"""Tokens that a pass must free when the provider's cache is cold anyway."""
-
-
-class ContextKeeper:
-    """The policy of compaction: thresholds, the model's wish, the breaker, clearing when it pays."""
-
-    def __init__(self, services: Services, recorder: Recorder, compactions: Compactions, asker: Asker) -> None:
-        self._services = services
-        self._recorder = recorder
-        self._compactions = compactions
-        self._asker = asker
-        self._breaker = Breaker()
-        self._told = False
-        self._begun = -1
-        """The turn whose first request was made."""
-        self._declined = -1
-        """The turn in which a hook cancelled: it is not asked again in it as long as requests fit."""
-        self._wanted = False
-        self._in_vain = False
-        """Whether a compaction was tried for the newest request, and made no room."""
-        self._budget_told: set[str] = set()
-
-    def request_compaction(self) -> str:
-        """The model asks for room: done before its next request, when every call has its result."""
-        if not self._services.compaction.auto:
-            return "The user has turned automatic compaction off, so the conversation stays as it is."
-        self._wanted = True
-        budget = self._recorder.state.budget
-        size = f" ({budget.used:,} of {budget.effective:,} tokens are in use)" if budget else ""
-        return f"The conversation will be compacted before your next step{size}."
-
-    async def before_request(self, prepared: PreparedRequest, client: ModelClient) -> bool:
-        """Compact if the context is nearly full, or clear old results if that pays. True when the view changed."""
-        self._tell_of_budget(client)
-        self._in_vain = False
-        begins, self._begun = self._begun != self._recorder.turn, self._recorder.turn
-        if self._wanted:
-            self._wanted = False
-            result = await self._compactions.run(prepared, client, "model", "", forced=False)
-            return isinstance(result, CompactResult)
-        if prepared.budget.level in ("compact", "block"):
-            if self._services.compaction.auto:
-                return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
-            if prepared.blocked:
-                return await self._offer(prepared, client, prepared.reason)
-            self._tell_once("The context is nearly full, and automatic compaction is off; /compact frees space.")
-            return False
-        self._told = False
-        return begins and self._tidy_if_it_pays(prepared, client)
-
-    def why_blocked(self, prepared: PreparedRequest) -> str:
-        """Why this request is not sent, and what helps that was not tried."""
-        return self._services.context.why_blocked(prepared.budget) if self._in_vain else prepared.reason
-
-    async def after_overflow(self, prepared: PreparedRequest, client: ModelClient) -> bool:
-        """The provider refused the request as too long, whatever we measured. True when the view changed."""
-        if not self._services.compaction.auto:
-            return await self._offer(prepared, client, "The provider says that the request is too long for the model.")
-        return await self._automatic(prepared, client, "overflow", forced=True)
-
-    def measure(self, client: ModelClient) -> None:
-        """Publish the size of the context after a step."""
-        self._compactions.measure(client)
-
-    async def compact(
-        self, client: ModelClient, focus: str, trigger: Trigger = "manual", *, without_model: bool = False
-    ) -> CompactResult | None:
-        """Compact because the user or the model asked for it; None when nothing changed (an event says why)."""
-        self._breaker.reset()
-        state = self._recorder.state
-        prepared = self._services.context.prepare(
-            project(self._recorder.ledger), info=client.info, session=self._recorder.session, effort=state.effort
-        )
-        result = await self._compactions.run(
-            prepared, client, trigger, focus, forced=False, without_model=without_model
-        )
-        return result if isinstance(result, CompactResult) else None
-
-    async def compact_now(self, client: ModelClient, wish: Compact) -> None:
-        """The same as work of the session."""
-        await self.compact(client, wish.focus, without_model=wish.without_model)
-
-    async def _offer(self, prepared: PreparedRequest, client: ModelClient, reason: str) -> bool:
-        """Nothing is compacted unless the user says so, and no request fits: let the user choose. True when the view
-        changed."""
-        question = Question(
-            f"{reason} Automatic compaction is off.",
-            (
-                Option(FREE, "old results and messages are removed and can be recalled"),
-                Option(SUMMARISE, "the model writes it"),
-                Option(LEAVE, "no request is sent; nothing changes"),
-            ),
-            header="Context",
-        )
-        answers = await self._asker.ask("", (question,))
-        chosen = answers[0][0] if answers and answers[0] else LEAVE
-        if chosen not in (FREE, SUMMARISE):
-            return False
-        free = chosen == FREE
-        result = await self._compactions.run(prepared, client, "manual", "", forced=True, without_model=free)
-        return isinstance(result, CompactResult)
-
-    async def _automatic(
-        self, prepared: PreparedRequest, client: ModelClient, trigger: Trigger, *, forced: bool
-    ) -> bool:
-        stopped = self._breaker.open(self._recorder.state.steps)
-        if stopped is not None:
-            self._tell_once(
-                f"Automatic compaction has stopped: {stopped}. When no request fits any more, room is made without a "
-                "model. /context shows what takes the room, /clear starts anew."
-            )
-            if not forced:
-                return False
-        if self._declined == self._recorder.turn and not forced:
-            return False
-        result = await self._compactions.run(
-            prepared, client, trigger, "", forced=forced, without_model=stopped is not None
-        )
-        if not isinstance(result, CompactResult):
-            self._in_vain = not result.cancelled
-            if result.cancelled:
-                self._declined = self._recorder.turn
-            else:
-                self._breaker.record_failure()
-            return False
-        fixed = fixed_tokens(prepared.budget)  # no compaction makes it smaller
-        self._breaker.record(self._recorder.state.steps, result.before_tokens - fixed, result.after_tokens - fixed)
-        return True
-
-    def _is_cold(self) -> bool:
-        """Whether the provider has to read the whole prompt anew anyway: only time makes it forget, neither a new
-        process nor a switch of the model, from which the user may come back."""
-        asked = self._recorder.state.asked_at
-        return asked is None or self._services.clock() - asked >= TTL_SECONDS
-
-    def _tidy_if_it_pays(self, prepared: PreparedRequest, client: ModelClient) -> bool:
-        """Between two turns, one batch of clearing and of the user's rules, when what it frees is worth the cache that
-        it rewrites. True when the view changed."""
-        options, ledger, budget = self._services.compaction, self._recorder.ledger, prepared.budget
-        allowances = options.allowances(budget.effective)
-        # When a summary is near, smaller batches of more of the old results: it would take these away as well.
-        near = budget.level == "warn"
-        least = allowances.worthwhile // 2 if near else allowances.worthwhile
-        sizes = EntrySizes(self._services.context.monitor, client.info)
-        if options.auto and budget.effective >= CLEARED_FROM:
-            newest = allowances.tail if near else allowances.protected
-            running = [one.id for one in ledger.view if one.id in ledger.entries and self._is_current(one.id)]
-            found = tidy(ledger, ledger.view, sizes, options.retention, newest, running)
-        elif options.retention:
-            found = retain(ledger, ledger.view, sizes, options.retention)
-        else:
-            return False
-        if not (found.freed >= min(COLD_LEAST, least) if self._is_cold() else found.pays(least)):
-            return False
-        self._compactions.clear(prepared, client, found.view)
-        return True
-
-    def _is_current(self, entry: str) -> bool:
-        """Whether an entry is of the turn that runs: its text is what the model works with."""
-        return self._recorder.ledger.entries[entry].turn == self._recorder.turn
-
-    def _tell_of_budget(self, client: ModelClient) -> None:
-        """Say once for each model that the budget of the settings is more than there is."""
-        limits, info = self._services.context.limits, client.info
-        if info.ref not in self._budget_told and budget_too_large(info, limits):
-            self._budget_told.add(info.ref)
-            text = (
-                f"context_budget {limits.context_budget:,} is above the window of {info.ref}, {info.window:,} tokens "
-                f"({info.window_source}): the window counts."
-            )
-            self._recorder.emit(Notice(text, "warning", "context"))
-
-    def _tell_once(self, text: str) -> None:
-        if not self._told:
-            self._told = True
-            self._recorder.emit(Notice(text, "warning", "context"))
 
 
 def report_cache_miss(

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from difflib import unified_diff
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.permissions.types import Call as PermissionCall
@@ -97,7 +99,7 @@ class Requests:
         try:
             reply = await future
             if reply.choice == "always" and (asked.rule is None or reply.arguments is not None):
-                reply = replace(reply, choice="once")
+                reply = structs.replace(reply, choice="once")
             self._recorder.emit(
                 PermissionResolved(
                     asked.request,
@@ -164,7 +166,7 @@ class PreparedCall:
     title: str
     amended: str = ""
 
-    def told(self, text: str) -> str:
+    def with_note(self, text: str) -> str:
         """A text for the model, after what the user changed of the call."""
         return f"{self.amended}\n{text}" if self.amended else text
 
@@ -194,10 +196,10 @@ class PreparedCall:
         """The call without the choices that the user made among its changes: what they chose from is gone."""
         return replace(self, ctx=replace(self.ctx, choices=()), amended="") if self.ctx.choices else self
 
-    def with_choice(self, choice: Choice, told: str) -> PreparedCall:
+    def with_choice(self, choice: Choice, note: str) -> PreparedCall:
         """The call with what the user made of its change."""
         before = f"{self.amended}\n" if self.amended else ""
-        return replace(self, ctx=replace(self.ctx, choices=(*self.ctx.choices, choice)), amended=f"{before}[{told}]")
+        return replace(self, ctx=replace(self.ctx, choices=(*self.ctx.choices, choice)), amended=f"{before}[{note}]")
 
 
 _MOST_TOLD = 4_000
@@ -449,8 +451,8 @@ class Consents:
         if reply.choice in ("once", "always") and reply.arguments is None:
             return Consent(call, shown, call.ctx), outcome
         word = f" The user says: {reply.note}" if reply.note else ""
-        told = f"The user was asked whether it may run outside of the sandbox, and said no.{word}"
-        return None, replace(outcome, text=f"{outcome.text}\n{told}")
+        note = f"The user was asked whether it may run outside of the sandbox, and said no.{word}"
+        return None, replace(outcome, text=f"{outcome.text}\n{note}")
 
     def decide(self, call: PreparedCall) -> Decision:
         """The permission decision under the mode and rules of this moment."""
@@ -480,7 +482,7 @@ class Consents:
         if (rule := decision.rule) is not None:
             self._recorder.emit(RuleApplied(call.item, rule.effect, rule.text, rule.scope, rule.origin))
         if decision.outcome == "deny":
-            raise Rejected(call.told(f"Not allowed: {decision.reason}"), decision.reason)
+            raise Rejected(call.with_note(f"Not allowed: {decision.reason}"), decision.reason)
         return decision
 
     async def _asked(
@@ -510,12 +512,12 @@ class Consents:
         reply = await self._requests.permission(asked)
         self._keep(decision.offer, reply)
         if reply.choice == "reject" and reply.by == "headless":
-            told = call.told(f"Not allowed; nothing was done. {reply.note}".strip())
-            raise Rejected(told, "nobody could be asked")
+            text = call.with_note(f"Not allowed; nothing was done. {reply.note}".strip())
+            raise Rejected(text, "nobody could be asked")
         if reply.choice == "reject" or (reply.hunks is not None and not reply.hunks):
             word = f" The user says: {reply.note}" if reply.note else ""
             text = f"The user rejected this call; nothing was done.{word}"
-            raise Rejected(call.told(text), f"rejected: {reply.note}" if reply.note else "rejected")
+            raise Rejected(call.with_note(text), f"rejected: {reply.note}" if reply.note else "rejected")
         try:
             changed = amended(call, preview, reply)
             if changed is call:
@@ -526,7 +528,7 @@ class Consents:
             await changed.tool.preview(changed.params, changed.ctx)
         except (ToolError, OSError, ValueError, RuntimeError) as error:
             self._recorder.emit(Notice(f"{error} The call stays as it was.", "warning", "permissions"))
-            return _Answer(replace(reply, choice="edit"), call, call, str(error))
+            return _Answer(structs.replace(reply, choice="edit"), call, call, str(error))
         return _Answer(reply, changed, call)
 
     async def _allowed(self, call: PreparedCall, decision: Decision) -> Consent:

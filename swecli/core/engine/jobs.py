@@ -26,7 +26,7 @@ class JobWatch:
         self._lost = [job for job in known.values() if job.status == "running"]
         """Ran when swecli was stopped, the last time."""
         self._stopping: set[asyncio.Task[None]] = set()
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
         """The turn in which the model was first told that a job had ended."""
 
     def _changed(self, info: JobInfo) -> None:
@@ -40,12 +40,12 @@ class JobWatch:
         lines = [
             f"{job.job} `{_short(job.command)}` ended when swecli was stopped."
             for job in self._lost
-            if self._told.setdefault(job.job, turn) == turn
+            if self._reported.setdefault(job.job, turn) == turn
         ]
         for info in self.jobs.all:
             if info.status == "running":
                 lines.append(self._running(info))
-            elif not info.told and turn <= self._told.setdefault(info.id, turn) + 1:
+            elif not info.told and turn <= self._reported.setdefault(info.id, turn) + 1:
                 lines.append(_ended(info))
         return "\n".join(["Background jobs (the tool job reads or stops one):", *lines[-_NAMED:]]) if lines else ""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import RequestGateway
@@ -85,7 +87,7 @@ class Call:
 
     item: str
     part: ToolCallPart
-    told: str = ""
+    note: str = ""
     """A line before the result that says where the call comes from; empty for the model's own."""
 
 
@@ -103,7 +105,7 @@ class Answer:
         """``grown`` is told now and then what has come since it was told last, by kind."""
         self._recorder = recorder
         self._grown = grown
-        self._told: dict[int, int] = {}
+        self._reported: dict[int, int] = {}
         """How many pieces of each part were told of."""
         self._origin = origin
         self._monotonic = monotonic
@@ -270,8 +272,8 @@ class Answer:
     def _tell_growth(self) -> None:
         texts: dict[ItemKind, str] = {}
         for index, running in self._parts.items():
-            new = "".join(running.pieces[self._told.get(index, 0) :])
-            self._told[index] = len(running.pieces)
+            new = "".join(running.pieces[self._reported.get(index, 0) :])
+            self._reported[index] = len(running.pieces)
             if new:
                 texts[running.kind] = texts.get(running.kind, "") + new
         if texts:
@@ -325,7 +327,7 @@ def gateway_of(services: Services, recorder: Recorder) -> RequestGateway:
 
 BASE = 0.5
 CAP = 8.0
-PATIENCE = 90.0
+RATE_LIMIT_SECONDS = 90.0
 """Seconds for which a rate limit is outlived: limits are per minute, so that a number of attempts says nothing."""
 LONGEST_PAUSE = 20.0
 """Seconds between two attempts against a rate limit that does not say how long it lasts."""
@@ -347,13 +349,13 @@ def retry_delay(error: ProviderError, attempt: int, limit: int, jitter: float) -
 
 
 def rate_limit_delay(error: ProviderError, attempt: int, waited: float, jitter: float) -> float | None:
-    """Seconds to wait before attempt ``attempt + 1`` after a rate limit, or None to give up: after ``PATIENCE``
-    seconds of waiting (``waited``), or where the server asks for more than ``LONGEST_ASKED``.
+    """Seconds to wait before attempt ``attempt + 1`` after a rate limit, or None to give up: after waiting
+    ``RATE_LIMIT_SECONDS`` (``waited``), or where the server asks for more than ``LONGEST_ASKED``.
 
     Pauses double; ``jitter`` (0..1) is spread over the second half of each. A server that asks for next to nothing
     again and again is waited for like one that asks for nothing.
     """
-    if not error.retryable or waited >= PATIENCE:
+    if not error.retryable or waited >= RATE_LIMIT_SECONDS:
         return None
     pause = min(LONGEST_PAUSE, 2.0 ** (attempt - 1)) * (1 + jitter) / 2
     if error.retry_after is None:
@@ -470,7 +472,7 @@ class StepAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnswerCompleted:
     """The whole answer and the calls to run."""
 
     message: Message
@@ -478,7 +480,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class CutShort:
+class AnswerInterrupted:
     """The answer broke off after a part of it was shown. That part is in the history, and nothing of it was run."""
 
     error: ProviderError
@@ -486,7 +488,7 @@ class CutShort:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class AnswerFailed:
     """There is no answer, and asking the same model again soon is of no use."""
 
     error: ProviderError
@@ -511,7 +513,9 @@ class Asking:
         self.fragment: Fragment | None = None
         """What came of an answer that was interrupted."""
 
-    async def ask(self, client: ModelClient, prepared: PreparedRequest) -> Answered | CutShort | Refused:
+    async def ask(
+        self, client: ModelClient, prepared: PreparedRequest
+    ) -> AnswerCompleted | AnswerInterrupted | AnswerFailed:
         """One answer, after as many attempts as it takes."""
         failures = _Failures()
         while True:
@@ -528,14 +532,14 @@ class Asking:
                 answer.cut("interrupted", INTERRUPTED)
                 raise
             if isinstance(result, Message):
-                return Answered(result, answer.complete(result))
+                return AnswerCompleted(result, answer.complete(result))
             error = result.error
             if answer.visible or has_content(result.message):
                 answer.cut("error", error.kind, result.message, error.message)
-                return CutShort(error, Fragment(answer.usage, answer.written))
+                return AnswerInterrupted(error, Fragment(answer.usage, answer.written))
             if not await self._again(error, failures):
                 answer.cut("error", error.kind, result.message)
-                return Refused(error)
+                return AnswerFailed(error)
 
     async def _again(self, error: ProviderError, failures: _Failures) -> bool:
         """Wait before the next attempt of a request. A rate limit is outlived by time rather than by a number of

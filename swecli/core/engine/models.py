@@ -33,7 +33,7 @@ class ModelChoice:
         """While a request waits for the window, and the user was told."""
         self._waited_for: set[str] = set()
         """Models whose window was waited for: once is enough."""
-        self._home = ""
+        self._own_model = ""
         """The user's model while another one stands in for it."""
         self._next = 0
         """Of the stand-ins, the one that is asked next."""
@@ -66,7 +66,7 @@ class ModelChoice:
         """Switch to ``provider/name``, an alias, or a name at the present provider. Returns what is wrong, if
         anything; then nothing has changed."""
         before = self._connection.client
-        self._home, self._next = "", 0
+        self._own_model, self._next = "", 0
         trouble = self._connection.connect(model)
         if trouble is not None and "/" not in model and before is not None:
             trouble = self._connection.connect(f"{before.info.provider}/{model}")
@@ -79,36 +79,36 @@ class ModelChoice:
             self._tell_switch(before.info)
         return None
 
-    def stand_in(self, error: ProviderError) -> bool:
-        """Let the next model of the chain answer, if the one at hand can't because of its load."""
+    def fall_back(self, error: ProviderError) -> bool:
+        """Let the next model of the chain answer, if the current one can't because of its load."""
         if error.kind not in ("overloaded", "rate_limit"):
             return False
         away, chain = self._ref, self._services.fallback
         while self._next < len(chain):
             model = chain[self._next]
             self._next += 1
-            if model in (away, self._home):
+            if model in (away, self._own_model):
                 continue
             trouble = self._connection.connect(model)
             if trouble is not None:
                 self._recorder.emit(Notice(f"{model} can't stand in: {trouble}", "warning", "model"))
                 continue
-            self._home = self._home or away
+            self._own_model = self._own_model or away
             why = "is overloaded" if error.kind == "overloaded" else "refuses requests because of their number"
             text = f"{away} {why}; {self._ref} answers for the rest of this turn."
-            self._recorder.emit(Notice(text, "warning", "model", f"The next turn begins with {self._home} again."))
+            self._recorder.emit(Notice(text, "warning", "model", f"The next turn begins with {self._own_model} again."))
             self._announce(self._services.effort(self._ref))
             self.measure()
             self._ask()
             return True
         return False
 
-    def come_home(self) -> None:
+    def end_fallback(self) -> None:
         """A turn begins: the user's model answers again, if another one stood in for it."""
-        home, self._home, self._next = self._home, "", 0
-        if not home:
+        own, self._own_model, self._next = self._own_model, "", 0
+        if not own:
             return
-        trouble = self._connection.connect(home)
+        trouble = self._connection.connect(own)
         if trouble is not None:
             self._recorder.emit(Notice(f"{self._ref} goes on answering: {trouble}", "warning", "model"))
             return
@@ -191,7 +191,7 @@ class ModelChoice:
         self._announce(effort)
 
     def beside(self, work: str) -> ModelClient | None:
-        """The client for work of this name beside the conversation: that of its own model, or the one at hand."""
+        """The client for work of this name beside the conversation: that of its own model, or the current one."""
         try:
             return self._connection.beside(work) or self._connection.client
         except ModelUnavailable as error:
@@ -200,7 +200,7 @@ class ModelChoice:
             return self._connection.client
 
     def measure(self) -> None:
-        """Publish the size of the context for the model at hand."""
+        """Publish the size of the context for the current model."""
         if self._connection.client is not None:
             self._compactions.measure(self._connection.client)
 

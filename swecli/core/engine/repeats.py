@@ -7,9 +7,11 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal, cast
+
+from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import target_of
 from swecli.core.engine.model_call import Call
@@ -91,7 +93,7 @@ class RepeatDetector:
         self._failures.clear()
         self._recent.clear()
 
-    def forget_looking(self) -> None:
+    def forget_lookups(self) -> None:
         """What was looked at is no longer before the model, so looking again is no repetition."""
         self._recent.clear()
 
@@ -173,14 +175,14 @@ class RepeatGuard:
         self._detector = RepeatDetector()
         self._shown: dict[str, str] = {}
         self._changes = len(recorder.ledger.changes)
-        self._told: tuple[str, ...] = ()
+        self._reported: tuple[str, ...] = ()
         self.note = ""
         self.reason = ""
         """Why the turn should end, for people."""
 
-    def forget_looking(self) -> None:
+    def forget_lookups(self) -> None:
         """Results left the model's view: it may look at things again."""
-        self._detector.forget_looking()
+        self._detector.forget_lookups()
 
     def user_spoke(self) -> None:
         """The user said something: what the model does now, it was asked to do."""
@@ -230,8 +232,8 @@ class RepeatGuard:
         return self._detector.observe(seen)
 
     def _tell(self, found: Repetition) -> None:
-        if found.about != self._told:
-            self._told = found.about
+        if found.about != self._reported:
+            self._reported = found.about
             text = f"The model repeats itself: {_described(found)}. It was told."
             self._recorder.emit(Notice(text, "info", "loop"))
 
@@ -252,7 +254,7 @@ class RepeatGuard:
         if words == STOP:
             return "stopped by the user"
         self._detector.reset()
-        self._told = ()
+        self._reported = ()
         if words and words != GO_ON:
             MessageQueue(self._recorder).add(Steer(words))
         return "goes on"

@@ -122,7 +122,7 @@ class Results:
         self._recorder = recorder
         self._connection = connection
         self._turn = asyncio.Lock()
-        self._told = False
+        self._reported = False
 
     @property
     def rules(self) -> OffloadRules:
@@ -234,8 +234,8 @@ class Results:
         return _Measure(room, monitor.ratio(info) * scale)
 
     def _tell_once(self, error: BlobError) -> None:
-        if not self._told:
-            self._told = True
+        if not self._reported:
+            self._reported = True
             self._recorder.emit(
                 Notice(
                     f"{error} Long results stay in the context, shortened in their middle.",

@@ -19,15 +19,12 @@ from swecli.core.permissions.types import Call, Decision, Policy
 from swecli.core.ports import BlobStore, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.messages import Usage
-from swecli.core.sandbox.sandbox import CommandSandbox, NoSandbox
+from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.process_limit import PROCESSES
 
-
-class ModelFactory(Protocol):
-    """Makes a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with what to do."""
-
-    def __call__(self, model: str) -> ModelClient: ...
+ModelFactory = Callable[[str], ModelClient]
+"""Makes a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with what to do."""
 
 
 class ModelUnavailable(Exception):
@@ -135,7 +132,7 @@ class Services:
     offers: Callable[[], Awaitable[Sequence[ModelOffer]]] = no_offers
     """Models that the user can choose from."""
     examine: Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
-    """What works and what does not, for the model at hand. The flag: providers are asked, too."""
+    """What works and what does not, for the current model. The flag: providers are asked, too."""
     fallback: Sequence[str] = ()
     """Models (``provider/name``) that answer in this order while the user's own is overloaded."""
     side_models: Mapping[str, str] = field(default_factory=lambda: {})
@@ -146,7 +143,7 @@ class Services:
     jitter: Callable[[], float] = lambda: 0.5
     """0..1, full jitter of retry delays."""
     version: str = ""
-    sandbox: CommandSandbox = field(default_factory=NoSandbox)
+    sandbox: Sandbox = field(default_factory=Sandbox.none)
     """What commands are contained with."""
     sandbox_early: bool = False
     """Whether it is looked for when the session starts, and not only when a command needs it."""

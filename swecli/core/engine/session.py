@@ -13,7 +13,7 @@ from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.marks import harmless
 from swecli.core.engine.attachments import words_of
-from swecli.core.engine.compaction import Compactions, ContextKeeper
+from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import SessionFiles
 from swecli.core.engine.jobs import JobWatch
@@ -187,8 +187,7 @@ class Session:
         self._requests = Requests(recorder)
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
-        self._compactions = Compactions(services, recorder, self._connection)
-        self._keeper = ContextKeeper(services, recorder, self._compactions, self._requests)
+        self._compactions = Compactions(services, recorder, self._connection, self._requests)
         self._models = ModelChoice(services, recorder, self._connection, self._compactions)
         self._sandbox = SandboxWatch(services, recorder)
         self._jobs = JobWatch(services, recorder)
@@ -199,7 +198,7 @@ class Session:
                 self._requests,
                 self._results,
                 self._sandbox,
-                self._keeper.request_compaction,
+                self._compactions.request_compaction,
                 self._jobs.jobs,
             )
         )
@@ -298,7 +297,7 @@ class Session:
                 if client is None:
                     self.notice("No model is connected, so swecli cannot measure or summarise anything.", "warning")
                 else:
-                    self._work.begin(self._keeper.compact_now(client, command))
+                    self._work.begin(self._compactions.compact_now(client, command))
             case UndoCompaction():
                 self._compactions.undo(client)
             case RedoCompaction():
@@ -335,7 +334,7 @@ class Session:
             self._recorder,
             self._requests,
             self._scheduler,
-            self._keeper,
+            self._compactions,
             self._models,
             self._jobs,
             item,

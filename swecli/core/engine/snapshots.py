@@ -55,7 +55,7 @@ class KnownSize:
 def known_size(events: Sequence[Event], view: Sequence[ViewEntry], names: Collection[str]) -> KnownSize | None:
     """The newest size that is known of a beginning of the view; None where the view or the model is another one.
 
-    ``names`` are those of the model at hand.
+    ``names`` are those of the current model.
     """
     places = {entry.id: place for place, entry in enumerate(view) if entry.kind == "live"}
     answer: tuple[int, Usage] | None = None
@@ -79,9 +79,9 @@ def known_size(events: Sequence[Event], view: Sequence[ViewEntry], names: Collec
                 entries, usage = answer
                 tail = sum(part.tokens for part in budget.components if part.name == TAIL)
                 size = usage.prompt if usage.prompt <= MOST_TIMES * budget.used else budget.used
-                told = max(1, size - tail)
-                told_by = Usage(input_total=told, output_total=usage.output_total, reasoning=usage.reasoning)
-                found = KnownSize(entries, told_by, event.seq)
+                prompt = max(1, size - tail)
+                reported = Usage(input_total=prompt, output_total=usage.output_total, reasoning=usage.reasoning)
+                found = KnownSize(entries, reported, event.seq)
             case _:
                 pass
     return None
@@ -156,7 +156,7 @@ class SessionSnapshots:
         self._writing: set[asyncio.Task[None]] = set()
         self._newest: SnapshotMeasure | None = None
         """Of what is stored."""
-        self._told = False
+        self._reported = False
 
     # --- writing --------------------------------------------------------------------------------------------
 
@@ -198,8 +198,8 @@ class SessionSnapshots:
         await self._recorder.barrier()  # it must not know of anything that the record does not have
         trouble = await asyncio.to_thread(store.save_snapshot, snapshot)
         self._newest = snapshot.measure if not trouble else self._newest
-        if trouble and not self._told:
-            self._told = True
+        if trouble and not self._reported:
+            self._reported = True
             self._notice(trouble)
 
     # --- resuming -------------------------------------------------------------------------------------------

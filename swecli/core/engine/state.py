@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+
+from msgspec.structs import replace
 
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any, Final, cast, get_args
+from typing import Final
 
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.consent import Consent, Consents, PreparedCall, Rejected, Requests, SandboxWatch
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results, SeenFiles
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Services
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TerminalBlock
-from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
-    Event,
     FileChanged,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
-    ItemStarted,
     ItemStatus,
-    Mode,
-    PermissionRequested,
-    QuestionAsked,
     TodosChanged,
     UntrustedContent,
 )
@@ -157,11 +148,11 @@ class ToolCalls:
             effects = tool.effects(params, ctx)
             title = tool.title(params, ctx)
         except (ToolError, OSError, ValueError, RuntimeError) as error:
-            told = f"{call.told}\n{error}" if call.told else str(error)
-            self._end(call.item, part, "error", ToolOutcome(told, is_error=True, detail=_short(str(error))))
+            text = f"{call.note}\n{error}" if call.note else str(error)
+            self._end(call.item, part, "error", ToolOutcome(text, is_error=True, detail=_short(str(error))))
             return None
         self._recorder.emit(ItemCheckpointed(call.item, part, title))
-        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.told)
+        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.note)
 
     def _context(self, item: str) -> ToolContext:
         workspace = self._services.workspace
@@ -220,14 +211,14 @@ class ToolCalls:
             duration = self._services.monotonic() - started
             outcome = self._files.shortened(outcome)
             outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
-            outcome = replace(outcome, text=call.told(outcome.text))
+            outcome = replace(outcome, text=call.with_note(outcome.text))
             self._end(call.item, call.part, _status(outcome), outcome, duration)
             self._files.record(call.item, outcome.seen)
         except Rejected as rejected:
             outcome = ToolOutcome(str(rejected), is_error=True, detail=rejected.detail)
             self._end(call.item, call.part, "rejected", outcome)
         except ToolError as error:
-            outcome = ToolOutcome(call.told(str(error)), is_error=True, detail=_short(str(error)))
+            outcome = ToolOutcome(call.with_note(str(error)), is_error=True, detail=_short(str(error)))
             self._end(call.item, call.part, "error", outcome)
             self._files.record(call.item, error.seen)
         except asyncio.CancelledError:
@@ -371,144 +362,3 @@ def _raise_defects(tasks: Iterable[asyncio.Task[None]]) -> None:
     for task in tasks:
         if not task.cancelled() and (error := task.exception()) is not None:
             raise error
-
-
-MakeServices = Callable[[Path, Mode], Services]
-"""Services for a working directory and a mode."""
-
-
-class BadLine(ValueError):
-    """The line is no request; the message says what is wrong."""
-
-
-class _Answering:
-    """A log that stores nothing and answers every question as the line says."""
-
-    def __init__(self, approve: bool, publish: Callable[[Sequence[Event]], None]) -> None:
-        self.approve = approve
-        self.events: list[Event] = []
-        self.requests: Requests | None = None
-        self._publish = publish
-
-    def append(self, event: Event) -> None:
-        self.events.append(event)
-        match event.body:
-            case PermissionRequested(request=request):
-                asyncio.get_running_loop().call_soon(self._reply, request)
-            case QuestionAsked(request=request):
-                asyncio.get_running_loop().call_soon(self._dismiss, request)
-            case _:
-                pass
-
-    def _reply(self, request: str) -> None:
-        if self.requests is not None:
-            self.requests.reply(ReplyPermission(request, "once" if self.approve else "reject"))
-
-    def _dismiss(self, request: str) -> None:
-        if self.requests is not None:
-            self.requests.answer(Answer(request, ()))
-
-    async def barrier(self) -> None:
-        return None
-
-    async def close(self) -> None:
-        return None
-
-
-async def run_lines(lines: Iterable[str], make_services: MakeServices) -> AsyncIterator[str]:
-    """Each line ``{id, name, arguments, cwd, mode, approve}`` gives one line of JSON with the result."""
-    for line in lines:
-        if line.strip():
-            yield json.dumps(await _run_line(line, make_services), ensure_ascii=True)
-
-
-async def _run_line(line: str, make_services: MakeServices) -> dict[str, Any]:
-    identifier: object = None
-    try:
-        data = _object(line)
-        identifier = data.get("id")
-        return {"id": identifier, **await _run(_request(data), make_services)}
-    except BadLine as error:
-        return {"id": identifier, "status": "error", "is_error": True, "text": str(error), "bad_line": True}
-    except Exception as error:  # noqa: BLE001 - a defect that one line meets is told in its result and ends no other
-        text = f"internal failure: {type(error).__name__}: {error}"
-        return {"id": identifier, "status": "error", "is_error": True, "text": text, "defect": True}
-
-
-def _object(line: str) -> dict[str, Any]:
-    try:
-        data = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise BadLine(f"no JSON: {error}") from error
-    if not isinstance(data, dict):
-        raise BadLine("no JSON object")
-    return cast("dict[str, Any]", data)
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    name: str
-    arguments: str
-    cwd: Path
-    mode: Mode
-    approve: bool
-
-
-def _request(data: dict[str, Any]) -> _Request:
-    name, arguments, mode = data.get("name"), data.get("arguments", {}), data.get("mode") or "default"
-    cwd = Path(os.path.expanduser(str(data.get("cwd") or ".")))
-    if not isinstance(name, str):
-        raise BadLine("name: the tool's name is missing")
-    if mode not in get_args(Mode):
-        raise BadLine(f"mode: {mode!r} is none of {', '.join(get_args(Mode))}")
-    if not os.path.isdir(cwd):
-        raise BadLine(f"cwd: {cwd} is not a directory")
-    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return _Request(name, raw, cwd.resolve(), mode, bool(data.get("approve")))
-
-
-async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]:
-    services = make_services(request.cwd, request.mode)
-    logs: list[_Answering] = []
-
-    def make_log(publish: Callable[[Sequence[Event]], None]) -> _Answering:
-        logs.append(_Answering(request.approve, publish))
-        return logs[0]
-
-    recorder = Recorder("batch", (), make_log, services.clock)
-    recorder.state.mode = request.mode
-    requests = logs[0].requests = Requests(recorder)
-    results = Results(services, recorder, Connection(services.make_client))
-    calls = ToolCalls(services, recorder, requests, results, SandboxWatch(services, recorder))
-    item, part = "t1", ToolCallPart("call_1", request.name, request.arguments)
-    recorder.emit(ItemStarted(item, "tool", request.name))
-    recorder.emit(ItemCheckpointed(item, part))
-    try:
-        await Scheduler(calls).run([Call(item, part)])
-        await RepeatGuard(recorder, services.tools, requests).check([Call(item, part)])
-    finally:
-        await asyncio.to_thread(services.sandbox.close)
-    return _result(logs[0].events)
-
-
-def _result(events: Sequence[Event]) -> dict[str, Any]:
-    bodies = [event.body for event in events]
-    ended = next(body for body in bodies if isinstance(body, ItemCompleted))
-    asked = next((body for body in bodies if isinstance(body, PermissionRequested)), None)
-    result = next(part for part in ended.parts if isinstance(part, ToolResultPart))
-    return {
-        "status": ended.status,
-        "is_error": result.is_error,
-        "text": result.text,
-        "detail": ended.detail,
-        "asked": asked is not None,
-        "reason": asked.reason if asked else "",
-        "rule": asked.rule if asked else None,
-        "executed": any(isinstance(body, ItemCheckpointed) and body.running for body in bodies),
-        "images": [{"media_type": image.media_type, "name": image.name} for image in result.images],
-        "changed": [
-            {"path": body.path, "before": body.before, "after": body.after}
-            for body in bodies
-            if isinstance(body, FileChanged)
-        ],
-    }

@@ -11,15 +11,15 @@ from swecli.core.context_management.gateway import over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.attachments import Attachments, words_of
-from swecli.core.engine.compaction import ContextKeeper, report_cache_miss
+from swecli.core.engine.compaction import Compactions, report_cache_miss
 from swecli.core.engine.files import ChangedFiles
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import (
-    Answered,
+    AnswerCompleted,
+    AnswerFailed,
+    AnswerInterrupted,
     Asking,
     Call,
-    CutShort,
-    Refused,
     StepAccount,
     has_content,
     tokens_left,
@@ -53,7 +53,7 @@ EMPTY_LIMIT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Ended(Exception):
+class TurnStopped(Exception):
     """The turn is over for another reason than that the model is done."""
 
     outcome: TurnOutcome
@@ -71,7 +71,7 @@ class Turn:
         recorder: Recorder,
         asker: Asker,
         scheduler: Scheduler,
-        keeper: ContextKeeper,
+        compactions: Compactions,
         models: ModelChoice,
         jobs: JobWatch,
         item: str,
@@ -81,7 +81,7 @@ class Turn:
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
-        self._keeper = keeper
+        self._compactions = compactions
         self._queue = MessageQueue(recorder)
         self._models = models
         self._jobs = jobs
@@ -102,13 +102,13 @@ class Turn:
     async def run(self) -> None:
         """Loop over steps; emits TurnEnded last."""
         started = self._services.monotonic()
-        end = Ended("error", "swecli failed internally; what was said is kept.", "internal")
+        end = TurnStopped("error", "swecli failed internally; what was said is kept.", "internal")
         try:
             end = await self._loop()
-        except Ended as ended:
+        except TurnStopped as ended:
             end = ended
         except asyncio.CancelledError:
-            end = Ended("interrupted", "interrupted")
+            end = TurnStopped("interrupted", "interrupted")
         finally:
             for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED):
                 self._recorder.emit(body)
@@ -116,7 +116,7 @@ class Turn:
             if end.outcome == "blocked":
                 self._take_back()
             if self._unmeasured:
-                self._keeper.measure(self._client)
+                self._compactions.measure(self._client)
             duration = self._services.monotonic() - started
             self._recorder.emit(TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._account.usage))
 
@@ -139,8 +139,8 @@ class Turn:
         assert client is not None  # a turn begins only with a model, and no command takes it away
         return client
 
-    async def _loop(self) -> Ended:
-        self._models.come_home()
+    async def _loop(self) -> TurnStopped:
+        self._models.end_fallback()
         await self._models.ready()
         await self._attachments.attach(self._mentions, self._client.info)
         while True:
@@ -173,26 +173,28 @@ class Turn:
             self._finish_step()
             await self._check_repeats(calls)
             if not calls and not self._goes_on(message):
-                return Ended("done", _last_word(message))
+                return TurnStopped("done", _last_word(message))
 
     def _check_caps(self) -> None:
         limits = self._services.limits
         if limits.max_steps is not None and self._step >= limits.max_steps:
-            raise Ended("limit", f"stopped after {limits.max_steps} model steps, as asked", "max_turns")
+            raise TurnStopped("limit", f"stopped after {limits.max_steps} model steps, as asked", "max_turns")
         totals = self._recorder.state
         spent = totals.tokens
         if limits.max_tokens is not None and spent >= limits.max_tokens:
-            raise Ended("limit", f"stopped after {spent:,} tokens; the cap is {limits.max_tokens:,}", "max_tokens")
+            raise TurnStopped(
+                "limit", f"stopped after {spent:,} tokens; the cap is {limits.max_tokens:,}", "max_tokens"
+            )
         if limits.max_price is not None and (totals.cost is None or totals.cost >= limits.max_price):
             cost = f"${totals.cost:.4f}" if totals.cost is not None else "an unknown price"
-            raise Ended("limit", f"stopped after {cost}; the cap is ${limits.max_price}", "max_price")
+            raise TurnStopped("limit", f"stopped after {cost}; the cap is ${limits.max_price}", "max_price")
 
     def _check_left(self, prepared: PreparedRequest) -> None:
         """A request is not sent that alone would go past the cap."""
         left, used = tokens_left(self._services, self._recorder), prepared.budget.used
         if left is not None and used > left:
             reason = f"the next request was not sent: {over_cap(used, left)} of {self._services.limits.max_tokens:,}"
-            raise Ended("limit", reason, "max_tokens")
+            raise TurnStopped("limit", reason, "max_tokens")
 
     def _prepare(self, *, changed: bool = False) -> PreparedRequest:
         """The next request; ``changed``: the view has just been cleared or compacted."""
@@ -210,26 +212,26 @@ class Turn:
 
     async def _with_room(self, prepared: PreparedRequest) -> PreparedRequest:
         """The request after whatever compaction it needs."""
-        if not await self._keeper.before_request(prepared, self._client):
+        if not await self._compactions.before_request(prepared, self._client):
             return prepared
-        self._repeats.forget_looking()
+        self._repeats.forget_lookups()
         return self._prepare(changed=True)
 
     def _gate(self, prepared: PreparedRequest) -> None:
         if prepared.blocked:
-            raise Ended("blocked", self._keeper.why_blocked(prepared), "context")
+            raise TurnStopped("blocked", self._compactions.why_blocked(prepared), "context")
         if prepared.warning:
             self._recorder.emit(Notice(prepared.warning, "warning", "context"))
 
-    async def _answered(self, prepared: PreparedRequest) -> Answered | None:
+    async def _answered(self, prepared: PreparedRequest) -> AnswerCompleted | None:
         """The answer, or None where a new request is to be made: an answer that broke off is gone on with, and a
         model that is overloaded has a stand-in."""
         result = await self._asking.ask(self._client, prepared)
-        if isinstance(result, Answered):
+        if isinstance(result, AnswerCompleted):
             self._cuts = self._overflows = 0
             self._account.answered(result.message.response.usage if result.message.response else None)
             return result
-        if isinstance(result, CutShort):
+        if isinstance(result, AnswerInterrupted):
             self._account.broke_off(result.fragment)
         else:
             self._account.refused()
@@ -237,28 +239,28 @@ class Turn:
             return None
         raise self._failure(result.error)
 
-    async def _can_go_on(self, prepared: PreparedRequest, result: CutShort | Refused) -> bool:
+    async def _can_go_on(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
         """Remove what is in the way of a new request, if that is possible."""
         error = result.error
         if error.kind == "context_overflow":
             await self._models.learn(error)
             self._overflows += 1
-            return self._overflows == 1 and await self._keeper.after_overflow(prepared, self._client)
-        if isinstance(result, CutShort):
+            return self._overflows == 1 and await self._compactions.after_overflow(prepared, self._client)
+        if isinstance(result, AnswerInterrupted):
             self._cuts += 1
             if self._cuts <= CUT_LIMIT and await self._asking.wait(error, self._cuts):
                 return True
-        if not self._models.stand_in(error):
+        if not self._models.fall_back(error):
             return False
         await self._models.ready()
         return True
 
-    def _failure(self, error: ProviderError) -> Ended:
+    def _failure(self, error: ProviderError) -> TurnStopped:
         advice = " ".join(filter(None, (why_not_again(error), error.hint)))
         stop = "" if error.message.endswith((".", "!", "?")) or not advice else "."
         reason = f"{error.message}{stop} {advice}".strip()
         kind = "content_filter" if error.moderated else error.kind
-        return Ended("blocked" if error.kind == "context_overflow" else "error", reason, kind)
+        return TurnStopped("blocked" if error.kind == "context_overflow" else "error", reason, kind)
 
     async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
         if message.response is not None and (not message.response.complete or message.response.stop.kind == "length"):
@@ -271,13 +273,15 @@ class Turn:
     async def _check_repeats(self, calls: tuple[Call, ...]) -> None:
         verdict = await self._repeats.check(calls)
         if verdict == "nobody to ask":
-            raise Ended("limit", f"stopped, because {self._repeats.reason}, and nobody could be asked", "repetition")
+            raise TurnStopped(
+                "limit", f"stopped, because {self._repeats.reason}, and nobody could be asked", "repetition"
+            )
         if verdict == "stopped by the user":
-            raise Ended("interrupted", f"stopped, because {self._repeats.reason}", "repetition")
+            raise TurnStopped("interrupted", f"stopped, because {self._repeats.reason}", "repetition")
 
     def _finish_step(self) -> None:
         self._account.end()
-        self._keeper.measure(self._client)
+        self._compactions.measure(self._client)
         self._unmeasured = False
 
     def _goes_on(self, message: Message) -> bool:
@@ -291,7 +295,7 @@ class Turn:
             return False
         self._empty += 1
         if self._empty >= EMPTY_LIMIT:
-            raise Ended("error", "the model answered with nothing, twice. Try again, or another model.", "empty")
+            raise TurnStopped("error", "the model answered with nothing, twice. Try again, or another model.", "empty")
         self._recorder.emit(Notice("The model answered with nothing; asking once more.", "warning", "model"))
         return True
 

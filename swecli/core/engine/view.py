@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.ledger import Entry
@@ -20,13 +19,6 @@ from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import Mode, PermissionRequested, QuestionAsked, Queued, SandboxChanged
 from swecli.core.protocol.messages import Message, Usage
 from swecli.core.workspace.jobs import JobInfo, Jobs
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from swecli.core.engine.session import Session
-
-    SessionPort: TypeAlias = Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from swecli.core.engine.recorder import Recorder
 from swecli.core.protocol.commands import Steer, Submit

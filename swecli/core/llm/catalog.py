@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,14 +13,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
+import msgspec
+from msgspec import Struct, field, structs
+
 from swecli.core.protocol.messages import Usage
 
 _RATES = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(Struct, frozen=True):
     """US dollars per million tokens. A cache rate that is None is not listed: those tokens cost what any
     other input costs. ``cache_write`` keeps the prefix for minutes, ``cache_write_1h`` for an hour."""
 
@@ -32,22 +32,24 @@ class Rates:
     cache_write_1h: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PriceTier:
-    """What all tokens of a request cost whose input is larger than ``above`` tokens."""
+class PriceTier(Struct, frozen=True, kw_only=True):
+    """Rates of all tokens of a request whose input is larger than ``above`` tokens; None: as without the tier."""
 
     above: int
-    rates: Rates
+    input: Decimal | None = None
+    output: Decimal | None = None
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
+    cache_write_1h: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PricePeriod:
-    """Prices and when they hold: from a day on, at hours of the day, on days of the week (1 = Monday); all UTC."""
+class PricePeriod(Rates, frozen=True):
+    """Prices and when they hold: from a day on, at hours of the day ("22:00-06:00"), on days of the week (1 = Monday);
+    all UTC."""
 
-    rates: Rates
     tiers: tuple[PriceTier, ...] = ()
     since: date | None = None
-    hours: tuple[tuple[time, time], ...] = ()
+    hours: tuple[str, ...] = ()
     days: frozenset[int] = frozenset()
 
     def holds(self, moment: datetime) -> bool:
@@ -57,11 +59,15 @@ class PricePeriod:
             return False
         if self.days and utc.isoweekday() not in self.days:
             return False
-        return not self.hours or any(_within(utc.time(), start, end) for start, end in self.hours)
+        return not self.hours or any(_within(utc.time(), *_span(span)) for span in self.hours)
 
     def rates_for(self, input_tokens: int) -> Rates:
         """The rates of a request with so many input tokens, cached ones included."""
-        return next((tier.rates for tier in reversed(self.tiers) if input_tokens > tier.above), self.rates)
+        tier = next((tier for tier in reversed(self.tiers) if input_tokens > tier.above), None)
+        if tier is None:
+            return self
+        own = {name: rate for name in _RATES if (rate := getattr(tier, name)) is not None}
+        return structs.replace(self, **own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,27 +87,11 @@ def read_prices(value: object) -> PriceList | None:
     Raises:
         ValueError: a rate is no number, or input and output are not both there.
     """
-    periods = tuple(_period(as_object(item)) for item in as_list(value))
+    try:
+        periods = msgspec.convert(value or (), tuple[PricePeriod, ...])
+    except msgspec.ValidationError as error:
+        raise ValueError(f"a price needs input and output: {error}") from error
     return PriceList(periods) if periods else None
-
-
-def _period(item: Mapping[str, object]) -> PricePeriod:
-    tiers = [as_object(tier) for tier in as_list(item.get("tiers"))]
-    since = as_text(item.get("since"))
-    return PricePeriod(
-        _rates(item),
-        tuple(PriceTier(as_int(tier.get("above")) or 0, _rates({**item, **tier})) for tier in tiers),
-        date.fromisoformat(since) if since else None,
-        tuple(_span(as_text(span)) for span in as_list(item.get("hours"))),
-        frozenset(day for number in as_list(item.get("days")) if (day := as_int(number)) is not None),
-    )
-
-
-def _rates(item: Mapping[str, object]) -> Rates:
-    values = {name: Decimal(text) for name in _RATES if (text := as_text(item.get(name)))}
-    if "input" not in values or "output" not in values:
-        raise ValueError("a price needs input and output")
-    return Rates(**values)
 
 
 def _span(text: str) -> tuple[time, time]:
@@ -197,17 +187,15 @@ MAKERS = (
 """Providers that serve their own models: what they say of one counts before what other hosts say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Where a value comes from. ``date`` is ISO, the day of reading."""
 
     name: str
-    version: str
+    version: str | None
     date: str
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogModel:
+class CatalogModel(Struct, frozen=True):
     """One model at one provider. None = no source says; sizes are tokens.
 
     ``reasoning_style``: ``adaptive``, ``budget``, ``effort`` or ``level``. ``echo``: what the next request has to
@@ -221,18 +209,28 @@ class CatalogModel:
     window: int | None
     """Total: input and output together, where the source tells them apart."""
     max_output: int | None
-    prices: PriceList | None
+    periods: tuple[PricePeriod, ...] | None = field(name="prices")
     cache_minimum: int | None
     images: bool | None
     tools: bool | None
     reasoning: bool | None
     reasoning_style: str | None
-    efforts: tuple[str, ...]
+    efforts: tuple[str, ...] | None
     echo: str | None
     deprecated: bool
     retires: str | None
-    sources: Mapping[str, tuple[Source, ...]]
-    """By group of fields: window, max_output, prices, cache_minimum, capabilities, reasoning, echo."""
+    letters: Mapping[str, str] = field(name="sources")
+    """Of its sources, by group of fields: window, max_output, prices, cache_minimum, capabilities, reasoning, echo."""
+
+    @property
+    def prices(self) -> PriceList | None:
+        """What it costs at this provider."""
+        return PriceList(self.periods) if self.periods else None
+
+    def sources(self, group: str) -> tuple[Source, ...]:
+        """Where a group of fields comes from."""
+        known = load_catalog().sources
+        return tuple(known[letter] for letter in self.letters.get(group, ""))
 
     @property
     def ref(self) -> str:
@@ -260,8 +258,9 @@ class Found:
 class Catalog:
     """The models, in the order of the file: by provider, current ones first."""
 
-    def __init__(self, models: Iterable[CatalogModel]) -> None:
+    def __init__(self, models: Iterable[CatalogModel], sources: Mapping[str, Source] | None = None) -> None:
         self.models = tuple(models)
+        self.sources = sources or {}
         self._names: dict[str, dict[str, CatalogModel]] = {}
         for model in self.models:
             self._names.setdefault(model.provider, {})[spelling(model.id)] = model
@@ -331,45 +330,14 @@ class Catalog:
 @cache
 def load_catalog() -> Catalog:
     """The catalogue that comes with the program."""
-    data = as_object(json.loads(files("swecli.core.llm").joinpath("catalog.json").read_text("utf-8")))
-    sources = {letter: _source(as_object(item)) for letter, item in as_object(data.get("sources")).items()}
-    return Catalog(_model(as_object(item), sources) for item in as_list(data.get("models")))
+    data = files("swecli.core.llm").joinpath("catalog.json").read_bytes()
+    document = msgspec.json.decode(data, type=_Document)
+    return Catalog(document.models, document.sources)
 
 
-def _source(item: JsonObject) -> Source:
-    return Source(as_text(item.get("name")), as_text(item.get("version")), as_text(item.get("date")))
-
-
-def _model(item: JsonObject, sources: Mapping[str, Source]) -> CatalogModel:
-    return CatalogModel(
-        provider=as_text(item.get("provider")),
-        id=as_text(item.get("id")),
-        aliases=_texts(item.get("aliases")),
-        window=as_int(item.get("window")),
-        max_output=as_int(item.get("max_output")),
-        prices=read_prices(item.get("prices")),
-        cache_minimum=as_int(item.get("cache_minimum")),
-        images=_flag(item.get("images")),
-        tools=_flag(item.get("tools")),
-        reasoning=_flag(item.get("reasoning")),
-        reasoning_style=as_text(item.get("reasoning_style")) or None,
-        efforts=_texts(item.get("efforts")),
-        echo=as_text(item.get("echo")) or None,
-        deprecated=item.get("deprecated") is True,
-        retires=as_text(item.get("retires")) or None,
-        sources={
-            group: tuple(sources[letter] for letter in as_text(letters))
-            for group, letters in as_object(item.get("sources")).items()
-        },
-    )
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(as_text(item) for item in as_list(value))
-
-
-def _flag(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
+class _Document(Struct, frozen=True):
+    sources: dict[str, Source]
+    models: tuple[CatalogModel, ...]
 
 
 _MILLION = Decimal(1_000_000)

@@ -10,6 +10,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from msgspec import structs
+
 from swecli.core.llm.errors import ErrorContext, WireError, read_body, to_provider_error
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, compact, is_list
@@ -253,7 +255,7 @@ class Quarantine:
         if message.id in self._thoughtless:
             parts = [bare for part in parts if (bare := _without_thoughts(part)) is not None]
         kept = [made for part in parts if (made := _substitute(part) if part in self._parts else part) is not None]
-        return replace(message, parts=tuple(kept)) if tuple(kept) != message.parts else message
+        return structs.replace(message, parts=tuple(kept)) if tuple(kept) != message.parts else message
 
 
 def _place(text: str) -> _Place | None:
@@ -270,7 +272,7 @@ def _parts_at(place: _Place, request: ModelRequest, build: Build) -> list[Part]:
     def first(item: int, key: str = "", index: int | None = None) -> int:
         def there(number: int) -> bool:
             at, end = spots[number]
-            last = replace(request.messages[at], parts=request.messages[at].parts[:end])
+            last = structs.replace(request.messages[at], parts=request.messages[at].parts[:end])
             body = build(replace(request, messages=(*request.messages[:at], last), tail="", breakpoints=()))
             items = next((as_list(body[name]) for name in _LISTS if name in body), ())
             return len(items) > item and (index is None or len(as_list(as_object(items[item]).get(key))) > index)
@@ -303,10 +305,10 @@ def _substitute(part: Part) -> Part | None:
         case TextPart() | ImagePart():
             return TextPart(f"[{_name(part).capitalize()} was left out, because the server refused it.]")
         case ToolResultPart():
-            return replace(part, text="[The result was left out, because the server refused it.]", images=())
+            return structs.replace(part, text="[The result was left out, because the server refused it.]", images=())
         case ToolCallPart():
             name = _NOT_IN_NAMES.sub("_", part.name)[:64] or "unknown"
-            return replace(part, name=name, arguments="{}", opaque=None)
+            return structs.replace(part, name=name, arguments="{}", opaque=None)
         case ReasoningPart() | OpaquePart():
             return None
 
@@ -314,9 +316,9 @@ def _substitute(part: Part) -> Part | None:
 def _without_thoughts(part: Part) -> Part | None:
     match part:
         case ReasoningPart():
-            return replace(part, opaque=None)
+            return structs.replace(part, opaque=None)
         case TextPart() | ToolCallPart():
-            return replace(part, opaque=None)
+            return structs.replace(part, opaque=None)
         case OpaquePart():
             return None
         case _:
@@ -377,7 +379,7 @@ def without_images(request: ModelRequest) -> ModelRequest:
 
 def _without_images(message: Message) -> Message:
     parts = tuple(_part(part) for part in message.parts)
-    return message if parts == message.parts else replace(message, parts=parts)
+    return message if parts == message.parts else structs.replace(message, parts=parts)
 
 
 def _part(part: Part) -> Part:
@@ -385,7 +387,7 @@ def _part(part: Part) -> Part:
         return TextPart(_sentence(part))
     if isinstance(part, ToolResultPart) and part.images:
         text = "\n".join([part.text, *map(_sentence, part.images)])
-        return replace(part, text=text.lstrip("\n"), images=())
+        return structs.replace(part, text=text.lstrip("\n"), images=())
     return part
 
 

@@ -142,7 +142,7 @@ def _offer(account: Account, name: str, model: CatalogModel | None, now: datetim
         variable,
         account.provider.window or model.window,
         account.provider.max_output or model.max_output,
-        model.prices.at(now).rates if model.prices is not None else None,
+        model.prices.at(now) if model.prices is not None else None,
         model.images,
         model.tools,
         model.reasoning,

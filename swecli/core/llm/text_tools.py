@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from msgspec import structs
+
 from swecli.core.llm.json_values import JsonObject, compact, is_list, is_object, parse_json, parse_object
 from swecli.core.llm.protocols.arguments import arguments_object
 from swecli.core.llm.protocols.base import new_call_id
@@ -189,7 +191,7 @@ def with_calls(message: Message, tools: Collection[str]) -> Message:
     if parts and isinstance(parts[-1], TextPart) and not parts[-1].text:
         parts.pop()  # nothing of it was shown, so its place is free
     stop = Stop("tool_use", response.stop.raw, response.stop.detail)
-    return replace(message, parts=(*parts, *calls), response=replace(response, stop=stop))
+    return structs.replace(message, parts=(*parts, *calls), response=structs.replace(response, stop=stop))
 
 
 @dataclass(slots=True)
@@ -314,7 +316,9 @@ def as_text(request: ModelRequest) -> ModelRequest:
 
 def _message(message: Message) -> Message:
     if message.role == "assistant":
-        return replace(message, parts=tuple(_as_text(part, at, message) for at, part in enumerate(message.parts)))
+        return structs.replace(
+            message, parts=tuple(_as_text(part, at, message) for at, part in enumerate(message.parts))
+        )
     if message.role != "tool":
         return message
     parts: list[Part] = []
@@ -323,7 +327,7 @@ def _message(message: Message) -> Message:
         said = " (error)" if result.is_error else ""
         parts.append(TextPart(f"{gap}<tool_response>\n{result.name}{said}:\n{result.text}\n</tool_response>"))
         parts.extend(result.images)
-    return replace(message, role="user", parts=tuple(parts))
+    return structs.replace(message, role="user", parts=tuple(parts))
 
 
 def _as_text(part: Part, at: int, message: Message) -> Part:
@@ -339,7 +343,7 @@ def _merged(messages: list[Message]) -> Iterator[Message]:
     waiting: Message | None = None
     for message in messages:
         if waiting is not None and waiting.role == message.role == "user":
-            waiting = replace(message, parts=(*waiting.parts, TextPart("\n\n"), *message.parts))
+            waiting = structs.replace(message, parts=(*waiting.parts, TextPart("\n\n"), *message.parts))
             continue
         if waiting is not None:
             yield waiting

@@ -430,7 +430,7 @@ def listed_window(provider: str, model: str, found: Found | None) -> KnownWindow
 def _of_entry(model: CatalogModel) -> KnownWindow | None:
     if model.window is None:
         return None
-    sources = ", ".join(f"{item.name} of {item.date}" for item in model.sources.get("window", ()))
+    sources = ", ".join(f"{item.name} of {item.date}" for item in model.sources("window"))
     return KnownWindow(model.window, "catalogue", sources)
 
 

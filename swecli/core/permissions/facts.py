@@ -9,16 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal, Protocol
+from typing import Literal
 
-from swecli.core.permissions.git_facts import (
-    credentials_in,
-    git_problem,
-    is_git_settings,
-    repository_of,
-    settings_of,
-    tracked_names,
-)
+from swecli.core.git_files import repository_of, tracked_names
+from swecli.core.permissions.git_facts import credentials_in, git_problem, is_git_settings, settings_of
 from swecli.core.permissions.paths import inside, is_secret
 
 PathKind = Literal["file", "directory", "other", "missing"]
@@ -39,7 +33,7 @@ _OTHER_VERSION_FILES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class BlastRadius:
     """How much is in a place: files, folders, bytes. ``whole`` is False where it was too much to count."""
 
     files: int = 0
@@ -47,8 +41,8 @@ class Extent:
     size: int = 0
     whole: bool = True
 
-    def __add__(self, other: Extent) -> Extent:
-        return Extent(
+    def __add__(self, other: BlastRadius) -> BlastRadius:
+        return BlastRadius(
             self.files + other.files, self.folders + other.folders, self.size + other.size, self.whole and other.whole
         )
 
@@ -74,148 +68,96 @@ def nothing_ignored(directory: str) -> Callable[[str, bool], bool]:
     return lambda path, is_directory: False
 
 
-class FileFacts(Protocol):
+class FileFacts:
     """Answers about the disk at the moment of the decision. Paths are absolute; nothing is opened for its
-    content except git's own configuration."""
+    content except git's own configuration. This one knows nothing, so nothing with an operand is proven."""
 
     def resolve(self, path: str) -> str:
         """The path with links followed as far as they exist."""
-        ...
-
-    def kind(self, path: str) -> PathKind:
-        """What is there, links followed."""
-        ...
-
-    def size(self, path: str) -> int:
-        """Bytes of a file; 0 when there is none."""
-        ...
-
-    def names_elsewhere(self, path: str, roots: Sequence[str]) -> int:
-        """How many names (hard links) a file has that are not found in ``roots``; 0 for one that is not there."""
-        ...
-
-    def extent(self, path: str) -> Extent:
-        """How much is at and below ``path``, links not followed."""
-        ...
-
-    def names(self, directory: str) -> tuple[str, ...] | None:
-        """The names in a directory; empty when it is none, None when there are too many to judge."""
-        ...
-
-    def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
-        """Whether following links below ``path`` may leave ``roots``; True also when it is too large to tell."""
-        ...
-
-    def odd_names(self, path: str, *, wildcards: bool = False) -> bool:
-        """Whether a name below ``path`` has blanks, quotes or backslashes, or wildcards if these matter too, or
-        begins with a dash; True also when it is too large to tell."""
-        ...
-
-    def secrets_below(self, path: str, reach: Reach) -> tuple[str, ...] | None:
-        """The files below a directory that may hold secrets, as far as a search reaches; None when it is too large
-        to tell. A file has none below it."""
-        ...
-
-    def tracked_secrets(self, cwd: str) -> tuple[str, ...] | None:
-        """What git tracks in the repository of ``cwd`` and may hold secrets, as absolute paths; None when it can't be
-        told."""
-        ...
-
-    def credentials_in(self, path: str) -> bool:
-        """Whether a file of git's configuration holds a password or token, or can't be judged."""
-        ...
-
-    def git_settings(self, cwd: str) -> tuple[str, ...]:
-        """Files with settings that git would read in ``cwd``, of the repository, the user and the machine."""
-        ...
-
-    def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
-        """The same as ``odd_names`` for what git lists in ``cwd``, be it there or not; True also when it
-        can't be told."""
-        ...
-
-    def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
-        """Why the program that the shell would start under this name can't be relied on, as a clause; None when
-        it is a program outside of the workspace, or there is none of this name."""
-        ...
-
-    def shell_problem(self, cwd: str, *, moving: bool) -> str | None:
-        """Why the shell itself may not do what the text says, as a clause; ``moving`` if it changes directory."""
-        ...
-
-    def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
-        """Why git, started here, might run a program that the repository chose; None when it will not."""
-        ...
-
-
-class NoFacts:
-    """Knows nothing, so nothing with an operand is proven."""
-
-    def resolve(self, path: str) -> str:
         return os.path.normpath(path)
 
     def kind(self, path: str) -> PathKind:
+        """What is there, links followed."""
         del path
         return "other"
 
     def size(self, path: str) -> int:
+        """Bytes of a file; 0 when there is none."""
         del path
         return 0
 
     def names_elsewhere(self, path: str, roots: Sequence[str]) -> int:
+        """How many names (hard links) a file has that are not found in ``roots``; 0 for one that is not there."""
         del path, roots
         return 0
 
-    def extent(self, path: str) -> Extent:
+    def blast_radius(self, path: str) -> BlastRadius:
+        """How much is at and below ``path``, links not followed."""
         del path
-        return Extent(whole=False)
+        return BlastRadius(whole=False)
 
     def names(self, directory: str) -> tuple[str, ...] | None:
+        """The names in a directory; empty when it is none, None when there are too many to judge."""
         del directory
         return None
 
     def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
+        """Whether following links below ``path`` may leave ``roots``; True also when it is too large to tell."""
         del path, roots
         return True
 
     def odd_names(self, path: str, *, wildcards: bool = False) -> bool:
+        """Whether a name below ``path`` has blanks, quotes or backslashes, or wildcards if these matter too, or
+        begins with a dash; True also when it is too large to tell."""
         del path, wildcards
         return True
 
     def secrets_below(self, path: str, reach: Reach) -> tuple[str, ...] | None:
+        """The files below a directory that may hold secrets, as far as a search reaches; None when it is too large
+        to tell. A file has none below it."""
         del path, reach
         return None
 
     def tracked_secrets(self, cwd: str) -> tuple[str, ...] | None:
+        """What git tracks in the repository of ``cwd`` and may hold secrets, as absolute paths; None when it can't be
+        told."""
         del cwd
         return None
 
     def credentials_in(self, path: str) -> bool:
+        """Whether a file of git's configuration holds a password or token, or can't be judged."""
         del path
         return False
 
     def git_settings(self, cwd: str) -> tuple[str, ...]:
+        """Files with settings that git would read in ``cwd``, of the repository, the user and the machine."""
         del cwd
         return ()
 
     def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
+        """The same as ``odd_names`` for what git lists in ``cwd``, be it there or not; True also when it
+        can't be told."""
         del cwd, wildcards
         return True
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
+        """Why the program that the shell would start under this name can't be relied on, as a clause; None when
+        it is a program outside of the workspace, or there is none of this name."""
         del cwd, roots
         return f"{name} may be any program"
 
     def shell_problem(self, cwd: str, *, moving: bool) -> str | None:
+        """Why the shell itself may not do what the text says, as a clause; ``moving`` if it changes directory."""
         del cwd, moving
         return "the shell's environment is unknown"
 
     def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
+        """Why git, started here, might run a program that the repository chose; None when it will not."""
         del cwd, roots
         return "the repository's configuration is unknown"
 
 
-class OsFacts:
+class OsFacts(FileFacts):
     """The real file system. ``environment`` is what commands run with: its PATH decides which program a name
     means."""
 
@@ -257,24 +199,24 @@ class OsFacts:
                     found.add(entry.path)
         return state.st_nlink - len(found)
 
-    def extent(self, path: str) -> Extent:
+    def blast_radius(self, path: str) -> BlastRadius:
         try:
             state = os.lstat(path)
         except (OSError, ValueError):
-            return Extent()
+            return BlastRadius()
         if not stat.S_ISDIR(state.st_mode):
-            return Extent(files=1, size=state.st_size)
+            return BlastRadius(files=1, size=state.st_size)
         files, folders, size = 0, 1, 0
         for entry in _tree(path):
             if entry is None:
-                return Extent(files, folders, size, whole=False)
+                return BlastRadius(files, folders, size, whole=False)
             if entry.is_dir(follow_symlinks=False):
                 folders += 1
                 continue
             files += 1
             with suppress(OSError):
                 size += entry.stat(follow_symlinks=False).st_size
-        return Extent(files, folders, size)
+        return BlastRadius(files, folders, size)
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         found: list[str] = []

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from swecli.core.git_files import MAX_INDEX, common_directory, git_directory, read_text, repository_of
 from swecli.core.permissions.paths import inside
 
 _HEADER = re.compile(r'\s*\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\][ \t]*(.*)')
@@ -27,8 +28,6 @@ _CREDENTIALS = re.compile(
     re.IGNORECASE,
 )
 """A user's name in a web address, which may be a token, a key that says so, and what is kept in yet another file."""
-_MAX_BYTES = 1_000_000
-_MAX_INDEX = 64_000_000
 _LINK_MODE = b"\x00\x00\xe0\x00"
 """Mode 160000 as the index stores it: a submodule."""
 
@@ -72,90 +71,14 @@ def git_problem(cwd: str, environment: Mapping[str, str], roots: Sequence[str]) 
         return f"the repository can't be examined ({error.strerror})"
 
 
-def repository_of(cwd: str) -> str | None:
-    """The folder whose ``.git`` git would use in ``cwd``."""
-    return next((str(folder) for folder in (Path(cwd), *Path(cwd).parents) if os.path.lexists(folder / ".git")), None)
-
-
-def tracked_names(cwd: str) -> tuple[str, ...] | None:
-    """The names in the index of the repository that git started in ``cwd`` would use, as text; None where they can't
-    be told."""
-    try:
-        folder = repository_of(cwd)
-        if folder is None:
-            return ()
-        place = _git_directory(Path(folder))
-        if place is None:
-            return None
-        index = place / "index"
-        if not os.path.lexists(index):
-            return ()
-        state = os.stat(index)
-        if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_INDEX:
-            return None
-        wide = "sha256" in _read(_common(place) / "config").lower()
-        return _index_names(index.read_bytes(), 32 if wide else 20)
-    except OSError:
-        return None
-
-
-def _git_directory(folder: Path) -> Path | None:
-    """Git's own directory for a folder: its ``.git``, or what a file of this name leads to."""
-    place = folder / ".git"
-    mode = os.lstat(place).st_mode
-    if stat.S_ISDIR(mode):
-        return place
-    target = _read(place).strip() if stat.S_ISREG(mode) else ""
-    return Path(os.path.normpath(folder / target[8:])) if target.startswith("gitdir: ") else None
-
-
-def _common(place: Path) -> Path:
-    """The directory that all work trees of a repository share."""
-    shared = place / "commondir"
-    return Path(os.path.normpath(place / _read(shared).strip())) if os.path.lexists(shared) else place
-
-
-def _index_names(data: bytes, hash_size: int) -> tuple[str, ...] | None:
-    """The names of an index of version 2 to 4 (gitformat-index)."""
-    version = int.from_bytes(data[4:8], "big")
-    if data[:4] != b"DIRC" or version not in (2, 3, 4):
-        return None
-    names: list[str] = []
-    name, at = b"", 12
-    for _ in range(int.from_bytes(data[8:12], "big")):
-        flags_at = at + 40 + hash_size
-        start = flags_at + (4 if int.from_bytes(data[flags_at : flags_at + 2], "big") & 0x4000 else 2)
-        kept = b""
-        if version == 4:  # a name is what is dropped from the end of the one before, and what is added
-            drop, start = _variable_integer(data, start)
-            kept = name[: len(name) - drop]
-        end = data.find(b"\0", start)
-        if end < 0:
-            return None
-        name = kept + data[start:end]
-        names.append(name.decode("utf-8", "replace"))
-        at = end + 1 if version == 4 else at + (end - at) // 8 * 8 + 8
-    return tuple(names)
-
-
-def _variable_integer(data: bytes, at: int) -> tuple[int, int]:
-    """An integer as git packs offsets, and where it ends."""
-    byte = data[at]
-    value, at = byte & 0x7F, at + 1
-    while byte & 0x80 and at < len(data):
-        byte = data[at]
-        value, at = (value + 1) << 7 | byte & 0x7F, at + 1
-    return value, at
-
-
 def settings_of(cwd: str) -> tuple[str, ...]:
     """The files with settings of the repository that git would use in ``cwd``."""
     try:
         folder = repository_of(cwd)
-        place = None if folder is None else _git_directory(Path(folder))
+        place = None if folder is None else git_directory(Path(folder))
         if place is None:
             return ()
-        common = _common(place)
+        common = common_directory(place)
     except OSError:
         return ()
     return tuple(dict.fromkeys(str(each) for each in (common / "config", place / "config.worktree")))
@@ -177,7 +100,7 @@ def is_git_settings(path: str) -> bool:
 def credentials_in(path: str) -> bool:
     """Whether git's settings in a file hold a password or token, or can't be judged; False where there are none."""
     try:
-        text = _read(Path(path))
+        text = read_text(Path(path))
     except FileNotFoundError:
         return False
     except OSError:
@@ -195,7 +118,7 @@ def _repository_problem(cwd: Path, roots: Sequence[str]) -> str | None:
                 return f"{folder} is laid out as a bare repository"
             continue
         if stat.S_ISREG(mode):
-            target = _read(place).strip()
+            target = read_text(place).strip()
             if not target.startswith("gitdir: "):
                 return f"{place} is not understood"
             place = Path(os.path.normpath(folder / target.removeprefix("gitdir: ")))
@@ -210,16 +133,14 @@ def _repository_problem(cwd: Path, roots: Sequence[str]) -> str | None:
 def _is_work_tree_of(place: Path, folder: Path) -> bool:
     """Whether a repository outside knows the folder as one of its work trees: the folder alone could claim any."""
     try:
-        back = Path(_read(place / "gitdir").strip())
+        back = Path(read_text(place / "gitdir").strip())
     except OSError:
         return False
     return os.path.realpath(place / back) == os.path.realpath(folder / ".git")
 
 
 def _directory_problem(place: Path, work_tree: Path) -> str | None:
-    common = place
-    if os.path.lexists(place / "commondir"):
-        common = Path(os.path.normpath(place / _read(place / "commondir").strip()))
+    common = common_directory(place)
     if not os.path.lexists(place / "HEAD") or not os.path.lexists(common / "config"):
         return f"{place} is no ordinary repository"
     for file in (place / "HEAD", place / "index", common / "packed-refs"):
@@ -251,7 +172,7 @@ def _config_problem(path: Path, work_tree: Path | None) -> str | None:
     if not os.path.lexists(path):
         return None
     section, sub = "", False
-    for line in _read(path).removeprefix("\ufeff").split("\n"):
+    for line in read_text(path).removeprefix("\ufeff").split("\n"):
         text = line.strip()
         header = _HEADER.fullmatch(text)
         if header is not None:
@@ -289,15 +210,8 @@ def _index_problem(place: Path) -> str | None:
     if not os.path.lexists(index):
         return None
     state = os.stat(index)
-    if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_INDEX:
+    if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_INDEX:
         return "its index is too large to examine"
     if _LINK_MODE in index.read_bytes():
         return "it may have submodules, which bring settings of their own"
     return None
-
-
-def _read(path: Path) -> str:
-    state = os.stat(path)
-    if not stat.S_ISREG(state.st_mode) or state.st_size > _MAX_BYTES:
-        raise OSError(0, f"{path.name} is no ordinary file")
-    return path.read_bytes().decode("utf-8", "replace")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from swecli.core.permissions.facts import FileFacts, NoFacts
+from swecli.core.permissions.facts import FileFacts
 from swecli.core.protocol.events import Mode
 
 Outcome = Literal["allow", "ask", "deny"]
@@ -75,7 +75,7 @@ class Policy:
     """Where text of strangers came from since the user last consented to a call: hosts and files outside."""
     home: str = ""
     """The user's resolved home directory; empty when unknown, and then no ``~`` rule matches."""
-    facts: FileFacts = field(default_factory=NoFacts)
+    facts: FileFacts = field(default_factory=FileFacts)
     """How to ask the file system about what a command names; with the default no command with operands is
     proven to only read."""
 

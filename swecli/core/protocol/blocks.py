@@ -6,27 +6,23 @@ a program) and is unsanitised; the front-end sanitises it at its door.
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Literal
 
-from swecli.core.protocol.value import value
+from msgspec import Struct
+
+from swecli.core.protocol.messages import Tagged
 
 
-@value
-class TextBlock:
+class TextBlock(Tagged, frozen=True, tag="text"):
     text: str
     style: Literal["plain", "dim", "warning", "error"] = "plain"
-    type: Literal["text"] = field(default="text", kw_only=True)
 
 
-@value
-class MarkdownBlock:
+class MarkdownBlock(Tagged, frozen=True, tag="markdown"):
     text: str
-    type: Literal["markdown"] = field(default="markdown", kw_only=True)
 
 
-@value
-class DiffBlock:
+class DiffBlock(Tagged, frozen=True, tag="diff"):
     """A change to one text file: both full texts, so that a front-end can choose the form of the diff.
 
     ``old`` is None for a new file, ``new`` is None for a deleted one. Line ends are as in the file.
@@ -39,11 +35,9 @@ class DiffBlock:
     """For example "overwrites", "outside the workspace", "binary"."""
     first_line: int = 1
     """Number of the first line of both texts: above 1 where only a part of a long file is given."""
-    type: Literal["diff"] = field(default="diff", kw_only=True)
 
 
-@value
-class TerminalBlock:
+class TerminalBlock(Tagged, frozen=True, tag="terminal"):
     """A command and its output (raw bytes decoded, escape sequences still inside)."""
 
     command: str
@@ -54,58 +48,47 @@ class TerminalBlock:
     duration: float | None = None
     """Seconds."""
     truncated: bool = False
-    type: Literal["terminal"] = field(default="terminal", kw_only=True)
 
 
-@value
-class FileEntry:
+class FileEntry(Struct, frozen=True):
     path: str
     line: int | None = None
     text: str = ""
     is_dir: bool = False
 
 
-@value
-class FileListBlock:
+class FileListBlock(Tagged, frozen=True, tag="files"):
     """Files, or places in files (``line`` and ``text`` set) such as search matches."""
 
     entries: tuple[FileEntry, ...]
     total: int = 0
     """How many there are in all, which may be more than are listed."""
-    type: Literal["files"] = field(default="files", kw_only=True)
 
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
 
 
-@value
-class Todo:
+class Todo(Struct, frozen=True):
     text: str
     status: TodoStatus = "pending"
 
 
-@value
-class TodoBlock:
+class TodoBlock(Tagged, frozen=True, tag="todos"):
     todos: tuple[Todo, ...]
-    type: Literal["todos"] = field(default="todos", kw_only=True)
 
 
-@value
-class TableBlock:
+class TableBlock(Tagged, frozen=True, tag="table"):
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     title: str = ""
-    type: Literal["table"] = field(default="table", kw_only=True)
 
 
-@value
-class ImageBlock:
+class ImageBlock(Tagged, frozen=True, tag="image"):
     """An image as a placeholder: front-ends show name, type and size."""
 
     name: str
     media_type: str
     byte_size: int
-    type: Literal["image"] = field(default="image", kw_only=True)
 
 
 DisplayBlock = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from swecli.core.protocol.value import value
+from msgspec import Struct
 
 ContextLevel = Literal["ok", "warn", "compact", "block"]
 
@@ -32,8 +32,7 @@ def is_tools(component: str) -> bool:
     return component == TOOLS or component.startswith(f"{TOOLS} of ")
 
 
-@value
-class Component:
+class Component(Struct, frozen=True):
     """One component of the context budget. ``limit`` is its own budget in tokens, where it has one."""
 
     name: str
@@ -41,8 +40,7 @@ class Component:
     limit: int | None = None
 
 
-@value
-class Budget:
+class Budget(Struct, frozen=True):
     """Measure of one request by component, in tokens, against the effective window.
 
     ``effective`` = window - reserved output. ``upper`` is the upper edge of the estimate, which the gate

@@ -1,24 +1,19 @@
-"""JSON codec of events and commands, and their JSON Schema.
-
-pydantic is imported when the first event is read or written, not with this module, so that a front-end can
-show its first frame without it.
-"""
+"""JSON codec of events and commands, and their JSON Schema."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast, get_args
+
+import msgspec
 
 from swecli.core.protocol.commands import Command
 from swecli.core.protocol.events import PROTOCOL_VERSION, Body, Event, Unknown
 from swecli.core.protocol.messages import Message
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
+T = TypeVar("T")
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -27,48 +22,25 @@ class CodecError(ValueError):
     """The text is no event or command. The message names the field."""
 
 
-KNOWN_TYPES: frozenset[str] = frozenset(cls.__dataclass_fields__["type"].default for cls in get_args(Body))
+KNOWN_TYPES: frozenset[str] = frozenset(str(cls.__struct_config__.tag) for cls in get_args(Body))
 
-
-@cache
-def _body_adapter() -> TypeAdapter[Body]:
-    from pydantic import Field, TypeAdapter
-
-    return TypeAdapter(Annotated[Body, Field(discriminator="type")])
-
-
-@cache
-def _body_reader() -> tuple[Callable[[str | bytes], Body], type[Exception]]:
-    """What reads a body, and what it raises; looked up once, for a session has tens of thousands of bodies."""
-    from pydantic import ValidationError
-
-    return _body_adapter().validate_json, ValidationError
-
-
-@cache
-def _messages_adapter() -> TypeAdapter[tuple[Message, ...]]:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(tuple[Message, ...])
-
-
-@cache
-def _command_adapter() -> TypeAdapter[Command]:
-    from pydantic import Field, TypeAdapter
-
-    return TypeAdapter(Annotated[Command, Field(discriminator="type")])
+_BODY: msgspec.json.Decoder[Body] = msgspec.json.Decoder(cast("type[Body]", Body))
+_MESSAGES = msgspec.json.Decoder(tuple[Message, ...])
+_COMMAND: msgspec.json.Decoder[Command] = msgspec.json.Decoder(cast("type[Command]", Command))
 
 
 def to_text(value: Any) -> str:
     """JSON on one line. A lone surrogate, which no UTF-8 file can hold, becomes U+FFFD."""
-    return _LONE_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, separators=(",", ":"))
+        return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def encode_body(body: Body | Unknown) -> str:
     """The body's JSON text."""
-    if isinstance(body, Unknown):
-        return to_text(body.data)
-    return to_text(_body_adapter().dump_python(body, mode="json"))
+    return to_text(body.data if isinstance(body, Unknown) else body)
 
 
 def decode_body(text: str | bytes) -> Body | Unknown:
@@ -77,17 +49,16 @@ def decode_body(text: str | bytes) -> Body | Unknown:
     Raises:
         CodecError: no JSON object, no type, or fields that do not fit a known type.
     """
-    read, invalid = _body_reader()
     try:
-        return read(text)
-    except invalid:
+        return _BODY.decode(text)
+    except (ValueError, RecursionError):
         # The slower way takes what only Python's parser reads, and says what is wrong.
         return _to_body(_object(text if isinstance(text, str) else text.decode("utf-8", "replace")))
 
 
 def encode_messages(messages: Sequence[Message]) -> str:
     """Messages as one line of JSON."""
-    return to_text(_messages_adapter().dump_python(tuple(messages), mode="json"))
+    return to_text(messages)
 
 
 def decode_messages(text: str) -> tuple[Message, ...]:
@@ -96,26 +67,19 @@ def decode_messages(text: str) -> tuple[Message, ...]:
     Raises:
         CodecError: the text is no list of messages.
     """
-    from pydantic import ValidationError
-
     try:
-        return _messages_adapter().validate_json(text)
-    except ValidationError as error:
-        raise CodecError(f"messages: {_first(error)}") from error
+        return _MESSAGES.decode(text)
+    except (ValueError, RecursionError):
+        return _converted(_json(text), _MESSAGES, "messages")
 
 
 def _to_body(data: Mapping[str, Any]) -> Body | Unknown:
-    from pydantic import ValidationError
-
     kind = data.get("type")
     if not isinstance(kind, str):
         raise CodecError("event body without a type")
     if kind not in KNOWN_TYPES:
         return Unknown(kind, data)
-    try:
-        return _body_adapter().validate_python(data)
-    except ValidationError as error:
-        raise CodecError(f"event body {kind}: {_first(error)}") from error
+    return _converted(data, _BODY, f"event body {kind}")
 
 
 def encode_event(event: Event) -> str:
@@ -128,7 +92,7 @@ def encode_event(event: Event) -> str:
             "session": event.session,
             "turn": event.turn,
             "agent": event.agent,
-            "body": json.loads(encode_body(event.body)),
+            "body": event.body.data if isinstance(event.body, Unknown) else event.body,
         }
     )
 
@@ -158,7 +122,7 @@ def decode_event(text: str) -> Event:
 
 def encode_command(command: Command) -> str:
     """The command on one line of JSON."""
-    return to_text(_command_adapter().dump_python(command, mode="json"))
+    return to_text(command)
 
 
 def decode_command(text: str) -> Command:
@@ -167,26 +131,14 @@ def decode_command(text: str) -> Command:
     Raises:
         CodecError: the line is no command; the message names the field.
     """
-    from pydantic import ValidationError
-
     data = _object(text)
-    try:
-        return _command_adapter().validate_python(data)
-    except ValidationError as error:
-        raise CodecError(f"command: {_first(error)}") from error
+    return _converted(data, _COMMAND, f"command {data.get('type', '')}".strip())
 
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema of the event envelope (``$defs/Event``) and of commands (``$defs/Command``)."""
-    template = "#/$defs/{model}"
-    definitions: dict[str, Any] = {}
-    bodies, commands = (
-        _body_adapter().json_schema(ref_template=template),
-        _command_adapter().json_schema(ref_template=template),
-    )
-    for name, schema in (("Body", bodies), ("Command", commands)):
-        definitions.update(schema.pop("$defs", {}))
-        definitions[name] = schema
+    (body, command), definitions = msgspec.json.schema_components((Body, Command), ref_template="#/$defs/{name}")
+    definitions["Body"], definitions["Command"] = body, command
     definitions["Event"] = {
         "type": "object",
         "required": ["v", "seq", "ts", "session", "turn", "agent", "body"],
@@ -208,16 +160,22 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _object(text: str) -> dict[str, Any]:
+def _converted(data: object, decoder: msgspec.json.Decoder[T], what: str) -> T:
     try:
-        data = json.loads(text)
+        return msgspec.convert(data, decoder.type)
+    except msgspec.ValidationError as error:
+        raise CodecError(f"{what}: {error}") from error
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise CodecError(f"no JSON: {error}") from error
+
+
+def _object(text: str) -> dict[str, Any]:
+    data = _json(text)
     if not isinstance(data, dict):
         raise CodecError("no JSON object")
     return cast("dict[str, Any]", data)
-
-
-def _first(error: Any) -> str:
-    detail = error.errors()[0]
-    return f"{'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}"

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, Todo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.budget import Component as Component
 from swecli.core.protocol.budget import ContextLevel as ContextLevel
-from swecli.core.protocol.messages import ImagePart, Message, Origin, Part, Stop, Usage
-from swecli.core.protocol.value import value
+from swecli.core.protocol.messages import ImagePart, Message, Origin, Part, Stop, Tagged, Usage
 
 
-@value
-class ContextMeasured:
+class ContextMeasured(Tagged, frozen=True, tag="context_measured"):
     """The one number that meter, gate, ``/context`` and JSON output share."""
 
     budget: Budget
-    type: Literal["context_measured"] = field(default="context_measured", kw_only=True)
 
 
-@value
-class CompactionStarted:
+class CompactionStarted(Tagged, frozen=True, tag="compaction_started"):
     item: str
     trigger: Literal["manual", "auto", "overflow", "model"]
     strategy: str
     tokens_before: int
     effective: int = 0
     """Tokens that the model has room for; 0 = not known."""
-    type: Literal["compaction_started"] = field(default="compaction_started", kw_only=True)
 
 
-@value
-class ViewEntry:
+class ViewEntry(Struct, frozen=True):
     """One entry of the model's view: a live ledger item, its stub, or a summary that stands for several."""
 
     kind: Literal["live", "stub", "summary"]
@@ -47,8 +42,7 @@ class ViewEntry:
     """The user's rule that took the item away; empty where none did."""
 
 
-@value
-class CompactionCompleted:
+class CompactionCompleted(Tagged, frozen=True, tag="compaction_completed"):
     """The transaction's commit: ``view`` replaces the model's view in one step. ``strategies`` of a batch that only
     cleared old results are ("clearing",)."""
 
@@ -68,32 +62,24 @@ class CompactionCompleted:
     """Tokens that the model has room for; 0 = not known."""
     cleared: int = 0
     """Results and arguments that became stubs."""
-    type: Literal["compaction_completed"] = field(default="compaction_completed", kw_only=True)
 
 
-@value
-class CompactionFailed:
+class CompactionFailed(Tagged, frozen=True, tag="compaction_failed"):
     """Nothing was changed."""
 
     item: str
     reason: str
-    type: Literal["compaction_failed"] = field(default="compaction_failed", kw_only=True)
 
 
-@value
-class CompactionUndone:
+class CompactionUndone(Tagged, frozen=True, tag="compaction_undone"):
     item: str
-    type: Literal["compaction_undone"] = field(default="compaction_undone", kw_only=True)
 
 
-@value
-class CompactionRedone:
+class CompactionRedone(Tagged, frozen=True, tag="compaction_redone"):
     item: str
-    type: Literal["compaction_redone"] = field(default="compaction_redone", kw_only=True)
 
 
-@value
-class Offloaded:
+class Offloaded(Struct, frozen=True):
     """One item that left the context. ``ref`` finds it again."""
 
     item: str
@@ -102,14 +88,11 @@ class Offloaded:
     reason: str
 
 
-@value
-class ItemsOffloaded:
+class ItemsOffloaded(Tagged, frozen=True, tag="items_offloaded"):
     items: tuple[Offloaded, ...]
-    type: Literal["items_offloaded"] = field(default="items_offloaded", kw_only=True)
 
 
-@value
-class ContextRestored:
+class ContextRestored(Tagged, frozen=True, tag="context_restored"):
     """The model's view was taken from a snapshot, for events that it came from can't be read any more: ``messages`` in
     place of everything up to event ``snapshot``, then the entries of ``later``. Ids of entries made of them begin with
     ``item``."""
@@ -118,16 +101,13 @@ class ContextRestored:
     messages: tuple[Message, ...]
     later: tuple[ViewEntry, ...]
     snapshot: int
-    type: Literal["context_restored"] = field(default="context_restored", kw_only=True)
 
 
-@value
-class CacheBreak:
+class CacheBreak(Tagged, frozen=True, tag="cache_break"):
     """The prompt prefix changed, so the provider's cache is missed from there on."""
 
     cause: str
     tokens: int
-    type: Literal["cache_break"] = field(default="cache_break", kw_only=True)
 
 
 ItemKind = Literal["user", "text", "reasoning", "tool", "opaque", "compaction", "attachment"]
@@ -137,8 +117,7 @@ are files that the user mentioned with ``@``: a call of a tool that the user mad
 ItemStatus = Literal["ok", "error", "rejected", "interrupted"]
 
 
-@value
-class ItemStarted:
+class ItemStarted(Tagged, frozen=True, tag="item_started"):
     """Something begins to appear. ``name`` is the tool's name for a tool call, else empty."""
 
     item: str
@@ -146,21 +125,17 @@ class ItemStarted:
     name: str = ""
     title: str = ""
     """Target of a tool call once it is known (a path, a command), else empty."""
-    type: Literal["item_started"] = field(default="item_started", kw_only=True)
 
 
-@value
-class ItemDelta:
+class ItemDelta(Tagged, frozen=True, tag="item_delta"):
     """A piece of text (of text and reasoning items), of arguments or of live output (of tool items)."""
 
     item: str
     text: str
     channel: Literal["text", "arguments", "output"] = "text"
-    type: Literal["item_delta"] = field(default="item_delta", kw_only=True)
 
 
-@value
-class ItemCheckpointed:
+class ItemCheckpointed(Tagged, frozen=True, tag="item_checkpointed"):
     """What the item holds so far, whole: stored at least every 500 ms of a running answer.
 
     For a tool call it is stored once, with the complete ``ToolCallPart``, before the tool can run. A later
@@ -173,11 +148,9 @@ class ItemCheckpointed:
     title: str = ""
     running: bool = False
     awaits: str = ""
-    type: Literal["item_checkpointed"] = field(default="item_checkpointed", kw_only=True)
 
 
-@value
-class ItemCompleted:
+class ItemCompleted(Tagged, frozen=True, tag="item_completed"):
     """Terminal event of an item. ``parts`` is its final content.
 
     User items: their text and images; one named "shell" is the user's own ``!command``, with a
@@ -193,11 +166,9 @@ class ItemCompleted:
     blocks: tuple[DisplayBlock, ...] = ()
     detail: str = ""
     duration: float | None = None
-    type: Literal["item_completed"] = field(default="item_completed", kw_only=True)
 
 
-@value
-class Hunk:
+class Hunk(Struct, frozen=True):
     """One change that can be accepted or rejected by itself. ``block`` is the place of its diff among the blocks of
     the request, from 0. Lines count from 1 in the whole file; where there are none of a side, ``start`` is the line
     that they would be at."""
@@ -209,8 +180,7 @@ class Hunk:
     new_lines: int
 
 
-@value
-class EditedText:
+class EditedText(Struct, frozen=True):
     """What the new text of a diff is to be instead: of ``block``, as much as that block shows of the file."""
 
     block: int
@@ -224,16 +194,14 @@ def hunk_texts(block: DiffBlock, hunk: Hunk) -> tuple[list[str], list[str]]:
     return old[i : i + hunk.old_lines], new[j : j + hunk.new_lines]
 
 
-@value
-class RefusedEdit:
+class RefusedEdit(Struct, frozen=True):
     """Arguments of a user that may not run, and why. The call is as it was before."""
 
     arguments: Mapping[str, Any]
     reason: str
 
 
-@value
-class PermissionRequested:
+class PermissionRequested(Tagged, frozen=True, tag="permission_requested"):
     """A call waits for consent. What is shown is what will run: ``binding`` is the SHA-256 of tool,
     arguments, working directory and target, recomputed before execution."""
 
@@ -257,7 +225,6 @@ class PermissionRequested:
     """What a reply can replace, as it would run; None where it can only choose among hunks, or say yes or no."""
     refused: RefusedEdit | None = None
     """What the user had put in place of the arguments before this question, where that was refused."""
-    type: Literal["permission_requested"] = field(default="permission_requested", kw_only=True)
 
 
 PermissionChoice = Literal["once", "always", "reject", "edit"]
@@ -268,8 +235,7 @@ GrantSpan = Literal["turn", "session", "week", "project"]
 only."""
 
 
-@value
-class PermissionResolved:
+class PermissionResolved(Tagged, frozen=True, tag="permission_resolved"):
     request: str
     choice: PermissionChoice | Literal["cancelled"]
     by: Literal["user", "headless", "engine"] = "user"
@@ -282,11 +248,9 @@ class PermissionResolved:
     hunks: tuple[int, ...] | None = None
     """The hunks that were accepted, where the user chose among them."""
     texts: tuple[EditedText, ...] = ()
-    type: Literal["permission_resolved"] = field(default="permission_resolved", kw_only=True)
 
 
-@value
-class RuleApplied:
+class RuleApplied(Tagged, frozen=True, tag="rule_applied"):
     """A rule decided about a call: by it the call runs, asks, or is refused."""
 
     item: str
@@ -294,17 +258,14 @@ class RuleApplied:
     rule: str
     scope: str
     origin: str = ""
-    type: Literal["rule_applied"] = field(default="rule_applied", kw_only=True)
 
 
-@value
-class Option:
+class Option(Struct, frozen=True):
     label: str
     description: str = ""
 
 
-@value
-class Question:
+class Question(Struct, frozen=True):
     """One question of the model to the user; without options it asks for free text."""
 
     text: str
@@ -313,32 +274,26 @@ class Question:
     header: str = ""
 
 
-@value
-class UntrustedContent:
+class UntrustedContent(Tagged, frozen=True, tag="untrusted_content"):
     """Text of strangers came into the conversation with this item: from a host, or from a file outside the workspace.
     Until the user consents to a call, what would leave the workspace unasked asks."""
 
     item: str
     origin: str
-    type: Literal["untrusted_content"] = field(default="untrusted_content", kw_only=True)
 
 
-@value
-class QuestionAsked:
+class QuestionAsked(Tagged, frozen=True, tag="question_asked"):
     request: str
     item: str
     questions: tuple[Question, ...]
-    type: Literal["question_asked"] = field(default="question_asked", kw_only=True)
 
 
-@value
-class QuestionAnswered:
+class QuestionAnswered(Tagged, frozen=True, tag="question_answered"):
     """One tuple of chosen labels or free text for each question; empty when it was dismissed."""
 
     request: str
     answers: tuple[tuple[str, ...], ...]
     by: Literal["user", "headless", "engine"] = "user"
-    type: Literal["question_answered"] = field(default="question_answered", kw_only=True)
 
 
 Mode = Literal["default", "accept-edits", "plan", "auto"]
@@ -349,8 +304,7 @@ TurnOutcome = Literal["done", "interrupted", "blocked", "limit", "error"]
 NoticeLevel = Literal["info", "warning", "error"]
 
 
-@value
-class SessionStarted:
+class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """First event of a session, and again at each resume (``resumed`` set)."""
 
     cwd: str
@@ -363,28 +317,22 @@ class SessionStarted:
     """What the model is told about date, directory and platform; it goes in front of the first user message."""
     address: str = ""
     """Base URL where the model is asked; empty where that is its provider's own, or not known."""
-    type: Literal["session_started"] = field(default="session_started", kw_only=True)
 
 
-@value
-class TurnStarted:
+class TurnStarted(Tagged, frozen=True, tag="turn_started"):
     """The user's message is accepted and work on it begins. ``item`` is the user item that opened it."""
 
     item: str
-    type: Literal["turn_started"] = field(default="turn_started", kw_only=True)
 
 
-@value
-class StepStarted:
+class StepStarted(Tagged, frozen=True, tag="step_started"):
     """One model request and the tools that it calls. ``step`` counts from 1 within the turn."""
 
     step: int
     budget: Budget
-    type: Literal["step_started"] = field(default="step_started", kw_only=True)
 
 
-@value
-class ModelResponded:
+class ModelResponded(Tagged, frozen=True, tag="model_responded"):
     """The model's answer of one step is final: the named items, in order, form one assistant message.
 
     Written before any of its tools starts. ``complete`` is False for a cut, failed or interrupted stream,
@@ -401,11 +349,9 @@ class ModelResponded:
     complete: bool = True
     first_token_ms: int | None = None
     duration_ms: int | None = None
-    type: Literal["model_responded"] = field(default="model_responded", kw_only=True)
 
 
-@value
-class StepEnded:
+class StepEnded(Tagged, frozen=True, tag="step_ended"):
     """The step's tools have ended as well. ``cost`` is US dollars as a decimal string; None = unknown.
 
     ``estimated``: the answer broke off before the provider told its usage, so usage and cost are guesses.
@@ -415,22 +361,18 @@ class StepEnded:
     usage: Usage | None = None
     cost: str | None = None
     estimated: bool = False
-    type: Literal["step_ended"] = field(default="step_ended", kw_only=True)
 
 
-@value
-class SideAnswered:
+class SideAnswered(Tagged, frozen=True, tag="side_answered"):
     """The model answered a question beside the conversation. ``purpose`` is one word; ``cost`` as in StepEnded."""
 
     purpose: str
     model: str
     usage: Usage | None = None
     cost: str | None = None
-    type: Literal["side_answered"] = field(default="side_answered", kw_only=True)
 
 
-@value
-class RetryScheduled:
+class RetryScheduled(Tagged, frozen=True, tag="retry_scheduled"):
     """A failed request is tried again after ``delay`` seconds; Esc cancels the wait. ``limit`` is 0 where time, and no
     number of attempts, ends it."""
 
@@ -439,11 +381,9 @@ class RetryScheduled:
     delay: float
     kind: str
     reason: str
-    type: Literal["retry_scheduled"] = field(default="retry_scheduled", kw_only=True)
 
 
-@value
-class TurnEnded:
+class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """``reason`` is one sentence for the user; ``error_kind`` the error taxonomy's word for outcome error."""
 
     outcome: TurnOutcome
@@ -453,18 +393,14 @@ class TurnEnded:
     """Seconds."""
     usage: Usage | None = None
     """Sum over the turn's steps."""
-    type: Literal["turn_ended"] = field(default="turn_ended", kw_only=True)
 
 
-@value
-class ModeChanged:
+class ModeChanged(Tagged, frozen=True, tag="mode_changed"):
     mode: Mode
     reason: str = ""
-    type: Literal["mode_changed"] = field(default="mode_changed", kw_only=True)
 
 
-@value
-class ModelChanged:
+class ModelChanged(Tagged, frozen=True, tag="model_changed"):
     """Which model answers from now on, how much it thinks, and its context window in tokens. ``switched`` is false
     where only more has become known of the model that answers anyway. ``address`` is the base URL where it is asked,
     empty where that is its provider's own."""
@@ -474,11 +410,9 @@ class ModelChanged:
     window: int | None = None
     switched: bool = True
     address: str = ""
-    type: Literal["model_changed"] = field(default="model_changed", kw_only=True)
 
 
-@value
-class Queued:
+class Queued(Struct, frozen=True):
     """A message that waits: ``steer`` goes in at the next tool boundary, otherwise after the turn. ``mentions`` as in
     the command that sent it."""
 
@@ -489,63 +423,52 @@ class Queued:
     mentions: tuple[str, ...] | None = None
 
 
-@value
-class QueueChanged:
+class QueueChanged(Tagged, frozen=True, tag="queue_changed"):
     queue: tuple[Queued, ...]
-    type: Literal["queue_changed"] = field(default="queue_changed", kw_only=True)
 
 
-@value
-class Rewound:
+class Rewound(Tagged, frozen=True, tag="rewound"):
     """The conversation continues from before ``item``; what came after it is no longer in the view. ``text`` is a
     message of the user that could not be sent, for them to change and send again."""
 
     item: str
     reason: str = ""
     text: str = ""
-    type: Literal["rewound"] = field(default="rewound", kw_only=True)
 
 
-@value
-class Notice:
+class Notice(Tagged, frozen=True, tag="notice"):
     """A line for the user that belongs to no item. ``topic`` names the subsystem; ``hint`` what to do next."""
 
     text: str
     level: NoticeLevel = "info"
     topic: str = ""
     hint: str = ""
-    type: Literal["notice"] = field(default="notice", kw_only=True)
 
 
-@value
-class FileChanged:
+class FileChanged(Tagged, frozen=True, tag="file_changed"):
     """swecli changed a file. Hashes are SHA-256 of the bytes; None = the file did or does not exist."""
 
     path: str
     before: str | None
     after: str | None
     item: str = ""
-    type: Literal["file_changed"] = field(default="file_changed", kw_only=True)
 
 
-@value
-class RestoredFile:
+class RestoredFile(Struct, frozen=True):
     """A file (absolute path) that an undo or redo changed."""
 
     path: str
     how: Literal["restored", "brought back", "removed", "mode restored", "link restored"]
 
 
-@value
-class LeftFile:
+class LeftFile(Struct, frozen=True):
     """A file that was left as it is, and why."""
 
     path: str
     why: str
 
 
-@value
-class FilesRestored:
+class FilesRestored(Tagged, frozen=True, tag="files_restored"):
     """The user took changes of files back, or brought them back. ``operations`` are the edits and commands in
     question. Files in ``conflicts`` were changed since; those in ``not_covered`` were never recorded. ``reason`` says
     why nothing was done, where nothing could be done."""
@@ -556,11 +479,9 @@ class FilesRestored:
     conflicts: tuple[LeftFile, ...] = ()
     not_covered: tuple[LeftFile, ...] = ()
     reason: str = ""
-    type: Literal["files_restored"] = field(default="files_restored", kw_only=True)
 
 
-@value
-class FileRead:
+class FileRead(Tagged, frozen=True, tag="file_read"):
     """The model was shown lines ``first`` to ``last`` (from 1) of a file whose bytes have this SHA-256."""
 
     path: str
@@ -568,17 +489,13 @@ class FileRead:
     first: int
     last: int
     item: str = ""
-    type: Literal["file_read"] = field(default="file_read", kw_only=True)
 
 
-@value
-class TodosChanged:
+class TodosChanged(Tagged, frozen=True, tag="todos_changed"):
     todos: tuple[Todo, ...]
-    type: Literal["todos_changed"] = field(default="todos_changed", kw_only=True)
 
 
-@value
-class SandboxChanged:
+class SandboxChanged(Tagged, frozen=True, tag="sandbox_changed"):
     """How far commands are contained on this machine. ``layer`` is what holds them ("bwrap", "landlock", "seatbelt",
     "none"), ``reason`` why there is no or only a partial sandbox, ``uncovered`` what a partial one leaves open."""
 
@@ -588,11 +505,9 @@ class SandboxChanged:
     uncovered: tuple[str, ...] = ()
     label: str = ""
     """The state in one or two words."""
-    type: Literal["sandbox_changed"] = field(default="sandbox_changed", kw_only=True)
 
 
-@value
-class JobChanged:
+class JobChanged(Tagged, frozen=True, tag="job_changed"):
     """A command that runs in the background."""
 
     job: str
@@ -603,14 +518,12 @@ class JobChanged:
     """Bytes of output."""
     note: str = ""
     """What stopped it, where that is known."""
-    type: Literal["job_changed"] = field(default="job_changed", kw_only=True)
 
 
 PROTOCOL_VERSION = 1
 
 
-@value
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A body of a later version: its type and the whole body, kept so that a replay loses nothing."""
 
     type: str
@@ -668,8 +581,7 @@ def is_fact(body: Body | Unknown) -> bool:
     return not isinstance(body, DELTAS)
 
 
-@value
-class Event:
+class Event(Struct, frozen=True):
     """Envelope. ``seq`` rises by one within a session, over facts and deltas alike; ``ts`` is Unix seconds;
     ``turn`` counts from 1 (0 outside of turns); ``agent`` is "main" or a subagent's id."""
 

@@ -7,15 +7,22 @@ A part that a provider wants back unchanged (a signature, encrypted reasoning, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from decimal import Decimal
 from typing import Any, Literal
 
-from swecli.core.protocol.value import value
+from msgspec import Struct
 
 
-@value
-class Usage:
+class Tagged(Struct, frozen=True):
+    """A member of a union, told apart by ``type`` in its JSON form."""
+
+    @property
+    def type(self) -> str:
+        """The tag of the class."""
+        return str(self.__struct_config__.tag)
+
+
+class Usage(Struct, frozen=True):
     """Tokens of one model response. ``None`` means the provider did not say.
 
     ``input_total`` counts the whole prompt, cached part included; ``output_total`` counts the whole
@@ -88,8 +95,7 @@ StopKind = Literal[
 """Why a model stopped. The raw word of the provider is kept beside it in ``Stop.raw``."""
 
 
-@value
-class Origin:
+class Origin(Struct, frozen=True):
     """Where an assistant message came from: wire protocol, host name, model name."""
 
     protocol: str
@@ -97,8 +103,7 @@ class Origin:
     model: str
 
 
-@value
-class Opaque:
+class Opaque(Struct, frozen=True):
     """Provider data to be echoed byte for byte, and only to the ``origin`` that sent it."""
 
     origin: Origin
@@ -106,25 +111,20 @@ class Opaque:
     """Any JSON value."""
 
 
-@value
-class TextPart:
+class TextPart(Tagged, frozen=True, tag="text"):
     text: str
     opaque: Opaque | None = None
-    type: Literal["text"] = field(default="text", kw_only=True)
 
 
-@value
-class ReasoningPart:
+class ReasoningPart(Tagged, frozen=True, tag="reasoning"):
     """Reasoning of the model. ``text`` may be empty where the provider sends only encrypted data."""
 
     text: str
     kind: Literal["raw", "summary"] = "raw"
     opaque: Opaque | None = None
-    type: Literal["reasoning"] = field(default="reasoning", kw_only=True)
 
 
-@value
-class ToolCallPart:
+class ToolCallPart(Tagged, frozen=True, tag="tool_call"):
     """A call as the model wrote it. ``arguments`` is the raw JSON text and is never re-serialised, so that
     the bytes of the prompt prefix stay stable; it may be invalid JSON."""
 
@@ -132,21 +132,17 @@ class ToolCallPart:
     name: str
     arguments: str
     opaque: Opaque | None = None
-    type: Literal["tool_call"] = field(default="tool_call", kw_only=True)
 
 
-@value
-class ImagePart:
+class ImagePart(Tagged, frozen=True, tag="image"):
     """An image. ``data`` is base64 text of the file's bytes."""
 
     media_type: str
     data: str
     name: str = ""
-    type: Literal["image"] = field(default="image", kw_only=True)
 
 
-@value
-class ToolResultPart:
+class ToolResultPart(Tagged, frozen=True, tag="tool_result"):
     """The answer to one call, as the model reads it."""
 
     call_id: str
@@ -154,23 +150,19 @@ class ToolResultPart:
     text: str
     is_error: bool = False
     images: tuple[ImagePart, ...] = ()
-    type: Literal["tool_result"] = field(default="tool_result", kw_only=True)
 
 
-@value
-class OpaquePart:
+class OpaquePart(Tagged, frozen=True, tag="opaque"):
     """A whole provider item that swecli does not interpret (a server tool, an unknown block), kept in order."""
 
     opaque: Opaque
     note: str = ""
-    type: Literal["opaque"] = field(default="opaque", kw_only=True)
 
 
 Part = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | ImagePart | OpaquePart
 
 
-@value
-class Stop:
+class Stop(Struct, frozen=True):
     """Why the model stopped: neutral kind and the provider's own word."""
 
     kind: StopKind | None = None
@@ -178,8 +170,7 @@ class Stop:
     detail: str | None = None
 
 
-@value
-class Response:
+class Response(Struct, frozen=True):
     """What is known of the model response that an assistant message came from."""
 
     origin: Origin
@@ -190,8 +181,7 @@ class Response:
     """False when the stream was cut, failed or interrupted: its tool calls were never executed."""
 
 
-@value
-class Message:
+class Message(Struct, frozen=True):
     """One entry of the conversation. Finished messages are immutable.
 
     ``id`` is the ledger id. ``response`` is set on assistant messages only. A ``tool`` message holds one

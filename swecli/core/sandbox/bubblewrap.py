@@ -53,10 +53,10 @@ class Placeholders:
             raise PlaceholderError(f"{name} can't be kept from appearing: {error.strerror}") from error
         return descriptor
 
-    def release(self, descriptor: int, patience: float = 0.2) -> bool:
+    def release(self, descriptor: int, seconds: float = 0.2) -> bool:
         """Close the descriptor and remove what nobody needs any more; False while another command runs."""
         os.close(descriptor)
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + seconds
         while not (done := self.sweep()) and time.monotonic() < deadline:
             time.sleep(0.002)
         return done

@@ -18,7 +18,7 @@ from pathlib import Path
 from swecli.core.permissions.paths import inside
 from swecli.core.sandbox import landlock, seatbelt
 from swecli.core.sandbox.bubblewrap import bwrap_argv, version_of
-from swecli.core.sandbox.plan import Layer, OsDisk, Plan
+from swecli.core.sandbox.plan import Disk, Layer, Plan
 
 _TAIL = 20_000
 """Characters of output that are looked at."""
@@ -115,10 +115,10 @@ class Launch:
         if self.layer != "bwrap" or self.status is None or not output.startswith("bwrap: "):
             return ""
         try:
-            told = os.read(self.status, 65_536)
+            outcome = os.read(self.status, 65_536)
         except BlockingIOError:
-            told = b""
-        return "" if _RAN.search(told) else line
+            outcome = b""
+        return "" if _RAN.search(outcome) else line
 
     def blocked(self, output: str, status: int | None) -> str:
         """What the sandbox stopped or undid, as a clause; empty when nothing points to it. Takes a moment."""
@@ -161,13 +161,13 @@ def find_bubblewrap(environment: Mapping[str, str], roots: Sequence[str]) -> Bub
     if inside(path, roots):
         return f"{found} is a program of the workspace"
     try:
-        told = subprocess.run(
+        answer = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
         )
         stat = os.stat(path)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{path} can't be run: {error}"
-    version = version_of(told.stdout) if told.returncode == 0 else None
+    version = version_of(answer.stdout) if answer.returncode == 0 else None
     if version is None:
         return f"{path} does not tell its version"
     return Bubblewrap(path, version, f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}")
@@ -237,7 +237,7 @@ def launch_landlock(plan: Plan, abi: int) -> Launch:
         SandboxError: the interpreter or the helper could be changed by what runs in the sandbox.
     """
     interpreter = os.path.realpath(sys.executable)
-    rules = landlock.ruleset(plan, OsDisk(), abi)
+    rules = landlock.ruleset(plan, Disk(), abi)
     code = filter_program(os.uname().machine, "landlock", plan.network)
     argv = [interpreter, "-I", "-S", "-B", str(HELPER)]
     argv += [str(rules.files), str(rules.net), str(rules.scope), str(abi), code.hex()]

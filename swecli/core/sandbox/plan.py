@@ -8,7 +8,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.protected import PROTECTED_NAMES, held_in_sandbox
@@ -19,30 +19,11 @@ Kind = Literal["file", "directory", "link", "other", "missing"]
 _HEAD_BYTES = 65_536
 
 
-class Disk(Protocol):
+class Disk:
     """Answers about absolute paths."""
 
     def kind(self, path: str) -> Kind:
         """What is there; a link is not followed."""
-        ...
-
-    def real(self, path: str) -> str:
-        """The path with links followed as far as they exist."""
-        ...
-
-    def names(self, directory: str) -> tuple[str, ...]:
-        """The names in a directory, sorted; none where it can't be read."""
-        ...
-
-    def text(self, path: str) -> str:
-        """The beginning of a regular file; empty where there is none."""
-        ...
-
-
-class OsDisk:
-    """The real one."""
-
-    def kind(self, path: str) -> Kind:
         try:
             mode = os.lstat(path).st_mode
         except (OSError, ValueError):
@@ -54,15 +35,18 @@ class OsDisk:
         return "link" if stat.S_ISLNK(mode) else "other"
 
     def real(self, path: str) -> str:
+        """The path with links followed as far as they exist."""
         return os.path.realpath(path)
 
     def names(self, directory: str) -> tuple[str, ...]:
+        """The names in a directory, sorted; none where it can't be read."""
         try:
             return tuple(sorted(os.listdir(directory)))
         except OSError:
             return ()
 
     def text(self, path: str) -> str:
+        """The beginning of a regular file; empty where there is none."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:

@@ -38,7 +38,7 @@ from swecli.core.sandbox.launch import (
     launch_landlock,
     launch_seatbelt,
 )
-from swecli.core.sandbox.plan import OsDisk, Plan, Request, SandboxState, mount_plan
+from swecli.core.sandbox.plan import Disk, Plan, Request, SandboxState, mount_plan
 from swecli.core.sandbox.survey import Surveyor
 from swecli.core.workspace import process_tree as tree
 
@@ -367,7 +367,7 @@ class Machine:
 
 def planned(request: Request) -> Plan:
     """The plan on the real disk."""
-    return mount_plan(request, OsDisk())
+    return mount_plan(request, Disk())
 
 
 def _releasing(placeholders: Placeholders, lock: int) -> Callable[[], object]:

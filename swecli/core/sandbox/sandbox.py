@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from swecli.core.permissions.paths import inside
 from swecli.core.sandbox.bubblewrap import Placeholders
@@ -25,7 +24,8 @@ _NAME = re.compile(r"swecli-sandbox-(\d+)-.*")
 
 
 class PrivateTemporary:
-    """Made when first asked for, removed by ``close``; what a killed swecli left is removed then, too."""
+    """The commands' temporary directory: made when first asked for, removed by ``close`` together with those of
+    processes that are gone."""
 
     def __init__(self) -> None:
         self._path: str | None = None
@@ -43,7 +43,6 @@ class PrivateTemporary:
         return self._path
 
     def close(self) -> None:
-        """Remove the directory and those of processes that are gone."""
         if self._path is not None:
             shutil.rmtree(self._path, ignore_errors=True)
             self._path = None
@@ -63,77 +62,17 @@ def _ours(path: Path) -> bool:
 OFF_BY_SETTING = SandboxState(reason="switched off in the settings", checked=True)
 
 
-class CommandSandbox(Protocol):
-    """What engine and tools need of a sandbox. The methods may take a while: not for the event loop."""
-
-    @property
-    def options(self) -> SandboxOptions: ...
-
-    @property
-    def state(self) -> SandboxState:
-        """As far as it is known; cheap."""
-        ...
-
-    def check(self) -> SandboxState:
-        """Find out how far commands are contained. Later calls know it already."""
-        ...
-
-    def begin(self, cwd: Path, *, full: bool) -> Launch:
-        """A launch for one command; ``full`` if it may run only where it is wholly contained.
-
-        Raises:
-            SandboxError: there is none.
-        """
-        ...
-
-    def accept(self, paths: Sequence[str] | None) -> None:
-        """These files, or with None all that are there now, were written with consent while contained commands run: not
-        by them."""
-        ...
-
-    def failed(self, reason: str) -> None:
-        """A launch did not come about: what was known no longer holds."""
-        ...
-
-    def close(self) -> None:
-        """Remove what was made."""
-        ...
-
-
-class NoSandbox:
-    """None at all."""
-
-    def __init__(self, reason: str = "there is none here") -> None:
-        self.options = SandboxOptions(mode="off")
-        self.state = SandboxState(reason=reason, checked=True)
-
-    def check(self) -> SandboxState:
-        return self.state
-
-    def begin(self, cwd: Path, *, full: bool) -> Launch:
-        del cwd, full
-        raise SandboxError(self.state.reason)
-
-    def accept(self, paths: Sequence[str] | None) -> None:
-        del paths
-
-    def failed(self, reason: str) -> None:
-        del reason
-
-    def close(self) -> None:
-        return None
-
-
 class Sandbox:
-    """Implements ``CommandSandbox`` with what the machine offers."""
+    """What the machine offers to contain commands. Methods may take a while: not for the event loop."""
 
     def __init__(self, options: SandboxOptions, ground: Ground, folders: Folders) -> None:
-        self._options = options
+        self.options = options
         self._ground = ground
         self._machine = Machine(ground, folders)
         self._placeholders = Placeholders(folders.state / "sandbox" / ground.key)
         self._temporary = PrivateTemporary()
-        self._state = OFF_BY_SETTING if options.mode == "off" else SandboxState()
+        self.state = OFF_BY_SETTING if options.mode == "off" else SandboxState()
+        """As far as it is known."""
         self._checking = threading.Lock()
         self._counting = threading.Lock()
         self._running = 0
@@ -146,26 +85,28 @@ class Sandbox:
         self._shared: Plan | None = None
         """The plan of the commands that run now."""
 
-    @property
-    def options(self) -> SandboxOptions:
-        return self._options
-
-    @property
-    def state(self) -> SandboxState:
-        return self._state
+    @classmethod
+    def none(cls) -> Sandbox:
+        """One that is switched off."""
+        return cls(SandboxOptions(mode="off"), Ground((), "", {}), Folders(Path(os.devnull)))
 
     def check(self) -> SandboxState:
         """Look for a layer that holds. What earlier runs left behind is taken away first."""
         with self._checking:
-            if not self._state.checked:
+            if not self.state.checked:
                 self._placeholders.sweep()
                 try:
-                    self._state = self._machine.examine(self._request())
+                    self.state = self._machine.examine(self._request())
                 except OSError as error:
-                    self._state = off(f"it can't be set up: {error}")
-            return self._state
+                    self.state = off(f"it can't be set up: {error}")
+            return self.state
 
     def begin(self, cwd: Path, *, full: bool) -> Launch:
+        """A launch for one command; ``full`` if it may run only where it is wholly contained.
+
+        Raises:
+            SandboxError: there is none.
+        """
         state = self.check()
         if state.level == "off":
             raise SandboxError(f"the sandbox is off: {state.reason}")
@@ -195,7 +136,7 @@ class Sandbox:
 
     def _begun(self, plan: Plan, state: SandboxState, cwd: Path, full: bool) -> Launch:
         if plan.uncovered and state.level == "full":
-            self._state = state = replace(state, level="partial", uncovered=plan.uncovered)
+            self.state = state = replace(state, level="partial", uncovered=plan.uncovered)
         if full and state.level != "full":
             raise SandboxError(f"the sandbox is {state.text}")
         launch = self._machine.launch(state.layer, plan, str(cwd), self._placeholders)
@@ -212,6 +153,8 @@ class Sandbox:
             return undo(self._baseline, reached, self._kept)
 
     def accept(self, paths: Sequence[str] | None) -> None:
+        """These files, or with None all that are there now, were written with consent while contained commands run: not
+        by them."""
         with self._counting:
             if self._running:
                 now = self._surveyor.steering()
@@ -219,11 +162,12 @@ class Sandbox:
                 self._baseline = {**self._baseline, **chosen}
 
     def failed(self, reason: str) -> None:
+        """A launch did not come about: what was known no longer holds."""
         gone = (path for path in self._sockets if path in reason)
         if any(not os.path.lexists(path) for path in gone):
             return  # its service ended while the sandbox was set up; the next command does without
         self._machine.forget()
-        self._state = off(f"it could not be set up: {reason}")
+        self.state = off(f"it could not be set up: {reason}")
 
     def close(self) -> None:
         self._placeholders.sweep()
@@ -235,7 +179,6 @@ class Sandbox:
         ground = self._ground
         found = self._surveyor.survey()
         self._sockets = found.sockets
-        self._sockets = found.sockets
         return Request(
             ground.roots,
             ground.home,
@@ -243,7 +186,7 @@ class Sandbox:
             ground.own_dirs,
             ground.own_code,
             ground.environment,
-            self._options,
+            self.options,
             found,
         )
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from swecli.core.atomic_text import make_private
@@ -23,6 +24,8 @@ _MAX_KEPT = 1_000_000
 _PACKAGES = ("node_modules", "site-packages")
 """Folders in which nobody works: no program takes its settings from there."""
 _SOCKETS = "/proc/net/unix"
+_SETTLED = 2_000_000_000
+"""Nanoseconds; a later change gets another time on every file system."""
 
 Content = bytes | None
 """Of a file that steers other programs; None for what is no ordinary file, or too large to be put back."""
@@ -41,37 +44,166 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What was in a folder of packages when it had this time of change."""
+    """What a folder held when it had this stamp, by names. ``files`` are regular ones of the workspace, ``steering``
+    those that steer other programs, ``settings`` those of git, which do so by what is in them. ``linked`` are files
+    of packages with more than one name, with their identity and number of names."""
 
-    changed: int
-    folders: tuple[str, ...]
-    linked: tuple[tuple[tuple[int, int], int, str], ...]
-    """Files with more than one name: which, how many, path."""
-    entries: int
+    stamp: tuple[int, ...]
+    entries: int = 0
+    folders: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    steering: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    sockets: tuple[str, ...] = ()
+    linked: tuple[tuple[tuple[int, int], int, str], ...] = ()
 
 
 class Surveyor:
-    """Looks through the workspace of a session. Folders of packages, which are most of many workspaces, are looked into
-    again only when something was added to them or taken away."""
+    """Looks through the workspace of a session, links not followed. A folder is listed again only when its times of
+    change moved, of which one can't be set by anybody; the number of names of a file and what is in a file that steers
+    other programs are asked for each time, the former not in folders of packages."""
 
     def __init__(self, roots: Sequence[str], home: str) -> None:
-        self._roots = roots
+        self._roots = tuple(roots)
         self._home = home
-        self._packages: dict[str, _Folder] = {}
+        self._known: dict[str, _Folder] = {}
 
     def survey(self) -> Survey:
         """All that there is to know before a command."""
-        walk = _Walk(self._roots, self._packages)
-        walk.run()
-        known = (*bound_sockets(), *sockets_below(self._home, self._roots))
-        outside = sorted({path for path in known if inside(path, self._roots) is None})
-        return Survey(tuple(outside), tuple(walk.linked_elsewhere()), walk.steering, walk.whole)
+        visited: dict[str, _Folder] = {}
+        steering: dict[str, Content] = {}
+        names: dict[tuple[int, int], list[str]] = {}
+        counts: dict[tuple[int, int], int] = {}
+        seen = 0
+        for path, root, folder in self._walk(packages=True):
+            visited[path] = folder
+            seen += folder.entries
+            for key, count, linked in folder.linked or _linked(path, folder.files):
+                names.setdefault(key, []).append(linked)
+                counts[key] = count
+            if root:
+                steering |= _steering_in(path, folder)
+        elsewhere = sorted(path for key, found in names.items() if len(found) < counts[key] for path in found)
+        below_home = list(self._sockets_below_home(visited))
+        self._known = visited
+        sockets = {path for path in (*bound_sockets(), *below_home) if inside(path, self._roots) is None}
+        return Survey(tuple(sorted(sockets)), tuple(elsewhere), steering, seen <= MAX_ENTRIES)
 
     def steering(self) -> Mapping[str, Content]:
         """Only what steers other programs."""
-        walk = _Walk(self._roots, None)
-        walk.run()
-        return walk.steering
+        found: dict[str, Content] = {}
+        for path, _, folder in self._walk(packages=False):
+            found |= _steering_in(path, folder)
+        return found
+
+    def _walk(self, *, packages: bool) -> Iterator[tuple[str, str, _Folder]]:
+        """Folders of the workspace with their root, which is empty for those of packages, until too much was seen."""
+        pending, seen = [(root, root) for root in self._roots], 0
+        while pending and seen <= MAX_ENTRIES:
+            path, root = pending.pop()
+            folder = self._folder(path, root)
+            if folder is None:
+                continue
+            seen += folder.entries
+            yield path, root, folder
+            for name in folder.folders:
+                below = f"{path}/{name}" if path != "/" else f"/{name}"
+                if not root or name in _PACKAGES:
+                    pending += [(below, "")] if packages else []
+                elif inside(below, self._roots) == root:
+                    pending.append((below, root))
+
+    def _sockets_below_home(self, visited: dict[str, _Folder]) -> Iterator[str]:
+        """Sockets in the upper folders of the home directory, also those that another network namespace has bound."""
+        pending, seen = [(self._home, 0)] if self._home else [], 0
+        while pending and seen <= _MAX_HOME:
+            path, depth = pending.pop(0)
+            if path in self._roots or (folder := self._folder(path, "")) is None:
+                continue
+            visited.setdefault(path, folder)
+            seen += folder.entries
+            yield from (os.path.realpath(f"{path}/{name}") for name in folder.sockets)
+            if depth < _HOME_DEPTH:
+                pending += [(f"{path}/{name}", depth + 1) for name in folder.folders if name not in _PACKAGES]
+
+    def _folder(self, path: str, root: str) -> _Folder | None:
+        """What is in a folder, known or listed now; None where it is gone or can't be read."""
+        try:
+            state = os.lstat(path)
+            stamp = (state.st_dev, state.st_ino, state.st_mtime_ns, state.st_ctime_ns)
+            known = self._known.get(path)
+            if known is not None and known.stamp == stamp:
+                return known
+            now = time.time_ns()
+            folder = _listed(path, root, stamp) if stat.S_ISDIR(state.st_mode) else None
+        except OSError:
+            return None
+        if folder is not None and not 0 < state.st_ctime_ns < now - _SETTLED:
+            # What is added next could leave it with the same times.
+            return replace(folder, stamp=())
+        if folder is not None:
+            self._known[path] = folder
+        return folder
+
+
+def _listed(path: str, root: str, stamp: tuple[int, ...]) -> _Folder:
+    folders, files, sockets = list[str](), list[str](), list[str]()
+    steering, settings = list[str](), list[str]()
+    below = path[len(root) :].lstrip("/")
+    with os.scandir(path) as found:
+        entries = list(found)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            folders.append(entry.name)
+            continue
+        if entry.is_file(follow_symlinks=False):
+            files.append(entry.name)
+        elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
+            sockets.append(entry.name)
+        if root:
+            steers = _steers(f"{below}/{entry.name}" if below else entry.name)
+            (settings if steers is None else steering if steers else []).append(entry.name)
+    return _Folder(
+        stamp,
+        len(entries),
+        tuple(folders),
+        tuple(files) if root else (),
+        tuple(steering),
+        tuple(settings),
+        tuple(sockets),
+        () if root else tuple(_linked(path, files)),
+    )
+
+
+def _linked(folder: str, names: Iterable[str]) -> Iterator[tuple[tuple[int, int], int, str]]:
+    """Files with more than one name: identity, number of names, path."""
+    for name in names:
+        try:
+            state = os.lstat(f"{folder}/{name}")
+        except OSError:
+            continue
+        if state.st_nlink > 1 and stat.S_ISREG(state.st_mode):
+            yield (state.st_dev, state.st_ino), state.st_nlink, f"{folder}/{name}"
+
+
+def _steering_in(path: str, folder: _Folder) -> dict[str, Content]:
+    paths = [f"{path}/{name}" for name in folder.steering]
+    paths += [settings for name in folder.settings if harmful_settings(settings := f"{path}/{name}")]
+    return {path: _content(path) for path in paths}
+
+
+def _steers(relative: str) -> bool | None:
+    """Whether a file steers other programs; None where what is in it decides. Of a repository only its settings and
+    hooks do."""
+    parts = relative.split("/")
+    if ".git" not in parts[:-1]:
+        return held_in_sandbox(relative)
+    below = parts[parts.index(".git") + 1 :]
+    if "hooks" in below[:-1]:
+        return not relative.endswith(".sample")
+    if below[-1] in ("config", "config.worktree") and "refs" not in below and "logs" not in below:
+        return None
+    return below in (["info", "attributes"], ["commondir"])
 
 
 def bound_sockets() -> Iterator[str]:
@@ -87,124 +219,6 @@ def bound_sockets() -> Iterator[str]:
             with contextlib.suppress(OSError, ValueError):
                 if stat.S_ISSOCK(os.lstat(path).st_mode):
                     yield path
-
-
-def sockets_below(home: str, roots: Sequence[str]) -> Iterator[str]:
-    """Sockets in the upper folders of the home directory, also those that another network namespace has bound."""
-    pending, seen = [(home, 0)] if home else [], 0
-    while pending:
-        folder, depth = pending.pop(0)
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    seen += 1
-                    if seen > _MAX_HOME:
-                        return
-                    if entry.is_dir(follow_symlinks=False):
-                        if depth < _HOME_DEPTH and entry.name not in _PACKAGES and entry.path not in roots:
-                            pending.append((entry.path, depth + 1))
-                    elif not entry.is_file() and stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
-                        yield os.path.realpath(entry.path)
-        except OSError:
-            continue
-
-
-class _Walk:
-    """One look through the workspace, links not followed. ``packages`` is what is known of folders of packages; None
-    passes them over, and with them all hard links."""
-
-    def __init__(self, roots: Sequence[str], packages: dict[str, _Folder] | None) -> None:
-        self._roots = roots
-        self._packages = packages
-        self._seen = 0
-        self._names: dict[tuple[int, int], list[str]] = {}
-        self._counts: dict[tuple[int, int], int] = {}
-        self.steering: dict[str, Content] = {}
-
-    @property
-    def whole(self) -> bool:
-        return self._seen <= MAX_ENTRIES
-
-    def run(self) -> None:
-        pending = [(root, root) for root in self._roots]
-        while pending and self.whole:
-            folder, root = pending.pop()
-            try:
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        self._seen += 1
-                        if not entry.is_dir(follow_symlinks=False):
-                            self._file(entry, root)
-                        elif entry.name in _PACKAGES:
-                            self._package_folders(entry.path)
-                        elif inside(entry.path, self._roots) == root:
-                            pending.append((entry.path, root))
-            except OSError:
-                continue
-
-    def _file(self, entry: os.DirEntry[str], root: str) -> None:
-        if self._packages is not None:
-            with contextlib.suppress(OSError):
-                for linked in _linked(entry):
-                    self._note(linked)
-        if _steers(entry.path[len(root) :].lstrip("/"), entry.path):
-            self.steering[entry.path] = _content(entry.path)
-
-    def _note(self, linked: tuple[tuple[int, int], int, str]) -> None:
-        key, count, path = linked
-        self._names.setdefault(key, []).append(path)
-        self._counts[key] = count
-
-    def _package_folders(self, top: str) -> None:
-        known, pending = self._packages, [top]
-        while pending and known is not None and self.whole:
-            path = pending.pop()
-            try:
-                changed = os.stat(path, follow_symlinks=False).st_mtime_ns
-                folder = known.get(path)
-                if folder is None or folder.changed != changed:
-                    folder = known[path] = _package_folder(path, changed)
-            except OSError:
-                continue
-            self._seen += folder.entries
-            pending += folder.folders
-            for linked in folder.linked:
-                self._note(linked)
-
-    def linked_elsewhere(self) -> list[str]:
-        """Files with more names than were found."""
-        return sorted(path for key, names in self._names.items() if len(names) < self._counts[key] for path in names)
-
-
-def _package_folder(path: str, changed: int) -> _Folder:
-    with os.scandir(path) as found:
-        entries = list(found)
-    return _Folder(
-        changed,
-        tuple(entry.path for entry in entries if entry.is_dir(follow_symlinks=False)),
-        tuple(linked for entry in entries for linked in _linked(entry)),
-        len(entries),
-    )
-
-
-def _linked(entry: os.DirEntry[str]) -> Iterator[tuple[tuple[int, int], int, str]]:
-    if entry.is_file(follow_symlinks=False):
-        state = entry.stat(follow_symlinks=False)
-        if state.st_nlink > 1:
-            yield (state.st_dev, state.st_ino), state.st_nlink, entry.path
-
-
-def _steers(relative: str, path: str) -> bool:
-    """Whether a file steers other programs. Of a repository only its settings and hooks do."""
-    parts = relative.split("/")
-    if ".git" not in parts[:-1]:
-        return held_in_sandbox(relative)
-    below = parts[parts.index(".git") + 1 :]
-    if "hooks" in below[:-1]:
-        return not relative.endswith(".sample")
-    if below[-1] in ("config", "config.worktree") and "refs" not in below and "logs" not in below:
-        return harmful_settings(path)
-    return below in (["info", "attributes"], ["commondir"])
 
 
 def _content(path: str) -> Content:

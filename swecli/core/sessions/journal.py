@@ -7,9 +7,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
+
+from msgspec import Struct, structs
 
 from swecli.core.ports import BlobRef, BlobStore, Snapshot, SnapshotMeasure, Snapshots
 from swecli.core.protocol.events import Event, is_fact
@@ -38,7 +40,7 @@ _EXACT = frozenset(
 
 
 def masked_events(events: Sequence[Event], cover: Cover) -> list[Event]:
-    return [replace(event, body=masked(event.body, cover)) for event in events]
+    return [structs.replace(event, body=masked(event.body, cover)) for event in events]
 
 
 def masked(value: T, cover: Cover) -> T:
@@ -60,14 +62,14 @@ def _masked(value: Any, cover: Cover) -> Any:
         return tuple(done) if isinstance(value, tuple) else done
     if isinstance(value, Mapping):
         return {key: _masked(item, cover) for key, item in cast("Mapping[Any, Any]", value).items()}
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         changes: dict[str, Any] = {}
-        for field in fields(value):
-            old = getattr(value, field.name)
-            new = old if field.name in _EXACT and isinstance(old, str) else _masked(old, cover)
+        for name in value.__struct_fields__:
+            old = getattr(value, name)
+            new = old if name in _EXACT and isinstance(old, str) else _masked(old, cover)
             if new is not old and new != old:
-                changes[field.name] = new
-        return replace(value, **changes) if changes else value
+                changes[name] = new
+        return structs.replace(value, **changes) if changes else value
     return value
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from random import Random, SystemRandom
 from typing import Any
+
+from msgspec.structs import replace
 
 from swecli.core.protocol.codec import CodecError, decode_body, encode_body
 from swecli.core.protocol.events import (

@@ -18,7 +18,7 @@ from swecli.core.ports import Asker, BlobStore, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.events import EditedText, Hunk, ResultKind
 from swecli.core.protocol.messages import ImagePart
-from swecli.core.sandbox.sandbox import CommandSandbox
+from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.workspace.jobs import Jobs
 
 
@@ -137,7 +137,7 @@ class ToolContext:
     request_compaction: Callable[[], str] | None = None
     """Asks for a compaction before the next model request. Returns one line that says what will happen. None where
     there is no conversation."""
-    sandbox: CommandSandbox | None = None
+    sandbox: Sandbox | None = None
     """Holds this call's command; None where it runs outside."""
     choices: tuple[Choice, ...] = ()
     """What the user made of this call's change, in order: each of what the one before left."""

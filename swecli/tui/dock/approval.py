@@ -344,7 +344,7 @@ class ApprovalPanel(DockPanel):
     def _reply(self, reply: ReplyPermission) -> None:
         if not self._decided:
             self._decided = True
-            self.post_message(self.Finished(reply))
+            self.post_message(self.Decided(reply))
 
     def fit(self) -> None:
         """Share the lines that there are: title, keys and some lines of the body first, then warnings, the rule, the

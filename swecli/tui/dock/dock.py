@@ -6,29 +6,30 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from swecli.tui.dock.panel import Clock, DockPanel, Surroundings
+from swecli.tui.dock.panel import Clock, DockPanel, PanelContext
 from swecli.tui.prompt.box import Prompt
 
 if TYPE_CHECKING:
-    from swecli.tui.state import Request
+    from swecli.tui.session_state import Request
 
 
 WHOLE = "-whole"
 """Class of the screen while a panel has all of it."""
 
 
-class Slot(Vertical):
-    """Requests of the model take the slot before pickers do, oldest first."""
+class Dock(Vertical):
+    """Requests of the model take the dock before pickers do, oldest first."""
 
-    DEFAULT_CSS = "Slot { height: auto; }"
+    DEFAULT_CSS = "Dock { height: auto; }"
 
     def __init__(self, prompt: Prompt, *, clock: Clock = time.monotonic) -> None:
-        super().__init__(id="slot")
+        super().__init__(id="dock")
         self._prompt = prompt
-        self._around = Surroundings(
+        self._panel_context = PanelContext(
             clock, lambda: prompt.typed_at, self._give_whole, prompt.receive, prompt.receive_paste
         )
         self._request: str | None = None
@@ -77,7 +78,7 @@ class Slot(Vertical):
             self.panel.fit()
 
     def focus_panel(self) -> None:
-        """Give the keyboard back to what is in the slot, or to the screen that is open above it."""
+        """Give the keyboard back to what is in the dock, or to the screen that is open above it."""
         if self.panel is not None:
             self.panel.focus()
         elif self._above is not None:
@@ -97,6 +98,12 @@ class Slot(Vertical):
         self._prompt.display = self.panel is None
         self.focus_panel()
 
+    @on(DockPanel.Finished)
+    def _finished(self, message: DockPanel.Finished) -> None:
+        message.stop()
+        if message.panel is self.panel:  # and not one that has taken its place since
+            self.close()
+
     def expand_panel(self) -> bool:
         """Give the panel more of the screen, or less again; whether it wanted that."""
         return self.panel is not None and self.panel.toggle_expanded()
@@ -113,7 +120,7 @@ class Slot(Vertical):
 
     def _open(self, panel: DockPanel) -> None:
         before, self.panel = self.panel, panel
-        panel.around = self._around
+        panel.docked_in = self._panel_context
         self.screen.remove_class(WHOLE)
         self._prompt.display = False
         self.mount(panel)

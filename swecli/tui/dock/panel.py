@@ -1,4 +1,4 @@
-"""What all panels of the docked slot share: they take the keyboard, and they ignore keys that were meant for
+"""What all panels of the dock share: they take the keyboard, and they ignore keys that were meant for
 what was there before."""
 
 from __future__ import annotations
@@ -310,7 +310,7 @@ Weight = Literal["decides", "moves", "letter", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PanelContext:
     """What a panel knows of the prompt whose place it takes. ``typed`` is when (by ``clock``) the user last typed at a
     draft that is not sent; ``stray`` takes letters that were meant for it, ``pasted`` what was pasted."""
 
@@ -323,9 +323,10 @@ class Surroundings:
 
 
 class DockPanel(Vertical, can_focus=True):
-    """A panel in place of the prompt. It posts ``Finished`` and leaves closing to the app."""
+    """A panel in place of the prompt. It posts ``Finished`` and leaves closing to the dock, or ``Decided`` where the
+    session has to know; the request is over then, and its panel with it."""
 
-    around = Surroundings()
+    docked_in = PanelContext()
     cramped = False
     """Whether not even the whole screen has room for what is asked: nothing can be decided then."""
     grace: Grace | None = None
@@ -346,9 +347,15 @@ class DockPanel(Vertical, can_focus=True):
 
     @dataclass
     class Finished(Message):
-        """The panel is done; ``command`` is what the user decided, if the session has to know."""
+        """The panel is done."""
 
-        command: Command | None = None
+        panel: DockPanel
+
+    @dataclass
+    class Decided(Message):
+        """What the user has decided about a request of the session."""
+
+        command: Command
 
     def available(self) -> int:
         """Lines that the panel may take: the screen without status bar, activity line and two lines of the
@@ -360,7 +367,7 @@ class DockPanel(Vertical, can_focus=True):
         than ``least``, or than ``columns``, it is cramped."""
         size, usual = self.screen.size, self.available()
         whole = best > usual
-        self.around.whole(self, whole)
+        self.docked_in.whole(self, whole)
         self.cramped = columns > size.width or least > size.height
         told = self.query(".dock--small")
         if self.cramped and not told:
@@ -387,7 +394,7 @@ class DockPanel(Vertical, can_focus=True):
 
     def appear(self) -> None:
         """From now on the panel is to be seen."""
-        self.grace = Grace(self.around.clock, self.around.typed(), self.around.stray)
+        self.grace = Grace(self.docked_in.clock, self.docked_in.typed(), self.docked_in.stray)
 
     async def on_key(self, event: events.Key) -> None:
         """Tab would take the keyboard away from the question; what is typed before the line has the keyboard is meant
@@ -415,7 +422,7 @@ class DockPanel(Vertical, can_focus=True):
         event.stop()
         event.prevent_default()
         if self.grace is None:
-            self.around.stray(letter)
+            self.docked_in.stray(letter)
         elif weight == "letter" and letter.isdigit() and not self.grace.in_sentence(letter):
             self.no_choice(letter)
         elif weight == "letter":
@@ -448,7 +455,7 @@ class DockPanel(Vertical, can_focus=True):
             return
         if self.grace is not None:
             self.grace.typed("")
-        self.around.pasted(event.text)
+        self.docked_in.pasted(event.text)
         self.weighed()
 
     def show_place(self, place: tuple[int, int]) -> None:
@@ -460,4 +467,4 @@ class DockPanel(Vertical, can_focus=True):
 
     def escape(self) -> None:
         """Esc was pressed: one step back, or out."""
-        self.post_message(self.Finished())
+        self.post_message(self.Finished(self))

@@ -155,12 +155,12 @@ class Picker(DockPanel):
         if self._unasked and typed and not self._names(typed):
             self._filter.value = ""
             self._narrow()
-            self.around.stray(typed)
+            self.docked_in.stray(typed)
             self._note.update(Content("That is not a model; your text is in the prompt."))
             return
         value = self._shown[self._rows.selected].value if self._shown else typed if self._free else ""
         if value:
-            self.post_message(self.Finished())
+            self.post_message(self.Finished(self))
             self._pick(value)
 
     def _names(self, typed: str) -> bool:

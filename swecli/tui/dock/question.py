@@ -44,7 +44,7 @@ class SecretPanel(DockPanel):
         typed = event.value.strip()
         self._line.value = ""
         if typed:
-            self.post_message(self.Finished())
+            self.post_message(self.Finished(self))
             self._done(typed)
 
 
@@ -237,4 +237,4 @@ class QuestionPanel(DockPanel):
     def _finish(self, answers: tuple[tuple[str, ...], ...]) -> None:
         if not self._done:
             self._done = True
-            self.post_message(self.Finished(Answer(self.request.request, answers)))
+            self.post_message(self.Decided(Answer(self.request.request, answers)))

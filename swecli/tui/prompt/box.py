@@ -70,7 +70,7 @@ MAX_LINES = 12
 
 
 class Prompt(Vertical):
-    """The docked slot's usual content."""
+    """The dock's usual content."""
 
     DEFAULT_CSS = """
     Prompt { height: auto; border-top: solid $border-blurred; }
@@ -152,6 +152,14 @@ class Prompt(Vertical):
         """Take over what a killed process left unsent, unless the user types already."""
         if not self.editor.text and (draft := self._drafts.adopt()):
             self.editor.put(draft)
+
+    def put_back(self, text: str) -> None:
+        """Give the user back what could not be done. What they have typed since stays: a message comes before it, a
+        command is in the history."""
+        if not self.editor.text:
+            self.editor.put(text)
+        elif not text.startswith(("/", "!")):
+            self.editor.put(f"{text}\n{self.editor.message}")
 
     def save(self) -> None:
         """Keep the draft on disk now."""

@@ -8,7 +8,7 @@ from swecli.commands.base import SlashCommand
 from swecli.core.config.key_actions import ACTIONS, Place
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.keymap import PLACES, Keymap
-from swecli.tui.screens.list_screen import Entry, Sheet, heading
+from swecli.tui.screens.list_screen import Entry, ListPage, heading
 
 BASICS = (
     ("/", "commands; Tab completes, Enter runs"),
@@ -44,7 +44,7 @@ def _keys(place: Place, keymap: Keymap) -> list[Entry]:
     ]
 
 
-class HelpSheet(Sheet):
+class HelpPage(ListPage):
     """Enter on a command puts it into the prompt, by ``take``; on a key it tells how to change it."""
 
     def __init__(self, commands: Sequence[SlashCommand], keymap: Keymap, take: Taken) -> None:

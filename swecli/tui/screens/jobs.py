@@ -3,14 +3,134 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
+from swecli.core.protocol.commands import CancelItem, Interrupt
 from swecli.core.tools.list_files import readable_size
-from swecli.core.workspace.jobs import shown_age
+from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 from swecli.safe_text import safe_line
-from swecli.tui.screens.list_screen import Entry, Sheet, heading
-from swecli.tui.screens.ports import CommandsPort, ShownCommand
+from swecli.tui.screens.list_screen import Entry, ListPage, heading
+from swecli.tui.session_controller import SessionController
+from swecli.tui.session_state import Running
+from swecli.tui.transcript.blocks import ToolBlock
+from swecli.tui.transcript.view import Transcript
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCommand:
+    """A command that runs, or a job that has ended. ``name`` is a job's id, or the item of a command in the foreground,
+    which is ``item`` still when it has become a job; times are Unix seconds; ``size`` is bytes of output, of which
+    ``beyond`` says that there may be more; ``about`` is what else there is to say."""
+
+    name: str
+    command: str
+    started: float
+    ended: float | None = None
+    exit_status: int | None = None
+    stopped: bool = False
+    size: int = 0
+    beyond: bool = False
+    about: str = ""
+    job: bool = True
+    item: str = ""
+
+    @property
+    def running(self) -> bool:
+        return self.ended is None
+
+
+class SessionCommands:
+    """The commands of the open session. What a command in the foreground wrote is known from the transcript, its end at
+    least. Nothing here waits for long."""
+
+    def __init__(self, session: SessionController, transcript: Transcript) -> None:
+        self._session = session
+        self._transcript = transcript
+
+    def read(self) -> Sequence[ShownCommand]:
+        """What runs in the foreground, then the jobs, oldest first."""
+        port = self._session.port
+        waited = [self._waited(item, run) for item, run in self._session.state.running.items() if run.is_command]
+        return [*waited, *(_job(job) for job in (port.view.jobs if port is not None else ()))]
+
+    async def output(self, name: str) -> str:
+        """What a command wrote so far, without its middle where that is long.
+
+        Raises:
+            ValueError: there is no such command any more.
+        """
+        block = self._block(name)
+        if block is not None:
+            return block.output
+        try:
+            return await self._port().job_output(name)
+        except JobsError as error:
+            raise ValueError(str(error)) from error
+
+    async def stop(self, name: str) -> str:
+        """End a command with all that it has started. Returns a sentence.
+
+        Raises:
+            ValueError: there is no such command any more.
+        """
+        running = self._session.state.running.get(name)
+        if running is not None:
+            # What the user started has no call that could be stopped alone.
+            self._session.send(Interrupt() if running.kind == "user" else CancelItem(name))
+            return "Stopping it; its output is in the transcript"
+        try:
+            job = await self._port().stop_job(name)
+        except JobsError as error:
+            raise ValueError(str(error)) from error
+        return f"{job.id} was stopped" if job.status == "killed" else f"{job.id} had already ended"
+
+    def _port(self) -> Session:
+        port = self._session.port
+        if port is None:
+            raise ValueError("The session is not open")
+        return port
+
+    def _block(self, item: str) -> ToolBlock | None:
+        blocks = self._transcript.page.blocks
+        place = blocks.place(item) if item in self._session.state.running else None
+        block = blocks[place] if place is not None else None
+        return block if isinstance(block, ToolBlock) else None
+
+    def _waited(self, item: str, running: Running) -> ShownCommand:
+        block = self._block(item)
+        size = len(block.output.encode("utf-8", "replace")) if block is not None else 0
+        beyond = block is not None and block.output_cut
+        about = "your own" if running.kind == "user" else "the turn waits for it"
+        return ShownCommand(
+            item,
+            running.title or running.name,
+            running.since,
+            size=size,
+            beyond=beyond,
+            about=about,
+            job=False,
+            item=item,
+        )
+
+
+def _job(job: JobInfo) -> ShownCommand:
+    about = f"pid {job.pid}" if job.status == "running" else job.note
+    return ShownCommand(
+        job.id,
+        job.command,
+        job.started,
+        None if job.status == "running" else job.ended or job.started,
+        job.exit_status,
+        stopped=job.status == "killed",
+        size=job.size,
+        about=about,
+        item=job.item,
+    )
 
 
 def one_line(command: ShownCommand) -> str:
@@ -55,17 +175,17 @@ SHOWN = 200_000
 """Characters of the end of the output that are shown."""
 
 
-class OutputSheet(Sheet):
+class OutputPage(ListPage):
     """``stop`` is called by the key that takes entries away."""
 
     reads = True
     leave = "back to the list"
 
     def __init__(
-        self, port: CommandsPort, name: str, clock: Callable[[], float], stop: Callable[[ShownCommand], None]
+        self, commands: SessionCommands, name: str, clock: Callable[[], float], stop: Callable[[ShownCommand], None]
     ) -> None:
         super().__init__("Jobs", "type to filter the lines")
-        self._port = port
+        self._source = commands
         self._name = name
         self._clock = clock
         self._stop = stop
@@ -74,26 +194,26 @@ class OutputSheet(Sheet):
         self._trouble = ""
 
     def begin(self) -> None:
-        self.board.start(self._look, "output")
+        self.view.start(self._look, "output")
 
     async def _look(self) -> None:
         """Read what is new, and come again while more may follow."""
         now = self._present()
         try:
             if now is None or self._command is None or self._output is None or now.size != self._command.size:
-                self._output = (await self._port.output(self._name))[-SHOWN:]
+                self._output = (await self._source.output(self._name))[-SHOWN:]
         except ValueError as error:
             self._trouble = str(error) if self._output is None else ""
         self._command = now or (None if self._command is None else self._gone(self._command))
-        if self.board.shows(self):
-            self.board.show()
+        if self.view.shows(self):
+            self.view.show()
             if now is not None and now.running:
-                self.board.after(OUTPUT_INTERVAL, self.begin)
+                self.view.after(OUTPUT_INTERVAL, self.begin)
 
     def _present(self) -> ShownCommand | None:
         """The command as it is now; one that was sent to the background meanwhile is a job of another name."""
         item = self._command.item if self._command is not None else ""
-        for command in self._port.read():
+        for command in self._source.read():
             if command.name == self._name or (item and command.item == item):
                 self._name = command.name
                 return command
@@ -121,7 +241,7 @@ class OutputSheet(Sheet):
             return (TextBlock(self._trouble, "error"),)
         if self._output is None:
             return (TextBlock("…", "dim"),)
-        words = self.board.text.casefold().split()
+        words = self.view.text.casefold().split()
         lines = self._output.splitlines()
         left = [line for line in lines if all(word in line.casefold() for word in words)]
         if not lines:
@@ -131,7 +251,7 @@ class OutputSheet(Sheet):
         return (TerminalBlock("" if words or self._command is None else self._command.command, "\n".join(left)),)
 
     def note(self, entry: Entry | None) -> str:
-        stop = f"{self.board.keymap.shown('remove')} stops it · " if self._runs else ""
+        stop = f"{self.view.keymap.shown('remove')} stops it · " if self._runs else ""
         return f"{stop}↑↓ PgUp PgDn Home End scroll"
 
     @property
@@ -154,12 +274,14 @@ Ask = Callable[[str, tuple[str, str], Callable[[], None]], None]
 """Asks whether something is to be done: the question, a label for yes with what follows, and what is done then."""
 
 
-class JobsSheet(Sheet):
+class JobsPage(ListPage):
     """``tell`` gets a sentence for the user, ``ask`` asks before a command is stopped; ``clock`` is Unix seconds."""
 
-    def __init__(self, port: CommandsPort, tell: Callable[[str], None], ask: Ask, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, commands: SessionCommands, tell: Callable[[str], None], ask: Ask, clock: Callable[[], float]
+    ) -> None:
         super().__init__("Jobs", "type to search commands and states")
-        self._port = port
+        self._source = commands
         self._tell = tell
         self._ask = ask
         self._clock = clock
@@ -169,20 +291,20 @@ class JobsSheet(Sheet):
 
     def begin(self) -> None:
         self._read()
-        self.board.show()
-        self.board.after(EVERY, self._again)
+        self.view.show()
+        self.view.after(EVERY, self._again)
 
     def _read(self) -> bool:
         """Look at the commands; whether there is anything new to see."""
         before = self.entries
-        self._commands = {command.name: command for command in self._port.read()}
+        self._commands = {command.name: command for command in self._source.read()}
         self.entries = entries(list(self._commands.values()), self._clock())
         return self.entries != before
 
     def _again(self) -> None:
         if self._read():
-            self.board.show()
-        self.board.after(EVERY, self._again)
+            self.view.show()
+        self.view.after(EVERY, self._again)
 
     # --- what is seen ---
 
@@ -192,14 +314,14 @@ class JobsSheet(Sheet):
         command = self._commands[entry.name]
         seen, end = self._ends.get(entry.name, (-1, ""))
         if seen != command.size:
-            self.board.start(lambda: self._look(command), "look")
+            self.view.start(lambda: self._look(command), "look")
         return (
             TextBlock(facts(command, self._clock()), "dim"),
             TerminalBlock(one_line(command), end),
         )
 
     def _how_to_get_one(self) -> Sequence[DisplayBlock]:
-        key = self.board.keymap.shown("background")
+        key = self.view.keymap.shown("background")
         return (
             TextBlock("No jobs yet."),
             TextBlock(
@@ -211,19 +333,19 @@ class JobsSheet(Sheet):
 
     async def _look(self, command: ShownCommand) -> None:
         try:
-            output = await self._port.output(command.name)
+            output = await self._source.output(command.name)
         except ValueError as error:
             output = str(error)
         lines = [line for line in output.splitlines() if line.strip()]
         self._ends[command.name] = (command.size, "\n".join(lines[-TAIL:]))
-        chosen = self.board.chosen
-        if self.board.shows(self) and chosen is not None and chosen.name == command.name:
-            self.board.say(self.about(chosen))
+        chosen = self.view.chosen
+        if self.view.shows(self) and chosen is not None and chosen.name == command.name:
+            self.view.say(self.about(chosen))
 
     def note(self, entry: Entry | None) -> str:
         if entry is None:
             return ""
-        command, keymap = self._commands[entry.name], self.board.keymap
+        command, keymap = self._commands[entry.name], self.view.keymap
         stop = f"{keymap.shown('remove')} stops it · " if command.running else ""
         away = "" if command.job else f"{keymap.shown('background')} moves it to the background · "
         return f"enter shows its output · {stop}{away}↑↓ choose"
@@ -231,7 +353,7 @@ class JobsSheet(Sheet):
     # --- what is done ---
 
     def choose(self, entry: Entry) -> None:
-        self.board.enter(OutputSheet(self._port, entry.name, self._clock, self._stop))
+        self.view.enter(OutputPage(self._source, entry.name, self._clock, self._stop))
 
     def remove(self, entry: Entry | None) -> None:
         if entry is not None:
@@ -245,16 +367,16 @@ class JobsSheet(Sheet):
         self._ask(
             f"Stop {label(command)}?",
             ("Stop it", follows),
-            lambda: self.board.start(lambda: self._stopped(command.name)),
+            lambda: self.view.start(lambda: self._stopped(command.name)),
         )
 
     async def _stopped(self, name: str) -> None:
         try:
-            self._tell(await self._port.stop(name))
+            self._tell(await self._source.stop(name))
         except ValueError as error:
             self._tell(str(error))
-        if self.board.shows(self) and self._read():
-            self.board.show()
+        if self.view.shows(self) and self._read():
+            self.view.show()
 
 
 def entries(commands: Sequence[ShownCommand], now: float) -> list[Entry]:

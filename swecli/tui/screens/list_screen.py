@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -22,7 +22,6 @@ from swecli.safe_text import SafeText, safe_line
 from swecli.tui.dock.block_view import BlockView
 from swecli.tui.keymap import Keymap, keymap_of
 from swecli.tui.line_input import LineInput
-from swecli.tui.screens.messages import ScreenClosed, ScreenReady
 from swecli.tui.transcript.markdown import SEPARATOR, column_widths
 from swecli.tui.transcript.rows import cells, cut
 
@@ -75,64 +74,17 @@ def narrowed(entries: Sequence[Entry], query: str) -> list[Entry]:
 NOTHING = (TextBlock("No match.", "dim"),)
 
 
-class Board(Protocol):
-    """What a sheet can ask of the screen that it is on."""
-
-    @property
-    def text(self) -> str:
-        """What is typed."""
-        ...
-
-    @property
-    def chosen(self) -> Entry | None:
-        """The entry that is pointed at."""
-        ...
-
-    @property
-    def keymap(self) -> Keymap: ...
-    def show(self, name: str | None = None) -> None:
-        """List and say everything anew; the entry of this name is chosen, or else the one that was."""
-        ...
-
-    def say(self, blocks: Sequence[DisplayBlock]) -> None:
-        """Show this in place of what the sheet says, until something else is chosen."""
-        ...
-
-    def put(self, text: str) -> None:
-        """Replace what is typed."""
-        ...
-
-    def enter(self, sheet: Sheet, text: str = "") -> None:
-        """Go a step further, to another sheet on which this is typed."""
-        ...
-
-    def back(self) -> None:
-        """Go back to the sheet before, as it was left."""
-        ...
-
-    def shows(self, sheet: Sheet) -> bool:
-        """Whether this is the sheet that is on the board now."""
-        ...
-
-    def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str = "") -> None:
-        """Run something beside the screen and as long as that is there; of a named group only the newest."""
-        ...
-
-    def after(self, seconds: float, do: Callable[[], None]) -> None:
-        """Do something later, if the same sheet is still there."""
-        ...
-
-
-class Sheet:
-    """Subclasses fill ``entries`` and say what is done with them. ``board`` is there from ``begin`` on."""
+class ListPage:
+    """What a list is about: subclasses fill ``entries`` and say what is done with them. ``view`` shows it, from
+    ``begin`` on."""
 
     mark = "/ "
     """What stands before the line to type in."""
     reads = False
     """Whether there is nothing to choose, and what is said fills the screen, its end in sight."""
     leave = "goes back"
-    """What Esc does on a sheet that is not the first."""
-    board: Board
+    """What Esc does on a page that is not the first."""
+    view: ListScreen
 
     def __init__(self, title: str, placeholder: str = "type to filter") -> None:
         self.title = title
@@ -142,7 +94,7 @@ class Sheet:
         """Why there is nothing to list, where that is a failure."""
 
     def begin(self) -> None:
-        """The sheet has come to its board, or has come back to it."""
+        """The page is shown now, for the first time or again."""
 
     # --- what is seen ---
 
@@ -353,18 +305,18 @@ def _without_middle(text: SafeText, size: int) -> str:
 T = TypeVar("T")
 
 
-async def read_or_say(sheet: Sheet, read: Callable[[], T]) -> T | None:
+async def read_or_say(page: ListPage, read: Callable[[], T]) -> T | None:
     """What ``read`` finds, in a thread; None after the user was told why it can't be read (its ValueError), and where
-    the sheet has gone meanwhile."""
+    the page has gone meanwhile."""
     try:
         found = await asyncio.to_thread(read)
     except ValueError as error:
-        sheet.trouble = (TextBlock(str(error), "error"),)
-        if sheet.board.shows(sheet):
-            sheet.board.show()
+        page.trouble = (TextBlock(str(error), "error"),)
+        if page.view.shows(page):
+            page.view.show()
         return None
-    sheet.trouble = ()
-    return found if sheet.board.shows(sheet) else None
+    page.trouble = ()
+    return found if page.view.shows(page) else None
 
 
 BETWEEN = " · "
@@ -424,34 +376,40 @@ _IN_TEXT: Mapping[str, Callable[[BlockView], None]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A sheet as it was left for the next one."""
+    """A page as it was left for the next one."""
 
-    sheet: Sheet
+    page: ListPage
     text: str
     chosen: str | None
 
 
-class ScreenView(Vertical):
-    """Shows a sheet in place of the transcript, and is its board."""
+class ListScreen(Vertical):
+    """Shows a page in place of the transcript."""
 
     DEFAULT_CSS = """
-    ScreenView { height: 1fr; padding: 0 1; }
-    ScreenView .screen--title { height: 1; text-style: bold; }
-    ScreenView .screen--line { height: 1; }
-    ScreenView .screen--mark {
+    ListScreen { height: 1fr; padding: 0 1; }
+    ListScreen .screen--title { height: 1; text-style: bold; }
+    ListScreen .screen--line { height: 1; }
+    ListScreen .screen--mark {
         width: auto; max-width: 50%; height: 1; color: $accent; text-style: bold;
         text-wrap: nowrap; text-overflow: ellipsis;
     }
-    ScreenView BlockView { height: 6; max-height: 100%; border-top: solid $border-blurred; }
-    ScreenView LineInput { height: 1; width: 1fr; border: none; padding: 0; background: $background; }
-    ScreenView LineInput:focus { border: none; background-tint: transparent; }
-    ScreenView LineInput > .input--placeholder { color: $foreground-muted; text-style: $muted-style; }
-    ScreenView LineInput > .input--selection { text-style: $selection-style; }
+    ListScreen BlockView { height: 6; max-height: 100%; border-top: solid $border-blurred; }
+    ListScreen LineInput { height: 1; width: 1fr; border: none; padding: 0; background: $background; }
+    ListScreen LineInput:focus { border: none; background-tint: transparent; }
+    ListScreen LineInput > .input--placeholder { color: $foreground-muted; text-style: $muted-style; }
+    ListScreen LineInput > .input--selection { text-style: $selection-style; }
     """
 
-    def __init__(self, sheet: Sheet, words: str = "") -> None:
+    class Ready(Message):
+        """The screen can take the keyboard."""
+
+    class Closed(Message):
+        """The user is done with the screen."""
+
+    def __init__(self, page: ListPage, words: str = "") -> None:
         super().__init__()
-        self._sheet = sheet
+        self._page = page
         self._before: list[_Step] = []
         self._listed: str | None = None
         """What was typed when the list was made."""
@@ -475,12 +433,12 @@ class ScreenView(Vertical):
         yield self._note
 
     def on_mount(self) -> None:
-        self._lay(self._sheet, self.text)
-        self.post_message(ScreenReady())
+        self._lay(self._page, self.text)
+        self.post_message(self.Ready())
 
     def on_resize(self) -> None:
         height = self.size.height
-        reads = self._sheet.reads or (self._bare and height < TIGHT)
+        reads = self._page.reads or (self._bare and height < TIGHT)
         self._lines.display = not reads
         self._about.display = reads or height >= TIGHT
         self._about.styles.height = "1fr" if reads else max(5, height // 3) if height >= ROOMY else 3
@@ -504,7 +462,7 @@ class ScreenView(Vertical):
         elif self.text:
             self.put("")
         else:
-            self.post_message(ScreenClosed())
+            self.post_message(self.Closed())
 
     def _intercept(self, event: events.Key) -> bool:
         self._catch_up()
@@ -513,14 +471,14 @@ class ScreenView(Vertical):
         if (action == "scroll_home" and at > 0) or (action == "scroll_end" and at < len(self.text)):
             return False
         if action in _IN_LIST:
-            if self._sheet.reads:
+            if self._page.reads:
                 _IN_TEXT[action](self._about)
             else:
                 _IN_LIST[action](self._lines)
         elif action == "remove":
-            self._sheet.remove(self.chosen)
+            self._page.remove(self.chosen)
         elif action == "switch":
-            self._sheet.switch()
+            self._page.switch()
         else:
             return False
         self._point()
@@ -535,12 +493,12 @@ class ScreenView(Vertical):
         """List what the typed words leave, unless that is done: a key may come before the message that says so."""
         if self.text != self._listed:
             self.show()
-            self._sheet.typed(self.text)
+            self._page.typed(self.text)
 
     @on(Input.Submitted)
     def _sent(self, event: Input.Submitted) -> None:
         event.stop()
-        self._sheet.sent(self.chosen, self.text)
+        self._page.sent(self.chosen, self.text)
 
     @on(Lines.Clicked)
     def _clicked(self, event: Lines.Clicked) -> None:
@@ -548,16 +506,18 @@ class ScreenView(Vertical):
         self.take_focus()
         self._point()
         if event.again:
-            self._sheet.sent(self.chosen, self.text)
+            self._page.sent(self.chosen, self.text)
 
-    # --- the board of its sheet ---
+    # --- what the page asks for ---
 
     @property
     def text(self) -> str:
+        """What is typed."""
         return self._line.value
 
     @property
     def chosen(self) -> Entry | None:
+        """The entry that is pointed at."""
         return self._lines.chosen
 
     @property
@@ -565,8 +525,9 @@ class ScreenView(Vertical):
         return keymap_of(self)
 
     def show(self, name: str | None = None) -> None:
+        """List and say everything anew; the entry of this name is chosen, or else the one that was."""
         self._listed = self.text
-        entries = self._sheet.found(self.text)
+        entries = self._page.found(self.text)
         typed = self.text.strip()
         if name is None and any(entry.name == typed for entry in entries):
             name = typed
@@ -575,50 +536,58 @@ class ScreenView(Vertical):
             self._bare = not entries
             self.on_resize()
         count = sum(not entry.heading for entry in entries)
-        total = sum(not entry.heading for entry in self._sheet.entries)
-        self._heading.update(Content(safe_line(self._sheet.headline(count, total))))
+        total = sum(not entry.heading for entry in self._page.entries)
+        self._heading.update(Content(safe_line(self._page.headline(count, total))))
         self._point(again=True)
 
     def say(self, blocks: Sequence[DisplayBlock]) -> None:
-        self._about.show(blocks, tail=self._sheet.reads)
+        """Show this in place of what the page says, until something else is chosen."""
+        self._about.show(blocks, tail=self._page.reads)
 
     def put(self, text: str) -> None:
+        """Replace what is typed."""
         self._line.put(text)
 
-    def enter(self, sheet: Sheet, text: str = "") -> None:
+    def enter(self, page: ListPage, text: str = "") -> None:
+        """Go a step further, to another page on which this is typed."""
         chosen = self.chosen
-        self._before.append(_Step(self._sheet, self.text, chosen.name if chosen is not None else None))
-        self._lay(sheet, text)
+        self._before.append(_Step(self._page, self.text, chosen.name if chosen is not None else None))
+        self._lay(page, text)
 
     def back(self) -> None:
+        """Go back to the page before, as it was left."""
         if self._before:
             step = self._before.pop()
-            self._lay(step.sheet, step.text, step.chosen)
+            self._lay(step.page, step.text, step.chosen)
 
-    def shows(self, sheet: Sheet) -> bool:
-        return self.is_attached and self._sheet is sheet
+    def shows(self, page: ListPage) -> bool:
+        """Whether this is the page that is shown now."""
+        return self.is_attached and self._page is page
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str = "") -> None:
+        """Run something beside the list and as long as that is there; of a named group only the newest."""
+
         async def run() -> None:  # nothing is made that would be waited for by nobody where a newer one comes first
             await work()
 
         self.run_worker(run, group=group or "default", exclusive=bool(group))
 
     def after(self, seconds: float, do: Callable[[], None]) -> None:
-        sheet = self._sheet
-        self.set_timer(seconds, lambda: do() if self.shows(sheet) else None)
+        """Do something later, if the same page is still there."""
+        page = self._page
+        self.set_timer(seconds, lambda: do() if self.shows(page) else None)
 
     # --- drawing ---
 
-    def _lay(self, sheet: Sheet, text: str, chosen: str | None = None) -> None:
-        self._sheet = sheet
-        sheet.board = self
-        self._line.placeholder = sheet.placeholder
-        self._mark.update(Content(safe_line(sheet.mark)))
+    def _lay(self, page: ListPage, text: str, chosen: str | None = None) -> None:
+        self._page = page
+        page.view = self
+        self._line.placeholder = page.placeholder
+        self._mark.update(Content(safe_line(page.mark)))
         self.put(text)
         self.on_resize()
         self.show(chosen)
-        sheet.begin()
+        page.begin()
 
     def _point(self, *, again: bool = False) -> None:
         """Bring what is said of the chosen entry up to date."""
@@ -626,6 +595,6 @@ class ScreenView(Vertical):
         name = entry.name if entry is not None else ""
         if again or name != self._pointed:
             self._pointed = name
-            self.say(self._sheet.said(entry, self.text))
-            leave = self._sheet.leave if self._before else "clears" if self.text else "closes"
-            self._note.tell(self._sheet.note(entry), f"esc {leave}")
+            self.say(self._page.said(entry, self.text))
+            leave = self._page.leave if self._before else "clears" if self.text else "closes"
+            self._note.tell(self._page.note(entry), f"esc {leave}")

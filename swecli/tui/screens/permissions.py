@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from swecli.core.permissions.rules import ALIASES, RuleError, parse_rule
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
-from swecli.tui.screens.list_screen import Entry, Sheet, heading, narrowed, read_or_say
-from swecli.tui.screens.ports import PermissionsPort, ShownRule, Tried
+from swecli.tui.backend import PermissionsPort, ShownRule, Tried
+from swecli.tui.screens.list_screen import Entry, ListPage, heading, narrowed, read_or_say
 
 WAYS = {
     "week": ("allow", "allow in this folder for 7 days"),
@@ -22,7 +22,7 @@ ADD = "add "
 """Begins the names of entries that add something."""
 
 
-class PermissionsSheet(Sheet):
+class PermissionsPage(ListPage):
     """``tell`` gets a sentence for the user, ``changed`` is called when a rule of the settings was added."""
 
     def __init__(
@@ -40,7 +40,7 @@ class PermissionsSheet(Sheet):
         self._tried: dict[str, Sequence[DisplayBlock]] = {}
 
     def begin(self) -> None:
-        self.board.start(self._read)
+        self.view.start(self._read)
 
     async def _read(self) -> None:
         rules = await read_or_say(self, self._port.read)
@@ -49,14 +49,14 @@ class PermissionsSheet(Sheet):
         self._read_once = True
         self._rules = {f"rule {number}": rule for number, rule in enumerate(rules)}
         self.entries = entries(self._rules)
-        self.board.show()
+        self.view.show()
 
     def found(self, query: str) -> Sequence[Entry]:
         offers = _offers(query)
         return [*([heading("Add this rule"), *offers] if offers else []), *narrowed(self.entries, query)]
 
     def _about_typed(self) -> Sequence[DisplayBlock]:
-        text = self.board.text.strip()
+        text = self.view.text.strip()
         if _looks_like_rule(text):
             try:
                 parse_rule(text)
@@ -83,7 +83,7 @@ class PermissionsSheet(Sheet):
     def _trial(self, name: str) -> Sequence[DisplayBlock]:
         known = self._tried.get(name)
         if known is None:
-            self.board.start(lambda: self._try(name), "try")
+            self.view.start(lambda: self._try(name), "try")
             return (TextBlock("…", "dim"),)
         return known
 
@@ -96,8 +96,8 @@ class PermissionsSheet(Sheet):
             self._tried[name] = (TextBlock(str(error), "error"),)
         else:
             self._tried[name] = told(rule, tried)
-        if self.board.chosen is not None and self.board.chosen.name == name:
-            self.board.say(self._tried[name])
+        if self.view.chosen is not None and self.view.chosen.name == name:
+            self.view.say(self._tried[name])
 
     def note(self, entry: Entry | None) -> str:
         if entry is None:
@@ -105,24 +105,24 @@ class PermissionsSheet(Sheet):
         if entry.name.startswith(ADD):
             return "enter adds it"
         rule = self._rules[entry.name]
-        remove = self.board.keymap.shown("remove") if rule.grant else ""
+        remove = self.view.keymap.shown("remove") if rule.grant else ""
         return (f"{remove} revokes · " if remove else "") + "type a rule to add it"
 
     def choose(self, entry: Entry) -> None:
         if entry.name.startswith(ADD):
             how, _, rule = entry.name.removeprefix(ADD).partition(" ")
-            self.board.start(lambda: self._add(how, rule))
+            self.view.start(lambda: self._add(how, rule))
 
     async def _add(self, how: str, rule: str) -> None:
         try:
             said = await asyncio.to_thread(self._port.add, how, rule)
         except ValueError as error:
-            self.board.say((TextBlock(str(error), "error"),))
+            self.view.say((TextBlock(str(error), "error"),))
             return
         self._tell(said)
         if how in ("ask", "deny"):
             self._changed(f"approval.{how}")
-        self.board.put("")
+        self.view.put("")
         await self._read()
 
     def remove(self, entry: Entry | None) -> None:
@@ -132,13 +132,13 @@ class PermissionsSheet(Sheet):
         if not rule.grant:
             self._tell(f"This rule is not a grant: it is set in {rule.origin}; change it there or with /config")
         else:
-            self.board.start(lambda: self._revoke(rule.grant))
+            self.view.start(lambda: self._revoke(rule.grant))
 
     async def _revoke(self, grant: str) -> None:
         try:
             self._tell(await asyncio.to_thread(self._port.revoke, grant))
         except ValueError as error:
-            self.board.say((TextBlock(str(error), "error"),))
+            self.view.say((TextBlock(str(error), "error"),))
             return
         await self._read()
 

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
-from swecli.tui.screens.list_screen import Entry, Sheet, heading, read_or_say
-from swecli.tui.screens.ports import SessionsPort, StoredSession
+from swecli.tui.backend import SessionsPort, StoredSession
+from swecli.tui.screens.list_screen import Entry, ListPage, heading, read_or_say
 
 Continue = Callable[[StoredSession], None]
 
 
-class SessionsSheet(Sheet):
+class SessionsPage(ListPage):
     """``go_on`` gets the session that was picked, ``tell`` a sentence for the user. ``present`` is the id of the open
     session, ``clock`` Unix seconds."""
 
@@ -36,7 +36,7 @@ class SessionsSheet(Sheet):
         self._seen: dict[str, Sequence[DisplayBlock]] = {}
 
     def begin(self) -> None:
-        self.board.start(self._read)
+        self.view.start(self._read)
 
     async def _read(self) -> None:
         found = await read_or_say(self, self._port.read)
@@ -44,9 +44,9 @@ class SessionsSheet(Sheet):
             return
         self._sessions = {session.id: session for session in found}
         self.entries = entries(found, self._present, self._clock())
-        self.board.show()
+        self.view.show()
         if not found:
-            self.board.say((TextBlock("No stored sessions yet. This one is being stored."),))
+            self.view.say((TextBlock("No stored sessions yet. This one is being stored."),))
 
     def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
@@ -54,7 +54,7 @@ class SessionsSheet(Sheet):
         seen = self._seen.get(entry.name)
         if seen is not None:
             return seen
-        self.board.start(lambda: self._preview(entry.name), "preview")
+        self.view.start(lambda: self._preview(entry.name), "preview")
         return (TextBlock("…", "dim"),)
 
     async def _preview(self, name: str) -> None:
@@ -65,8 +65,8 @@ class SessionsSheet(Sheet):
             blocks = (TextBlock(str(error), "error"),)
         head = TextBlock(f"{session.id} · {session.model or 'no model'} · {session.folder}", "dim")
         self._seen[name] = (head, *blocks)
-        if self.board.chosen is not None and self.board.chosen.name == name:
-            self.board.say(self._seen[name])
+        if self.view.chosen is not None and self.view.chosen.name == name:
+            self.view.say(self._seen[name])
 
     def note(self, entry: Entry | None) -> str:
         return "enter continues it here · ↑↓ choose" if entry is not None else ""

@@ -7,14 +7,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
-from swecli.tui.screens.list_screen import Entry, Sheet, heading, narrowed, read_or_say
-from swecli.tui.screens.ports import FileName, Setting, SettingsPort, Written
+from swecli.tui.backend import FileName, Setting, SettingsPort, Written
+from swecli.tui.screens.list_screen import Entry, ListPage, heading, narrowed, read_or_say
 
 PAUSE = 0.12
 """Seconds after a key before what is typed is checked."""
 
 
-class ValueSheet(Sheet):
+class ValuePage(ListPage):
     """Begins with one of the two files; ``written`` gets what was written to which."""
 
     def __init__(
@@ -34,7 +34,7 @@ class ValueSheet(Sheet):
         self._refused = ""
 
     def begin(self) -> None:
-        self.board.show(self._setting.text)
+        self.view.show(self._setting.text)
 
     # --- what is seen ---
 
@@ -51,11 +51,11 @@ class ValueSheet(Sheet):
             lines.insert(0, TextBlock(f"{setting.name} {self._refused}", "error"))
         place = f"Enter writes to {self._port.files[self._file]}."
         if self._other in self._port.files:
-            place += f" {self.board.keymap.shown('switch')}: {self._port.files[self._other]}"
+            place += f" {self.view.keymap.shown('switch')}: {self._port.files[self._other]}"
         return [*lines, TextBlock(place, "plain")]
 
     def note(self, entry: Entry | None) -> str:
-        return f"enter writes · {self.board.keymap.shown('switch')} other file"
+        return f"enter writes · {self.view.keymap.shown('switch')} other file"
 
     @property
     def _other(self) -> FileName:
@@ -65,29 +65,29 @@ class ValueSheet(Sheet):
 
     def typed(self, text: str) -> None:
         if not self._setting.choices:
-            self.board.after(PAUSE, lambda: self.board.start(lambda: self._check(text), "check"))
+            self.view.after(PAUSE, lambda: self.view.start(lambda: self._check(text), "check"))
 
     async def _check(self, text: str) -> None:
-        if self.board.text != text:
+        if self.view.text != text:
             return
         refused = (
             await asyncio.to_thread(self._port.check, self._setting.name, text, self._file) if text.strip() else ""
         )
-        if self.board.shows(self) and self.board.text == text:
+        if self.view.shows(self) and self.view.text == text:
             self._refused = refused
-            self.board.show()
+            self.view.show()
 
     def switch(self) -> None:
         if self._other in self._port.files:
             self._file = self._other
-        self.board.show()
-        self.typed(self.board.text)
+        self.view.show()
+        self.typed(self.view.text)
 
     def sent(self, entry: Entry | None, text: str) -> None:
         if not self._setting.choices:
-            self.board.start(lambda: self._store(text))
+            self.view.start(lambda: self._store(text))
         elif entry is not None:
-            self.board.start(lambda: self._store(entry.name))
+            self.view.start(lambda: self._store(entry.name))
 
     async def _store(self, text: str) -> None:
         name, file = self._setting.name, self._file
@@ -98,11 +98,11 @@ class ValueSheet(Sheet):
                 written = await asyncio.to_thread(self._port.unset, name, file)
         except ValueError as error:
             self._refused = str(error)
-            self.board.show()
+            self.view.show()
             return
         self._written(written, self._setting, file)
-        if self.board.shows(self):
-            self.board.back()
+        if self.view.shows(self):
+            self.view.back()
 
 
 def choices(setting: Setting, query: str) -> list[Entry]:
@@ -124,7 +124,7 @@ COUNTS = {
 }
 
 
-class SettingsSheet(Sheet):
+class SettingsPage(ListPage):
     """``changed`` gets what was written, ``tell`` a sentence for the user."""
 
     def __init__(
@@ -138,14 +138,14 @@ class SettingsSheet(Sheet):
         self._file: FileName = "user"
 
     def begin(self) -> None:
-        self.board.start(self._read)
+        self.view.start(self._read)
 
     async def _read(self) -> None:
         found = await read_or_say(self, self._port.read)
         if found is not None:
             self._settings = {setting.name: setting for setting in found}
             self.entries = entries(found)
-            self.board.show()
+            self.view.show()
 
     # --- what is seen ---
 
@@ -174,7 +174,7 @@ class SettingsSheet(Sheet):
         if entry is None:
             return ""
         setting = self._settings[entry.name]
-        unset = f"{self.board.keymap.shown('remove')} removes it from the file · " if setting.own else ""
+        unset = f"{self.view.keymap.shown('remove')} takes it out of the file · " if setting.own else ""
         return ("" if setting.locked else "enter changes · ") + unset + "↑↓ PgUp PgDn move"
 
     # --- what is done ---
@@ -186,8 +186,8 @@ class SettingsSheet(Sheet):
             return
         if setting.own is not None:
             self._file = setting.own
-        self.board.enter(
-            ValueSheet(self._port, setting, self._file, self._written), "" if setting.choices else setting.text
+        self.view.enter(
+            ValuePage(self._port, setting, self._file, self._written), "" if setting.choices else setting.text
         )
 
     def _written(self, written: Written, setting: Setting, file: FileName) -> None:
@@ -203,13 +203,13 @@ class SettingsSheet(Sheet):
         if file is None:
             self._tell(f"{setting.name} is not in your files: it comes from {setting.origin}")
         else:
-            self.board.start(lambda: self._unset(setting, file))
+            self.view.start(lambda: self._unset(setting, file))
 
     async def _unset(self, setting: Setting, file: FileName) -> None:
         try:
             written = await asyncio.to_thread(self._port.unset, setting.name, file)
         except ValueError as error:
-            self.board.say((TextBlock(str(error), "error"),))
+            self.view.say((TextBlock(str(error), "error"),))
             return
         self._written(written, setting, self._file)
         await self._read()

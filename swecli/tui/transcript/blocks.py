@@ -219,7 +219,7 @@ class BlockList(Sequence[Block]):
 
     def __init__(self, resident: int = RESIDENT, shelf: Shelf[Block] | None = None) -> None:
         self._limit = resident
-        self._slots: list[Block | _Away] = []
+        self._entries: list[Block | _Away] = []
         self._places: dict[str, int] = {}
         self._recent: OrderedDict[str, tuple[Block, int]] = OrderedDict()
         """Long blocks in memory with their weights, the one used last at the end."""
@@ -233,28 +233,28 @@ class BlockList(Sequence[Block]):
 
     def id_at(self, place: int) -> str:
         """The id of the block at a place, without reading it."""
-        slot = self._slots[place]
-        return slot.shape.id if isinstance(slot, _Away) else slot.id
+        entry = self._entries[place]
+        return entry.shape.id if isinstance(entry, _Away) else entry.id
 
     def kind_at(self, place: int) -> type[Block]:
         """What the block at a place is, without reading it."""
-        slot = self._slots[place]
-        return slot.shape.kind if isinstance(slot, _Away) else type(slot)
+        entry = self._entries[place]
+        return entry.shape.kind if isinstance(entry, _Away) else type(entry)
 
     def shape(self, place: int) -> Shape:
         """The shape of the block at a place, without reading it."""
-        slot = self._slots[place]
-        return slot.shape if isinstance(slot, _Away) else shape_of(slot)
+        entry = self._entries[place]
+        return entry.shape if isinstance(entry, _Away) else shape_of(entry)
 
     def put(self, block: Block) -> int:
         """Put a block in place of the one with its id, or at the end. Returns its place."""
         place = self._places.get(block.id)
         if place is None:
-            place = self._places[block.id] = len(self._slots)
-            self._slots.append(block)
+            place = self._places[block.id] = len(self._entries)
+            self._entries.append(block)
         else:
             self._let_go(place)
-            self._slots[place] = block
+            self._entries[place] = block
         weight = 0 if is_live(block) else weight_of(block)
         if weight >= LONG:
             self._keep(block, weight)
@@ -264,13 +264,13 @@ class BlockList(Sequence[Block]):
         """Take a block out; those behind it move up by one."""
         self._let_go(place)
         self._places.pop(self.id_at(place))
-        del self._slots[place]
-        for number in range(place, len(self._slots)):
+        del self._entries[place]
+        for number in range(place, len(self._entries)):
             self._places[self.id_at(number)] = number
 
     def clear(self) -> None:
         """No blocks."""
-        self._slots.clear()
+        self._entries.clear()
         self._places.clear()
         self._recent.clear()
         self.resident = 0
@@ -278,7 +278,7 @@ class BlockList(Sequence[Block]):
         self.shelf = Shelf()
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._entries)
 
     @overload
     def __getitem__(self, index: int) -> Block: ...
@@ -286,23 +286,23 @@ class BlockList(Sequence[Block]):
     def __getitem__(self, index: slice) -> Sequence[Block]: ...
     def __getitem__(self, index: int | slice) -> Block | Sequence[Block]:
         if isinstance(index, slice):
-            return [self._read(slot) for slot in self._slots[index]]
-        slot = self._slots[index]
-        if not isinstance(slot, _Away):
-            if slot.id in self._recent:
-                self._recent.move_to_end(slot.id)
-            return slot
-        known = self._recent.get(slot.shape.id)
+            return [self._read(entry) for entry in self._entries[index]]
+        entry = self._entries[index]
+        if not isinstance(entry, _Away):
+            if entry.id in self._recent:
+                self._recent.move_to_end(entry.id)
+            return entry
+        known = self._recent.get(entry.shape.id)
         if known is not None:
-            self._recent.move_to_end(slot.shape.id)
+            self._recent.move_to_end(entry.shape.id)
             return known[0]
-        block = self._read(slot)
+        block = self._read(entry)
         self._keep(block, weight_of(block))
         return block
 
     def __iter__(self) -> Iterator[Block]:
         """All blocks; what is read for this is not kept."""
-        return (self._read(slot) for slot in self._slots)
+        return (self._read(entry) for entry in self._entries)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -311,17 +311,17 @@ class BlockList(Sequence[Block]):
             and all(a == b for a, b in zip(self, other, strict=True))
         )
 
-    def _read(self, slot: Block | _Away) -> Block:
-        if not isinstance(slot, _Away):
-            return slot
-        known = self._recent.get(slot.shape.id)
+    def _read(self, entry: Block | _Away) -> Block:
+        if not isinstance(entry, _Away):
+            return entry
+        known = self._recent.get(entry.shape.id)
         if known is not None:
             return known[0]
         try:
-            return self.shelf.get(slot.ticket)
+            return self.shelf.get(entry.ticket)
         except OSError as error:
             text = f"Cannot read back this part of the transcript ({error}). The session's record still has it."
-            return NoticeBlock(slot.shape.id, text, "error")
+            return NoticeBlock(entry.shape.id, text, "error")
 
     def _keep(self, block: Block, weight: int) -> None:
         self._recent[block.id] = (block, weight)
@@ -330,16 +330,16 @@ class BlockList(Sequence[Block]):
             oldest, (old, old_weight) = self._recent.popitem(last=False)
             self.resident -= old_weight
             place = self._places[oldest]
-            if not isinstance(self._slots[place], _Away):
-                self._slots[place] = _Away(shape_of(old), self.shelf.put(old))
+            if not isinstance(self._entries[place], _Away):
+                self._entries[place] = _Away(shape_of(old), self.shelf.put(old))
 
     def _let_go(self, place: int) -> None:
-        slot = self._slots[place]
+        entry = self._entries[place]
         known = self._recent.pop(self.id_at(place), None)
         if known is not None:
             self.resident -= known[1]
-        if isinstance(slot, _Away):
-            self.shelf.forget(slot.ticket)
+        if isinstance(entry, _Away):
+            self.shelf.forget(entry.ticket)
 
 
 OUTPUT_TAIL: Final = 16_000

@@ -15,7 +15,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from swecli.safe_text import SafeText
-from swecli.tui.options import Density
+from swecli.tui.backend import Density
 from swecli.tui.transcript.block_rows import Drawn, Mark, Painter, RowCache, answer_ending, gap_before, render_block
 from swecli.tui.transcript.blocks import (
     AnswerBlock,

@@ -10,7 +10,7 @@ from typing import Final
 from rich.style import Style
 from textual.theme import Theme
 
-from swecli.tui.options import DiffForm
+from swecli.tui.backend import DiffForm
 from swecli.tui.themes import scheme as schemes
 from swecli.tui.themes.scheme import Scheme, tones_of
 

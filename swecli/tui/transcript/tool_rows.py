@@ -119,10 +119,12 @@ def output_lines(output: str, palette: Palette) -> list[Styled]:
     if not acts:
         return [_plain(line, palette) for line in text.split("\n")]
     out: list[Styled] = []
-    style = NO_STYLE
+    style, raw = NO_STYLE, ""
     for raw in text.split("\n"):
         line, style = _coloured(raw, style, palette)
         out.append(line)
+    if raw and not out[-1].text:  # colours are reset after the last line break
+        out.pop()
     return out
 
 

@@ -16,8 +16,8 @@ from textual.widget import Widget
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
 from swecli.core.protocol.events import Event
 from swecli.tui import compat, keymap
+from swecli.tui.backend import Density
 from swecli.tui.keymap import Keymap
-from swecli.tui.options import Density
 from swecli.tui.transcript.block_rows import Mark
 from swecli.tui.transcript.blocks import AnswerBlock, Block, Operation, Put, ShownBlock, ToolBlock
 from swecli.tui.transcript.page import Anchor, Page, PageView, last_line, measure_end, measure_from

@@ -18,8 +18,8 @@ from tests.core.checkpoints.support import Bench
 COMMAND = Effects(command="echo > a")
 
 
-def over(bench: Bench, history: FileHistory, patience: float = 30) -> Checkpoints:
-    return Checkpoints(lambda: history, str(bench.work), (str(bench.work),), "/nowhere", patience=patience)
+def over(bench: Bench, history: FileHistory, wait: float = 30) -> Checkpoints:
+    return Checkpoints(lambda: history, str(bench.work), (str(bench.work),), "/nowhere", wait=wait)
 
 
 async def test_a_command_does_not_wait_for_ever_for_the_first_copy(
@@ -28,7 +28,7 @@ async def test_a_command_does_not_wait_for_ever_for_the_first_copy(
     bench = Bench(tmp_path)
     release = threading.Event()
     monkeypatch.setattr(bench.history, "first_copy", lambda: release.wait(30))
-    checkpoints = over(bench, bench.history, patience=0)
+    checkpoints = over(bench, bench.history, wait=0)
     told: list[str] = []
     checkpoints.tell = told.append
     async with checkpoints.around("s1", 1, "t1", "echo", COMMAND):
@@ -49,7 +49,7 @@ async def test_what_only_reads_is_not_held_up_and_all_commands_wait_together(
     bench = Bench(tmp_path)
     release = threading.Event()
     monkeypatch.setattr(bench.history, "first_copy", lambda: release.wait(30))
-    checkpoints = over(bench, bench.history, patience=0.05)
+    checkpoints = over(bench, bench.history, wait=0.05)
     checkpoints.start()
     async with checkpoints.around("s1", 1, "t1", "ls", COMMAND, reads_only=True):
         pass

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import swecli.core.checkpoints.restore as way_back
+from swecli.core.checkpoints import history as history_module
 from swecli.core.checkpoints.history import FileHistory
 from swecli.core.checkpoints.restore import Content, Listed, Step, Target, restore
 from swecli.core.workspace.atomic_write import PREFIX
@@ -161,7 +161,7 @@ def test_a_restore_that_was_cut_off_counts_as_far_as_it_came(bench: Bench, monke
         restore(steps[:1], content)
         raise Killed
 
-    monkeypatch.setattr(way_back, "restore", half)
+    monkeypatch.setattr(history_module, "restore", half)
     with pytest.raises(Killed):
         bench.undo()
     monkeypatch.undo()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
+from msgspec import structs
 
 from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
 from swecli.core.context_management.prompt import message_breakpoints
@@ -85,8 +86,8 @@ def compact(talk: Talk) -> None:
 
 
 def clear(talk: Talk) -> None:
-    part = replace(talk.messages[2].tool_results[0], text="[cleared]")
-    talk.messages[2] = replace(talk.messages[2], parts=(part,))
+    part = structs.replace(talk.messages[2].tool_results[0], text="[cleared]")
+    talk.messages[2] = structs.replace(talk.messages[2], parts=(part,))
     talk.view[2] = ViewEntry("stub", talk.view[2].id, "[cleared]")
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.context_management.compaction.compactor import Attachment, build_package
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
-from swecli.core.context_management.compaction.state_block import SessionFacts
+from swecli.core.context_management.compaction.package import Attachment, SessionFacts, build_package
 from swecli.core.context_management.compaction.summary import serialised_request
 from swecli.core.context_management.marks import harmless, without_notes
 from swecli.core.context_management.monitor import TokenMonitor

@@ -46,7 +46,7 @@ def test_estimates_are_near_what_the_encoding_gives(text: str, real: int) -> Non
 
 NOISE = b"".join(hashlib.sha256(bytes([number])).digest() for number in range(60))
 PROSE: dict[str, str] = json.loads((Path(__file__).parents[2] / "data" / "prose.json").read_text(encoding="utf-8"))
-"""The same two paragraphs in many languages; the weights were fitted on other texts."""
+"""The same two paragraphs in many languages: a bound that is kept, no independent measure of the weights."""
 OTHER = {
     "ruled lines": "\n".join(
         f"{mark * 78}\nTitle of a section\n{mark * 78}\nwith a line of text" for mark in "-=*#_~─━═"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import structs
 
 from swecli.core.context_management.compaction.clearing import clear
 from swecli.core.context_management.compaction.options import EntrySizes
@@ -80,7 +80,7 @@ def test_the_second_clearing_leaves_the_cache_of_the_first() -> None:
 
 def test_an_answer_with_more_blocks_than_a_provider_looks_back_keeps_its_mark() -> None:
     messages = [Message("user", (TextPart("go"),), "u1"), Message("assistant", (TextPart("x"),), "a1")]
-    many = replace(messages[1], parts=tuple(TextPart(str(number)) for number in range(25)), id="a2")
+    many = structs.replace(messages[1], parts=tuple(TextPart(str(number)) for number in range(25)), id="a2")
     said = (*messages, Message("user", (TextPart("more"),), "u2"), many, Message("tool", (), "a2.results"))
     assert message_breakpoints(said, 0, 1) == (0, 2, 4)
-    assert message_breakpoints((*said[:3], replace(many, parts=many.parts[:3]), said[4]), 0, 1) == (0, 1, 4)
+    assert message_breakpoints((*said[:3], structs.replace(many, parts=many.parts[:3]), said[4]), 0, 1) == (0, 1, 4)

@@ -62,7 +62,7 @@ def checkpoints(work: Path, session: str = "s") -> Checkpoints:
         rows = open_database(work.parent / "state" / "checkpoints.db", migrations=SCHEMA)
         return FileHistory(rows, session, roots, CheckpointOptions())
 
-    return Checkpoints(open_history, str(work), roots, str(work.parent / "home"), patience=30)
+    return Checkpoints(open_history, str(work), roots, str(work.parent / "home"), wait=30)
 
 
 def files_of(done: FilesRestored, work: Path) -> dict[str, str]:

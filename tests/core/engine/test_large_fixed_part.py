@@ -15,9 +15,10 @@ from swecli.core.protocol.events import CompactionCompleted, Event, Notice
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
 from tests.core.engine.support import bench
+from tests.support.thorough import examples
 
 RULE = "- Keep the public interface of the package as it is, and say what you changed.\n"
-TURNS = 60
+TURNS = examples(20, 60)
 
 
 def context(instructions: int) -> ContextManager:
@@ -33,7 +34,7 @@ def script(window: int, answers: int) -> str:
 
 
 @pytest.mark.parametrize(("window", "instructions"), [(8_000, 1_500), (8_192, 1_500), (32_000, 8_000)])
-async def test_sixty_turns(tmp_path: Path, window: int, instructions: int) -> None:
+async def test_many_turns(tmp_path: Path, window: int, instructions: int) -> None:
     async with bench(script(window, 3 * TURNS), tmp_path, context=context(instructions)) as b:
         for number in range(TURNS):
             end = await b.say(f"Question {number}: " + "what about this part of the program? " * (window // 400))
@@ -42,7 +43,7 @@ async def test_sixty_turns(tmp_path: Path, window: int, instructions: int) -> No
         assert [body for body in b.bodies(Notice) if "What is in every request takes" in body.text]
 
 
-async def test_sixty_runs_that_each_continue(tmp_path: Path) -> None:
+async def test_many_runs_that_each_continue(tmp_path: Path) -> None:
     facts: list[Event] = []
     for number in range(TURNS):
         async with bench(script(8_000, 3), tmp_path, history=facts, context=context(1_500)) as b:

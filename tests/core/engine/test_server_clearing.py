@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.context_manager import ContextManager

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import PieceEstimator
@@ -162,7 +163,7 @@ async def test_another_model_takes_over_the_sizes_but_not_the_figure(tmp_path: P
 
 def lost(facts: list[Event], which: Callable[[Event], bool]) -> list[Event]:
     gone = Unknown("unreadable", {"type": "unreadable"})
-    return [replace(event, body=gone) if which(event) else event for event in facts]
+    return [structs.replace(event, body=gone) if which(event) else event for event in facts]
 
 
 def results(event: Event) -> bool:

@@ -24,9 +24,10 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def model(provider: str, name: str, window: int | None = 1000, aliases: tuple[str, ...] = ()) -> CatalogModel:
-    prices = read_prices([{"input": "1", "output": "2"}])
+    found = read_prices([{"input": "1", "output": "2"}])
+    assert found is not None
     return CatalogModel(
-        provider, name, aliases, window, None, prices, None, None, None, None, None, (), None, False, None, {}
+        provider, name, aliases, window, None, found.periods, None, None, None, None, None, (), None, False, None, {}
     )
 
 
@@ -125,15 +126,15 @@ def test_a_list_for_choosing_has_current_models_first() -> None:
     newest = next(item for item in models if item.id == "gemini-3.8-flash")
     assert (newest.window, newest.images, newest.tools, newest.reasoning) == (1_048_576, True, True, True)
     assert newest.prices is not None
-    assert str(newest.prices.at(NOW).rates.input) == "0.75"
+    assert str(newest.prices.at(NOW).input) == "0.75"
     assert load_catalog().of_provider("ollama") == ()
 
 
 def test_the_source_and_its_date_are_known() -> None:
     found = load_catalog().lookup("anthropic", "claude-sonnet-4-5")
     assert found is not None
-    assert {source.name for source in found.model.sources["window"]} == {"genai-prices", "litellm"}
-    assert all(source.date >= "2026-11" for source in found.model.sources["window"])
+    assert {source.name for source in found.model.sources("window")} == {"genai-prices", "litellm"}
+    assert all(source.date >= "2026-11" for source in found.model.sources("window"))
 
 
 def test_names_in_parts() -> None:

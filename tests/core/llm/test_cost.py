@@ -90,7 +90,7 @@ def test_a_cache_rate_that_is_not_listed_is_the_input_rate() -> None:
     ],
 )
 def test_day_and_hour_choose_the_price(moment: datetime, rate: str) -> None:
-    assert PEAK.at(moment).rates.input == Decimal(rate)
+    assert PEAK.at(moment).input == Decimal(rate)
 
 
 @pytest.mark.parametrize("usage", [Usage(), Usage(input_total=5), Usage(output_total=5)])
@@ -98,7 +98,9 @@ def test_without_sizes_there_is_no_price(usage: Usage) -> None:
     assert cost_of(FLAT, usage, MONDAY) is None
 
 
-@pytest.mark.parametrize("bad", [{"input": "1"}, {"output": "1"}, {"input": "1", "output": 2}])
+@pytest.mark.parametrize(
+    "bad", [{"input": "1"}, {"output": "1"}, {"input": "1", "output": "x"}, {"input": "1", "output": None}]
+)
 def test_a_price_list_needs_both_rates(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="input and output"):
         read_prices([bad])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 
-from swecli.core.sandbox.plan import Kind
+from swecli.core.sandbox.plan import Disk, Kind
 
 
-class FakeDisk:
+class FakeDisk(Disk):
     """``files`` are texts by path, ``links`` targets by path; the directories on the way are there, too."""
 
     def __init__(self, files: Mapping[str, str], links: Mapping[str, str] | None = None) -> None:

@@ -31,7 +31,7 @@ def test_names_appear_and_disappear(work: Path) -> None:
 def test_nothing_is_removed_while_another_command_runs(work: Path) -> None:
     one, other = Placeholders(work.parent / "state"), Placeholders(work.parent / "state")
     first, second = one.hold(wanted(work)), other.hold(wanted(work))
-    assert not one.release(first, patience=0)
+    assert not one.release(first, seconds=0)
     assert (work / "a" / "b").exists()
     assert other.release(second)
     assert not list(work.iterdir())

@@ -12,7 +12,7 @@ import pytest
 from swecli.core.sandbox import survey as module
 from swecli.core.sandbox.plan import Request, mount_plan
 from swecli.core.sandbox.sandbox import Sandbox
-from swecli.core.sandbox.survey import Survey, Surveyor, sockets_below, undo
+from swecli.core.sandbox.survey import Survey, Surveyor, undo
 from tests.core.sandbox.fake_disk import FakeDisk
 from tests.core.sandbox.support import Grounds, contained, scratch
 
@@ -50,11 +50,17 @@ def test_a_socket_that_somebody_bound_is_found_wherever_it_is(work: Path) -> Non
         assert str(work / "s") not in found, "the workspace's own servers stay in reach"
 
 
-def test_a_socket_below_home_is_found_even_if_another_namespace_bound_it(work: Path) -> None:
+def test_a_socket_below_home_is_found_even_if_another_namespace_bound_it(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(work.parent, ".config/tool/state.json")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(work.parent / ".config" / "tool" / "s"))
-        assert list(sockets_below(str(work.parent), (str(work),))) == [str(work.parent / ".config" / "tool" / "s")]
+        service = str(work.parent / ".config" / "tool" / "s")
+        surveyor = Surveyor((str(work),), str(work.parent))
+        assert service in surveyor.survey().sockets
+        monkeypatch.setattr(module, "_SOCKETS", "/nowhere")
+        assert surveyor.survey().sockets == (service,)
 
 
 def test_sockets_can_not_be_opened_in_the_sandbox() -> None:
@@ -152,6 +158,64 @@ def test_undoing_follows_no_link(work: Path) -> None:
     (work / ".npmrc").symlink_to(victim)
     assert undo({}, survey((str(work),)).steering, work.parent / "kept") == (str(work / ".npmrc"),)
     assert victim.read_text() == "keep"
+
+
+# --- looking again ---------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_listed_again_only_when_it_changed(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SETTLED", 0)
+    put(work, "sub/a")
+    put(work, "other/a")
+    surveyor = Surveyor((str(work),), "")
+    surveyor.survey()
+    listed: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (listed.append(path), scandir(path))[1])
+    surveyor.survey()
+    surveyor.steering()
+    assert listed == []
+    appear(work / "sub", ".envrc")
+    assert list(surveyor.steering()) == [str(work / "sub" / ".envrc")]
+    assert listed == [str(work / "sub")]
+
+
+def appear(folder: Path, name: str) -> None:
+    """Make a file at a time that differs from that of the folder's last change."""
+    before = folder.stat().st_ctime_ns
+    while folder.stat().st_ctime_ns == before:
+        (folder / name).unlink(missing_ok=True)
+        put(folder, name)
+
+
+def test_a_time_of_change_that_was_set_back_hides_nothing(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SETTLED", 0)
+    folder = put(work, "sub/a").parent
+    surveyor = Surveyor((str(work),), "")
+    surveyor.survey()
+    state = folder.stat()
+    appear(folder, ".envrc")
+    os.utime(folder, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert str(folder / ".envrc") in surveyor.steering()
+
+
+def test_a_folder_that_changed_just_now_is_listed_again(work: Path) -> None:
+    surveyor = Surveyor((str(work),), "")
+    assert surveyor.survey().steering == {}
+    put(work, ".envrc")
+    put(work, "sub/.envrc")
+    assert set(surveyor.steering()) == {str(work / ".envrc"), str(work / "sub" / ".envrc")}
+
+
+def test_a_second_name_outside_shows_although_its_folder_did_not_change(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_SETTLED", 0)
+    file = put(work, "sub/a")
+    surveyor = Surveyor((str(work),), "")
+    assert surveyor.survey().links == ()
+    os.link(file, work.parent / "outside")
+    assert surveyor.survey().links == (str(file),)
 
 
 # --- in a real sandbox -----------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from swecli.core.sandbox import probe as module
 from swecli.core.sandbox.bubblewrap import Placeholders
 from swecli.core.sandbox.launch import SandboxError
 from swecli.core.sandbox.plan import SandboxOptions, SandboxState
-from swecli.core.sandbox.sandbox import NoSandbox, Sandbox
+from swecli.core.sandbox.sandbox import Sandbox
 from tests.core.sandbox.support import Grounds, contained, scratch
 
 PYTHON_HERE = sys.executable
@@ -167,7 +167,7 @@ def test_the_network_by_setting_makes_it_partial(grounds: Grounds) -> None:
 def test_switched_off(grounds: Grounds) -> None:
     sandbox = grounds.sandbox(options=SandboxOptions(mode="off"))
     assert sandbox.check().text == "off: switched off in the settings"
-    assert NoSandbox().check().level == "off"
+    assert Sandbox.none().check().level == "off"
 
 
 def test_words_for_the_states() -> None:

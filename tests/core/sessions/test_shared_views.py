@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from swecli.core.protocol.events import CompactionCompleted, Notice, ViewEntry
 from swecli.core.sessions.store import SharedViews

@@ -90,7 +90,7 @@ async def test_typing_on_while_the_panel_appears_approves_nothing_and_is_kept() 
     session = Session((WAIT_FOR_INTERRUPT,))
     async with running(session=session) as it:
         await it.say("go")
-        await it.until(lambda: it.app.stage.state.busy)
+        await it.until(lambda: it.app.session.state.busy)
         for key in "yaya":
             await it.press(key)
             it.clock.now += 0.1
@@ -113,7 +113,7 @@ async def test_a_sentence_that_begins_before_the_panel_reaches_the_prompt_whole(
     before, after = "well, try ", "not any space jokes, keep vast easy yards"
     async with running(session=session) as it:
         await it.say("go")
-        await it.until(lambda: it.app.stage.state.busy)
+        await it.until(lambda: it.app.session.state.busy)
         await it.press(*("space" if key == " " else "comma" if key == "," else key for key in before))
         session.emit(ask())
         await it.shows("Make this change?")
@@ -273,17 +273,17 @@ async def test_the_panel_can_use_more_of_the_screen() -> None:
     old = "".join(f"old {n}\n" for n in range(100))
     async with running((ask(old=old, new=""),), size=(80, 40)) as it:
         await appear(it)
-        before = it.app.slot.size.height
+        before = it.app.main.dock.size.height
         await it.press("ctrl+o")
-        await it.until(lambda: it.app.slot.size.height > before)
-        assert it.app.slot.size.height <= 38
+        await it.until(lambda: it.app.main.dock.size.height > before)
+        assert it.app.main.dock.size.height <= 38
 
 
 async def test_several_requests_queue() -> None:
     session = Session((WAIT_FOR_INTERRUPT,))
     async with running(session=session) as it:
         await it.say("go")
-        await it.until(lambda: it.app.stage.state.busy)
+        await it.until(lambda: it.app.session.state.busy)
         for number in (1, 2, 3):
             session.emit(ask(number))
         await it.shows("(1 of 3)")
@@ -315,7 +315,7 @@ async def test_the_prompt_keeps_what_was_typed_while_a_request_is_shown() -> Non
     session = Session((WAIT_FOR_INTERRUPT,))
     async with running(session=session) as it:
         await it.say("go")
-        await it.until(lambda: it.app.stage.state.busy)
+        await it.until(lambda: it.app.session.state.busy)
         await it.type("half a sent")
         session.emit(ask())
         await it.shows("Make this change?")

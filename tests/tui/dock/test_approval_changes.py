@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.commands import ReplyPermission
@@ -73,7 +73,7 @@ def replies(it: Running) -> list[Any]:
 
 async def appear(it: Running) -> None:
     await it.say("go")
-    await it.until(lambda: it.app.slot.panel)
+    await it.until(lambda: it.app.main.dock.panel)
     await it.shows("once")
     it.clock.now += 1.0
 
@@ -162,13 +162,13 @@ async def test_the_proposed_text_is_edited_in_the_editor(tmp_path: Path, monkeyp
 async def test_full_view_and_back() -> None:
     async with running((CHANGE,)) as it:
         await appear(it)
-        before = it.app.slot.size.height
+        before = it.app.main.dock.size.height
         await it.press("v")
-        await it.until(lambda: it.app.slot.size.height > before)
+        await it.until(lambda: it.app.main.dock.size.height > before)
         await it.press("end")
         await it.shows("+ more", "y once")
         await it.press("v")
-        await it.until(lambda: it.app.slot.size.height == before)
+        await it.until(lambda: it.app.main.dock.size.height == before)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 20), (200, 60)], ids=lambda size: f"{size[0]}x{size[1]}")

@@ -13,11 +13,11 @@ from tests.tui.support import running
 @pytest.mark.parametrize("ticks", [0, 1, 2, 4, 8])
 async def test_a_search_that_is_closed_as_it_opens_ends_nothing(ticks: int) -> None:
     async with running() as it:
-        it.app.find("words")
-        it.app.slot.fit()
+        it.app.actions.find("words")
+        it.app.main.dock.fit()
         for _ in range(ticks):
             await asyncio.sleep(0)
-        it.app.slot.close()
+        it.app.main.dock.close()
         await it.until(lambda: it.editor.has_focus and not it.app.query(FindPanel))
         await it.press("x")
         await it.until(lambda: it.editor.text == "x")

@@ -11,9 +11,9 @@ MODELS = ("a/one", "a/two", "b/two", "b/twenty")
 
 
 async def models(it: Running) -> None:
-    it.app.desk.open("pick_model")
+    it.app.actions.open("pick_model")
     await it.shows("Model:", "b/twenty")
-    await it.until(lambda: it.app.focused is it.app.slot.panel.field)
+    await it.until(lambda: it.app.focused is it.app.main.dock.panel.field)
 
 
 async def picked(it: Running) -> str:
@@ -39,8 +39,8 @@ async def test_an_arrow_right_behind_letters_moves_in_what_they_leave() -> None:
 
 async def test_what_is_typed_before_the_line_has_the_keyboard_is_not_lost() -> None:
     async with running(models=lambda: MODELS) as it:
-        it.app.desk.open("pick_model")
-        await it.until(lambda: it.app.slot.panel is not None)
+        it.app.actions.open("pick_model")
+        await it.until(lambda: it.app.main.dock.panel is not None)
         await it.at_once(*"one", "enter")
         assert await picked(it) == "a/one"
 
@@ -48,7 +48,7 @@ async def test_what_is_typed_before_the_line_has_the_keyboard_is_not_lost() -> N
 async def test_a_word_with_a_no_can_be_typed_at_once() -> None:
     async with running((*WORK, RUN)) as it:
         await it.say("go")
-        await it.until(lambda: it.app.slot.panel)
+        await it.until(lambda: it.app.main.dock.panel)
         await it.shows("make test")
         it.clock.now += 5
         await it.at_once("n", *"try make", "ctrl+w", *"ninja", "enter")
@@ -61,7 +61,7 @@ async def test_an_effort_that_the_model_has_not_is_refused_with_those_that_it_ha
         session = Session()
         session.view.model = ModelInfo("a", "b", efforts=efforts)
         async with running(session=session) as it:
-            it.app.desk.open("pick_effort")
+            it.app.actions.open("pick_effort")
             await it.shows("Effort")
             await it.at_once(*"extreme", "enter")
             await it.shows(has, "Esc cancels.")

@@ -104,7 +104,7 @@ SENTENCE = "and keep just 2 of the jobs, please"
 async def type_through(it: Running, question: Question, *, pause: float = 0.1) -> None:
     """A sentence of which the last letters and Enter come while the question appears."""
     await it.say("go")
-    await it.until(lambda: it.app.stage.state.busy)
+    await it.until(lambda: it.app.session.state.busy)
     names = [{" ": "space", ",": "comma"}.get(key, key) for key in SENTENCE]
     await it.press(*names[:6])
     it.session.emit(asked(question))

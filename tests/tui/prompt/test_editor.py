@@ -57,7 +57,7 @@ async def test_it_leaves_room_on_a_small_screen() -> None:
         for _ in range(20):
             await it.press("ctrl+j")
         await it.until(lambda: it.editor.size.height == 4)
-        assert it.app.transcript.size.height >= 1
+        assert it.app.main.transcript.size.height >= 1
 
 
 async def test_a_draft_of_a_killed_process_comes_back(tmp_path: Path) -> None:

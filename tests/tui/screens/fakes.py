@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
-from swecli.tui.screens.ports import FileName, ScreenPorts, Setting, ShownRule, StoredSession, Tried, Written
-from swecli.tui.session_link import OpenSession
+from swecli.tui.backend import FileName, OpenSession, Setting, ShownRule, StoredSession, Tried, Written
 from tests.tui.support import NOW
 
 SETTINGS = (
@@ -130,10 +130,7 @@ class Sessions:
 
 def ports(
     settings: Settings | None = None, permissions: Permissions | None = None, sessions: Sessions | None = None
-) -> ScreenPorts:
-    """Ports that give these."""
-    return ScreenPorts(
-        (lambda: settings) if settings else None,
-        (lambda: permissions) if permissions else None,
-        (lambda: sessions) if sessions else None,
-    )
+) -> dict[str, Any]:
+    """What a backend is given to have these."""
+    given = {"settings": settings, "permissions": permissions, "sessions": sessions}
+    return {name: lambda port=port: port for name, port in given.items() if port is not None}

@@ -16,17 +16,17 @@ from tests.tui.test_looks import check_all, settled, styles
 
 
 async def helping(it: Running) -> None:
-    it.app.screens.help()
+    it.app.actions.show_help()
     await it.shows("Help ·")
 
 
 async def searching(it: Running) -> None:
-    it.app.screens.help("transcript")
+    it.app.actions.show_help("transcript")
     await it.shows("Help ·", " of ")
 
 
 async def settings(it: Running) -> None:
-    it.app.screens.settings()
+    it.app.actions.show_settings()
     await it.shows("Settings · 5", "hard_block")
 
 
@@ -43,7 +43,7 @@ async def choosing(it: Running) -> None:
 
 
 async def permissions(it: Running) -> None:
-    it.app.screens.permissions()
+    it.app.actions.show_permissions()
     await it.shows("Permissions · 4", "Granted")
 
 
@@ -54,12 +54,12 @@ async def adding(it: Running) -> None:
 
 
 async def sessions(it: Running) -> None:
-    it.app.screens.sessions()
+    it.app.actions.show_sessions()
     await it.shows("Sessions · 4", "what was answered")
 
 
 async def palette(it: Running) -> None:
-    it.app.screens.palette()
+    it.app.actions.open_palette()
     await it.shows("Do what?")
 
 
@@ -68,7 +68,7 @@ async def jobs(it: Running) -> None:
     it.session.job_outputs = {"j1": OUTPUT}
     it.session.emit(JobChanged("j1", SERVER.command, "running"))
     await it.shows("2 jobs")
-    it.app.screens.jobs()
+    it.app.actions.show_jobs()
     await it.shows("Jobs · 4", "GET /favicon.ico")
 
 
@@ -79,7 +79,7 @@ async def job_output(it: Running) -> None:
 
 
 async def no_jobs(it: Running) -> None:
-    it.app.screens.jobs()
+    it.app.actions.show_jobs()
     await it.shows("Jobs · 0", "No jobs yet")
 
 
@@ -100,7 +100,7 @@ SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {
 
 
 def fakes() -> dict[str, Any]:
-    return {"screens": ports(Settings(), Permissions(), Sessions(lambda name: lambda: None))}
+    return ports(Settings(), Permissions(), Sessions(lambda name: lambda: None))
 
 
 @pytest.mark.parametrize("scene", SCENES)
@@ -126,11 +126,11 @@ async def test_screen_without_colours(scene: str, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("scene", ["help", "settings", "permissions", "sessions", "jobs"])
 async def test_small_windows_and_changes_of_size(scene: str, size: tuple[int, int]) -> None:
     async with running(size=size, **fakes()) as it:
-        getattr(it.app.screens, scene)()
-        await it.until(lambda: it.app.place.current is not None and it.app.place.current.is_mounted)
+        it.app.actions.open(scene)
+        await it.until(lambda: it.app.main.list_view is not None and it.app.main.list_view.is_mounted)
         await it.press("down", "a", "pagedown", "end", "backspace")
         await it.pilot.resize_terminal(100, 30)
         await it.shows(f"{scene.capitalize()} ·")
         await it.pilot.resize_terminal(*size)
         await it.press("escape", "escape")
-        await it.until(lambda: it.app.place.current is None)
+        await it.until(lambda: it.app.main.list_view is None)

@@ -33,7 +33,7 @@ def session(*turn: object, jobs: tuple[JobInfo, ...] = JOBS) -> Session:
 
 
 async def opened(it: Running) -> None:
-    it.app.screens.jobs()
+    it.app.actions.show_jobs()
     await it.shows("Jobs · 4", "In the background")
 
 
@@ -87,7 +87,7 @@ async def test_output_is_followed_and_narrowed_and_left_again() -> None:
 async def test_output_of_a_job_that_is_gone_is_not_lost_in_silence() -> None:
     it_has = session(jobs=(BUILD,))
     async with running(session=it_has) as it:
-        it.app.screens.jobs()
+        it.app.actions.show_jobs()
         await it.shows("Jobs · 1")
         it_has.view.jobs = ()
         await it.press("enter")
@@ -118,7 +118,7 @@ async def test_a_command_that_the_turn_waits_for_is_there_too() -> None:
     it_has = session(*WAITED, jobs=())
     async with running(session=it_has) as it:
         await it.say("go")
-        await it.until(lambda: it.app.stage.state.running)
+        await it.until(lambda: it.app.session.state.running)
         await it.say("/jobs")
         await it.shows("Jobs · 1", "In the foreground", "make test", "the turn waits for it", "collecting tests")
         await it.press("ctrl+b")
@@ -134,7 +134,7 @@ async def test_output_is_followed_into_the_background_and_to_its_end() -> None:
     it_has = session(*WAITED, jobs=())
     async with running(session=it_has) as it:
         await it.say("go")
-        await it.until(lambda: it.app.stage.state.running)
+        await it.until(lambda: it.app.session.state.running)
         await it.say("/jobs")
         await it.shows("Jobs · 1", "collecting tests")
         await it.press("enter")
@@ -149,7 +149,7 @@ async def test_a_command_that_ended_while_its_output_was_read_says_so() -> None:
     it_has = session(*WAITED, jobs=())
     async with running(session=it_has, size=(120, 24)) as it:
         await it.say("go")
-        await it.until(lambda: it.app.stage.state.running)
+        await it.until(lambda: it.app.session.state.running)
         await it.say("/jobs")
         await it.shows("Jobs · 1", "collecting tests")
         await it.press("enter")
@@ -162,7 +162,7 @@ async def test_a_command_that_ended_while_its_output_was_read_says_so() -> None:
 async def test_without_jobs_it_says_how_to_get_one() -> None:
     for size in ((80, 24), (40, 12)):
         async with running(session=session(jobs=()), size=size) as it:
-            it.app.screens.jobs()
+            it.app.actions.show_jobs()
             await it.shows("Jobs · 0", "No jobs yet", "esc closes")
             if size[0] >= 80:
                 await it.shows("Ctrl+B lets a command that runs go on in the background")

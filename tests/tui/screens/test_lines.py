@@ -18,16 +18,16 @@ async def test_names_that_differ_at_their_end_are_told_apart() -> None:
     base = settings.settings[0]
 
     settings.settings = [replace(base, name=f"providers.{'long' * 20}.{end}") for end in ("base_url", "headers")]
-    async with running(screens=ports(settings), size=(60, 20)) as it:
-        it.app.screens.settings()
+    async with running(**ports(settings), size=(60, 20)) as it:
+        it.app.actions.show_settings()
         await it.shows("Settings · 2", ".base_url", ".headers", "providers")
 
 
 async def test_a_job_has_its_command_in_a_narrow_window_too() -> None:
     async with running(size=(40, 20)) as it:
-        it.app.screens.help()
+        it.app.actions.show_help()
         await it.shows("Help ·")
-        view = it.app.place.current
+        view = it.app.main.list_view
         assert view is not None
         view._lines.show([Entry("j1", ("j1", "exit 0", "45 s", "63 bytes", "make release"))])
         await it.shows("j1 exit 0 45 s 63 bytes make")
@@ -40,8 +40,8 @@ async def test_why_nothing_is_listed_stays_while_something_is_typed() -> None:
         raise ValueError("config.toml:1: no valid TOML")
 
     settings.read = read  # type: ignore[method-assign]
-    async with running(screens=ports(settings), size=(80, 24)) as it:
-        it.app.screens.settings()
+    async with running(**ports(settings), size=(80, 24)) as it:
+        it.app.actions.show_settings()
         await it.shows("no valid TOML")
         await it.press(*"words", "enter")
         await it.shows("/ words", "no valid TOML")
@@ -51,15 +51,15 @@ async def test_why_nothing_is_listed_stays_while_something_is_typed() -> None:
 
 
 async def test_what_is_not_there_is_said() -> None:
-    async with running(screens=ports(Settings())) as it:
-        it.app.screens.settings("no such words")
+    async with running(**ports(Settings())) as it:
+        it.app.actions.show_settings("no such words")
         await it.shows("0 of 5", "No match.")
 
 
 async def test_a_long_name_leaves_room_for_the_value() -> None:
     settings = Settings()
-    async with running(screens=ports(settings), size=(40, 12)) as it:
-        it.app.screens.settings("agent.hard")
+    async with running(**ports(settings), size=(40, 12)) as it:
+        it.app.actions.show_settings("agent.hard")
         await it.shows("1 of 5")
         await it.press("enter")
         await it.shows("agent.hard_block = 0.98")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 from swecli.core.protocol.commands import ReplyPermission, SetMode
-from swecli.tui.session_link import SessionNotOpened
+from swecli.tui.backend import SessionNotOpened
 from tests.tui.scenes import DONE, RUN, WORK
 from tests.tui.screens.fakes import RULES, SESSIONS, Permissions, Sessions, Settings, ports
 from tests.tui.support import Running, Session, running
@@ -30,7 +29,7 @@ async def test_help_finds_keys_and_commands_and_puts_a_command_into_the_prompt()
 async def test_help_shows_the_keys_of_the_user() -> None:
     async with running() as it:
         it.app.keymap.adopt({"find": ("f7",)})
-        it.app.screens.help("search transcript")
+        it.app.actions.show_help("search transcript")
         await it.shows("F7", "search the transcript")
         await it.hides("Ctrl+F")
 
@@ -38,18 +37,18 @@ async def test_help_shows_the_keys_of_the_user() -> None:
 async def test_an_approval_is_seen_and_answered_while_a_screen_is_open() -> None:
     for size in ((80, 24), (40, 12)):
         session = Session((*WORK, RUN))
-        async with running(session=session, screens=ports(Settings()), size=size) as it:
-            it.app.screens.settings()
+        async with running(session=session, **ports(Settings()), size=size) as it:
+            it.app.actions.show_settings()
             await it.shows("Settings · 5")
             await it.press(*"hard")
             session.send(_submit())
-            await it.until(lambda it=it: it.app.slot.panel)
+            await it.until(lambda it=it: it.app.main.dock.panel)
             await it.shows("make test")
             it.clock.now += 5
             await it.press("y")
             await it.until(lambda it=it: it.session.sent(ReplyPermission))
             assert it.session.sent(ReplyPermission)[0].choice == "once"
-            await it.until(lambda it=it: it.app.slot.panel is None)
+            await it.until(lambda it=it: it.app.main.dock.panel is None)
             await it.shows("1 of 5")
             await it.press("ctrl+u", *"steps")
             await it.shows("max_steps")
@@ -63,22 +62,22 @@ def _submit() -> Any:
 
 async def test_esc_rejects_the_approval_and_leaves_the_screen_open() -> None:
     session = Session((*WORK, RUN))
-    async with running(session=session, screens=ports(Settings())) as it:
-        it.app.screens.settings()
+    async with running(session=session, **ports(Settings())) as it:
+        it.app.actions.show_settings()
         await it.shows("Settings · 5")
         session.send(_submit())
-        await it.until(lambda: it.app.slot.panel)
+        await it.until(lambda: it.app.main.dock.panel)
         it.clock.now += 5
         await it.press("escape")
         await it.until(lambda: it.session.sent(ReplyPermission))
         assert it.session.sent(ReplyPermission)[0].choice == "reject"
-        assert it.app.place.current is not None
+        assert it.app.main.list_view is not None
 
 
 async def test_a_grant_is_revoked_and_a_rule_tried_and_added() -> None:
     permissions = Permissions()
-    async with running(screens=ports(permissions=permissions)) as it:
-        it.app.screens.permissions()
+    async with running(**ports(permissions=permissions)) as it:
+        it.app.actions.show_permissions()
         await it.shows("Permissions · 4", "Granted, in this folder", "31x", "no effect")
         await it.press("ctrl+x")
         await it.shows("Permissions · 3", "Revoked a1b2c3")
@@ -95,7 +94,7 @@ async def test_a_grant_is_revoked_and_a_rule_tried_and_added() -> None:
 
 
 async def sessions_open(it: Running) -> None:
-    it.app.screens.sessions()
+    it.app.actions.show_sessions()
     await it.shows("Sessions · 4")
 
 
@@ -116,7 +115,7 @@ def opener(opened: list[str], next_session: Session | Exception) -> Sessions:
 async def test_a_session_is_found_looked_into_and_continued_in_place() -> None:
     opened: list[str] = []
     other = Session(history=DONE)
-    async with running(screens=ports(sessions=opener(opened, other))) as it:
+    async with running(**ports(sessions=opener(opened, other))) as it:
         await sessions_open(it)
         await it.shows("Fix the login bug", "1 min ago", "4 messages", "54K tokens", "$0.42", "what was answered")
         assert "\x1b" not in it.screen()
@@ -130,7 +129,7 @@ async def test_a_session_is_found_looked_into_and_continued_in_place() -> None:
 
 async def test_what_can_not_be_continued_says_why() -> None:
     opened: list[str] = []
-    async with running(screens=ports(sessions=opener(opened, Session()))) as it:
+    async with running(**ports(sessions=opener(opened, Session()))) as it:
         await sessions_open(it)
         await it.press(*"far", "enter")
         await it.shows("Another folder")
@@ -147,16 +146,15 @@ async def test_a_session_that_can_not_be_opened_leaves_a_session() -> None:
         return back
 
     broken = opener(opened, SessionNotOpened("it is damaged"))
-    async with running(screens=ports(sessions=broken), new_session=new) as it:
+    async with running(**ports(sessions=broken), new_session=new) as it:
         await sessions_open(it)
         await it.press("enter")
         await it.shows("it is damaged")
-        await it.until(lambda: it.app.stage.link.port is back)
+        await it.until(lambda: it.app.session.port is back)
 
 
 async def test_the_list_of_sessions_can_be_the_first_screen() -> None:
-    screens = replace(ports(sessions=opener([], Session())), first="sessions")
-    async with running(screens=screens) as it:
+    async with running(**ports(sessions=opener([], Session())), begins_with_sessions=True) as it:
         await it.shows("Sessions · 4", SESSIONS[0].title)
         await it.press("escape")
         await it.hides("Sessions ·")
@@ -165,9 +163,9 @@ async def test_the_list_of_sessions_can_be_the_first_screen() -> None:
 
 async def test_a_screen_that_is_not_there_says_so() -> None:
     async with running() as it:
-        it.app.screens.settings()
+        it.app.actions.show_settings()
         await it.shows("`swecli config` shows them")
-        it.app.screens.sessions()
+        it.app.actions.show_sessions()
         await it.shows("Nothing is stored here")
 
 
@@ -185,8 +183,8 @@ async def test_the_palette_offers_what_makes_sense_now() -> None:
 
 
 async def test_the_palette_leaves_out_what_has_to_wait() -> None:
-    async with running(screens=ports(Settings())) as it:
-        it.app.stage.state.busy = True
+    async with running(**ports(Settings())) as it:
+        it.app.session.state.busy = True
         await it.press("ctrl+p")
         await it.shows("Do what?")
         await it.press(*"/clear")
@@ -197,14 +195,14 @@ async def test_the_palette_leaves_out_what_has_to_wait() -> None:
 
 async def test_keys_that_come_at_once_act_in_order() -> None:
     async with running() as it:
-        it.app.screens.help()
+        it.app.actions.show_help()
         await it.shows("Help ·")
         await it.at_once(*"nothing", "ctrl+u", *"/mode", "down", "enter")
-        await it.until(lambda: it.app.place.current is None)
+        await it.until(lambda: it.app.main.list_view is None)
         assert it.text == "/model "
 
 
 async def test_without_rules_it_is_said_what_that_means() -> None:
-    async with running(screens=ports(permissions=Permissions([]))) as it:
-        it.app.screens.permissions()
+    async with running(**ports(permissions=Permissions([]))) as it:
+        it.app.actions.show_permissions()
         await it.shows("Permissions · 0", "No rules yet", "type a rule to add it")

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.protocol.commands import SetMode, Submit
-from swecli.tui.session_link import OpenSession, SessionNotOpened
+from swecli.tui.backend import OpenSession, SessionNotOpened
 from tests.tui.scenes import DONE
 from tests.tui.screens.fakes import Sessions, Settings, ports
 from tests.tui.support import Running, Session, running
 
 
 async def opened(it: Running) -> None:
-    it.app.screens.settings()
+    it.app.actions.show_settings()
     await it.shows("Settings · 5")
 
 
 async def test_typing_narrows_by_name_value_and_meaning() -> None:
-    async with running(screens=ports(Settings())) as it:
+    async with running(**ports(Settings())) as it:
         await opened(it)
         await it.press(*"no cap")
         await it.shows("1 of 5", "agent.max_steps")
@@ -26,13 +26,13 @@ async def test_typing_narrows_by_name_value_and_meaning() -> None:
         await it.shows("Settings · 5", "hard_block")
         await it.press("escape")
         await it.hides("Settings")
-        assert it.app.transcript.display
+        assert it.app.main.transcript.display
         assert it.editor.has_focus
 
 
 async def test_a_value_is_checked_while_it_is_typed_and_written() -> None:
     settings = Settings()
-    async with running(screens=ports(settings)) as it:
+    async with running(**ports(settings)) as it:
         await opened(it)
         await it.press("enter")
         await it.shows("agent.hard_block = 0.98", "/home/me/config.toml")
@@ -53,7 +53,7 @@ async def test_a_value_is_checked_while_it_is_typed_and_written() -> None:
 @pytest.mark.parametrize("size", [(40, 15), (40, 10), (40, 8)])
 async def test_a_small_window_says_what_is_wrong_with_a_value_too(size: tuple[int, int]) -> None:
     settings = Settings()
-    async with running(screens=ports(settings), size=size) as it:
+    async with running(**ports(settings), size=size) as it:
         await opened(it)
         await it.press("enter")
         await it.shows("agent.hard_block = 0.98")
@@ -66,7 +66,7 @@ async def test_a_small_window_says_what_is_wrong_with_a_value_too(size: tuple[in
 
 async def test_few_values_are_offered_and_count_at_once() -> None:
     settings = Settings()
-    async with running(screens=ports(settings)) as it:
+    async with running(**ports(settings)) as it:
         await opened(it)
         await it.press(*"approval.mode", "enter")
         await it.shows("in force", "default")
@@ -80,7 +80,7 @@ async def test_few_values_are_offered_and_count_at_once() -> None:
 
 async def test_esc_leaves_a_value_as_it_is() -> None:
     settings = Settings()
-    async with running(screens=ports(settings)) as it:
+    async with running(**ports(settings)) as it:
         await opened(it)
         await it.press(*"hard", "enter", *"9", "escape")
         await it.shows("1 of 5", "agent.hard_block")
@@ -89,7 +89,7 @@ async def test_esc_leaves_a_value_as_it_is() -> None:
 
 async def test_a_key_takes_a_value_out_of_the_file() -> None:
     settings = Settings()
-    async with running(screens=ports(settings)) as it:
+    async with running(**ports(settings)) as it:
         await opened(it)
         await it.press("ctrl+x")
         await it.shows("is not in your files")
@@ -100,17 +100,17 @@ async def test_a_key_takes_a_value_out_of_the_file() -> None:
 
 async def test_what_may_be_secret_is_not_changed_here() -> None:
     settings = Settings()
-    async with running(screens=ports(settings)) as it:
+    async with running(**ports(settings)) as it:
         await opened(it)
         await it.press(*"headers", "enter")
         await it.shows("It may hold keys.")
-        assert it.app.place.current is not None
+        assert it.app.main.list_view is not None
         assert "headers = " not in it.screen()
 
 
 async def test_a_setting_that_is_not_there_yet_can_be_named() -> None:
     settings = Settings()
-    async with running(screens=ports(settings)) as it:
+    async with running(**ports(settings)) as it:
         await opened(it)
         await it.press(*"models.window.x", "enter")
         await it.shows("models.window.x = ")
@@ -120,7 +120,7 @@ async def test_a_setting_that_is_not_there_yet_can_be_named() -> None:
 
 
 async def test_what_waits_for_a_session_is_said_when_leaving() -> None:
-    async with running(screens=ports(Settings())) as it:
+    async with running(**ports(Settings())) as it:
         await opened(it)
         await it.press("enter", "ctrl+u", *"0.9", "enter")
         await it.shows("written to")
@@ -155,10 +155,10 @@ async def test_the_session_is_opened_again_with_what_waits_for_that() -> None:
     names: list[str] = []
     again = Session((), history=DONE)
     screens = ports(Settings(), sessions=reopening(names, again))
-    async with running(DONE, screens=screens) as it:
+    async with running(DONE, **screens) as it:
         await changed_after_a_turn(it)
         await it.press("enter")
-        await it.until(lambda: it.app.stage.link.port is again)
+        await it.until(lambda: it.app.session.port is again)
         assert names == [it.session.view.session_id]
         await it.until(lambda: it.session.closed)
         await it.shows("Reopened with the new settings", "Fixed: ten pens")
@@ -171,18 +171,18 @@ async def test_the_session_goes_on_as_it_is_where_the_user_wants_that() -> None:
     names: list[str] = []
     for keys in (("down", "enter"), ("escape",)):
         screens = ports(Settings(), sessions=reopening(names, Session()))
-        async with running(DONE, screens=screens) as it:
+        async with running(DONE, **screens) as it:
             await changed_after_a_turn(it)
             await it.press(*keys)
             await it.hides("Use agent.hard_block")
             assert not it.session.closed
             assert names == []
             await it.until(lambda it=it: it.editor.has_focus)
-            it.app.screens.help()
+            it.app.actions.show_help()
             await it.shows("Help ·")
             await it.press("escape")
             await it.hides("Help ·")
-            assert it.app.slot.panel is None, "what was left for later is not asked about again"
+            assert it.app.main.dock.panel is None, "what was left for later is not asked about again"
 
 
 async def test_a_session_that_does_not_open_again_says_why_and_leaves_one() -> None:
@@ -193,9 +193,9 @@ async def test_a_session_that_does_not_open_again_says_why_and_leaves_one() -> N
         return back
 
     screens = ports(Settings(), sessions=reopening(names, SessionNotOpened("it is open elsewhere")))
-    async with running(DONE, screens=screens, new_session=new) as it:
+    async with running(DONE, **screens, new_session=new) as it:
         await changed_after_a_turn(it)
         await it.press("enter")
         await it.until(lambda: names)
-        await it.until(lambda: it.app.failure is not None or it.app.stage.link.port is back)
+        await it.until(lambda: it.app.failure is not None or it.app.session.port is back)
         assert "it is open elsewhere" in (str(it.app.failure) if it.app.failure else it.screen())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.tui.options import Preferences
+from swecli.tui.backend import Preferences
 from swecli.tui.terminal import BackgroundReported
 from swecli.tui.themes.scheme import DARK, LIGHT
 from tests.tui.support import Running, running
@@ -23,7 +23,7 @@ async def test_the_theme_of_the_settings_is_shown() -> None:
     async with running(preferences=lambda: Preferences(theme="gruvbox")) as it:
         await it.until(lambda: it.app.theme == "gruvbox-dark")
         assert ground(it) == "#282828"
-        assert it.app.transcript.page.palette.name == "gruvbox-dark"
+        assert it.app.main.transcript.page.palette.name == "gruvbox-dark"
         it.app.post_message(BackgroundReported(dark=False))
         await it.until(lambda: it.app.theme == "gruvbox-light")
 
@@ -55,14 +55,14 @@ async def test_the_picker_shows_each_theme_and_keeps_the_one_that_is_picked(tmp_
     async with running(preferences=lambda: wanted, remember=remember) as it:
         await it.until(lambda: "mine" in it.app.appearance.library.names)
         await it.say("/theme")
-        await it.until(lambda: it.app.slot.panel)
+        await it.until(lambda: it.app.main.dock.panel)
         await it.press(*"dracula")
         await it.until(lambda: it.app.theme == "dracula")
         await it.press("escape")
         await it.until(lambda: it.app.theme == "swecli-dark")
         assert kept == []
         await it.say("/theme")
-        await it.until(lambda: it.app.slot.panel)
+        await it.until(lambda: it.app.main.dock.panel)
         await it.press(*"mine")
         await it.until(lambda: it.app.theme == "mine")
         await it.press("enter")
@@ -93,7 +93,7 @@ async def test_without_colours_none_is_written(monkeypatch: pytest.MonkeyPatch, 
     async with running(preferences=lambda: Preferences(theme="dracula")) as it:
         await it.until(lambda: "nord" in it.app.appearance.library.names)
         await it.say("/mode")
-        await it.until(lambda: it.app.slot.panel)
+        await it.until(lambda: it.app.main.dock.panel)
         assert it.app.theme == "terminal"
         strips = it.app.screen._compositor.render_strips()
         colours = {

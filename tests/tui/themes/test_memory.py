@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swecli.tui.appearance import Appearance
-from swecli.tui.options import Preferences
+from swecli.tui.backend import Preferences
 from swecli.tui.themes.memory import Look, keep, recall
 from swecli.tui.themes.scheme import LIGHT, scheme_of
 from tests.tui.support import running

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
+from msgspec import Struct, structs
 
 from swecli.core.protocol.blocks import (
     DiffBlock,
@@ -47,19 +48,21 @@ TRAPS = {
 
 def put(value: Any, text: str) -> Any:
     """The value with all of its free strings replaced."""
-    if not is_dataclass(value) or isinstance(value, type):
+    if isinstance(value, type) or not (is_dataclass(value) or isinstance(value, Struct)):
         return value
+    is_struct = isinstance(value, Struct)
+    names = value.__struct_fields__ if is_struct else tuple(part.name for part in fields(value))
     fixed = {"id", "status", "style", "type", "outcome", "level"}
     changed: dict[str, Any] = {}
-    for part in fields(value):
-        old = getattr(value, part.name)
-        if part.name in fixed:
+    for name in names:
+        old = getattr(value, name)
+        if name in fixed:
             continue
         if isinstance(old, str):
-            changed[part.name] = text
+            changed[name] = text
         elif isinstance(old, tuple):
-            changed[part.name] = tuple(text if isinstance(item, str) else put(item, text) for item in old)
-    return replace(value, **changed)
+            changed[name] = tuple(text if isinstance(item, str) else put(item, text) for item in old)
+    return structs.replace(value, **changed) if is_struct else replace(value, **changed)
 
 
 def check(rows: list[Row], width: int) -> None:

@@ -11,7 +11,7 @@ from swecli.tui.transcript.markdown import MarkdownStream, markdown_rows
 from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.rows import Row
 
-DOCUMENTS = int(os.environ.get("SWECLI_DOCUMENTS", "1000"))
+DOCUMENTS = int(os.environ.get("SWECLI_DOCUMENTS", "300"))
 """Random documents; a thorough run takes many more."""
 
 LINES = st.sampled_from(

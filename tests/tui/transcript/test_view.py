@@ -25,7 +25,7 @@ from tests.tui.transcript.events import answer, session, stream, tool, user
 from tests.tui.transcript.test_hostile import TRAPS
 
 
-class Stage(App[None]):
+class Host(App[None]):
     """An application with nothing but a transcript."""
 
     def compose(self) -> ComposeResult:
@@ -40,9 +40,9 @@ class Stage(App[None]):
 
 @dataclass
 class Play:
-    """A running stage."""
+    """A running host."""
 
-    app: Stage
+    app: Host
     pilot: Pilot[Any]
     view: Transcript
     seq: int = 1
@@ -71,7 +71,7 @@ class Play:
 
 @asynccontextmanager
 async def playing(width: int = 60, height: int = 12) -> AsyncIterator[Play]:
-    app = Stage()
+    app = Host()
     async with app.run_test(size=(width, height)) as pilot:
         await pilot.pause()
         yield Play(app, pilot, app.query_one(Transcript))

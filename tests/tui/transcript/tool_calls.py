@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
+from msgspec import structs
+
 from swecli.core.ports import BlobStore, TranscriptHit, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock
 from swecli.core.tools import web_fetch
@@ -119,6 +121,7 @@ async def made(name: str, folder: Path) -> Made:
         preview = await tool.preview(params, context)
         outcome = await tool.run(params, context)
     blocks = tuple(
-        replace(block, cwd="", duration=1.2) if isinstance(block, TerminalBlock) else block for block in outcome.blocks
+        structs.replace(block, cwd="", duration=1.2) if isinstance(block, TerminalBlock) else block
+        for block in outcome.blocks
     )
     return Made(name, arguments, tool.title(params, context), preview.blocks, blocks, outcome.detail, outcome.text)

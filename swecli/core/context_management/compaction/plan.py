@@ -1,65 +1,19 @@
-"""What a compaction would keep and remove, and the working set that it re-attaches. Pure."""
+"""What a compaction would keep, remove and cost. Pure."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from hashlib import sha256
-from pathlib import Path
 
 from swecli.core.context_management.budget import roomy_part
-from swecli.core.context_management.compaction.clearing import arguments_of, covered
-from swecli.core.context_management.compaction.compactor import Attachment, Compactor, Job, wants_summary
+from swecli.core.context_management.compaction.clearing import covered
 from swecli.core.context_management.compaction.options import EntrySizes, message_starts
-from swecli.core.context_management.compaction.state_block import calls, touched_files
-from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.compaction.policy import wants_summary
+from swecli.core.context_management.compaction.transaction import Compaction
 from swecli.core.context_management.ledger import Ledger
-from swecli.core.context_management.projection import project
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Usage
-from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
-
-MOST_FILES = 3
-MOST_BYTES = 200_000
-
-
-def attachments(ledger: Ledger, cwd: Path, sizes: EntrySizes, allowance: int) -> tuple[Attachment, ...]:
-    """Up to three files that were edited, or read more than once, newest first, within ``allowance`` tokens.
-
-    Reads the disk: not for the event loop.
-    """
-    reads: dict[str, int] = {}
-    for record, call in calls(ledger):
-        path = arguments_of(call).get("path")
-        if record.name == "read_file" and isinstance(path, str):
-            reads[path] = reads.get(path, 0) + 1
-    chosen: list[Attachment] = []
-    left = allowance
-    for file in reversed(touched_files(ledger)):
-        edited = "edited" in file.operations or "written" in file.operations
-        if len(chosen) == MOST_FILES or not (edited or reads.get(file.path, 0) > 1):
-            continue
-        attached = _attached(file.path, cwd)
-        size = sizes.text(attached.text) if attached else 0
-        if attached and size <= left:
-            chosen.append(attached)
-            left -= size
-    return tuple(chosen)
-
-
-def _attached(path: str, cwd: Path) -> Attachment | None:
-    """The file as it is now; None where it is gone, empty, special, too large or no text."""
-    try:
-        place = (cwd / Path(os.path.expanduser(path))).resolve()
-        data, _ = read_bytes(place, MOST_BYTES)
-    except (OSError, NotRegularError, TooLargeError, ValueError, RuntimeError):
-        return None
-    if not data or b"\0" in data[:4096]:
-        return None
-    return Attachment(path, decode(data).text, str(place), sha256(data).hexdigest())
-
 
 SUMMARY_SHARE = 0.10
 """A summary is not expected to be longer than this share of the request that it makes smaller."""
@@ -106,21 +60,15 @@ class CompactionPlan:
 
 
 def plan_compaction(
-    ledger: Ledger,
-    context: ContextManager,
-    compactor: Compactor,
-    job: Job,
-    price: Price = lambda _model, _usage: None,
-    summary_model: str | None = None,
+    compaction: Compaction, price: Price = lambda _model, _usage: None, summary_model: str | None = None
 ) -> CompactionPlan:
     """The plan of a compaction at this moment. ``summary_model`` writes the summary in place of the job's model."""
-    info, options = job.client.info, compactor.options
-    before = context.measure(project(ledger), info)
-    sizes = EntrySizes(context.monitor, info)
+    ledger, options, sizes, before = compaction.ledger, compaction.options, compaction.sizes, compaction.before
+    info = compaction.job.client.info
     expected = min(options.allowances(roomy_part(before)).summary, int(before.used * SUMMARY_SHARE))
     summary = _stand_in(expected, sizes) if wants_summary(options, ledger) else ""
-    view = compactor.preview(ledger, job, summary) or ledger.view
-    after = before.used if view == ledger.view else compactor.measure(ledger, view, info)
+    view = compaction.preview(summary) or ledger.view
+    after = before.used if view == ledger.view else compaction.tokens(view)
     old = {entry.id: entry for entry in ledger.view}
     new = {entry.id: entry for entry in view}
     kept = [entry for entry in view if entry.kind == "live"]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import reduce
 
 from swecli.core.context_management.compaction.options import SummarizationStrategy
-from swecli.core.context_management.compaction.state_block import user_texts
 from swecli.core.context_management.gateway import RequestGateway
-from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.marks import harmless
 from swecli.core.context_management.prompts import read_prompt
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, ProviderError, SystemBlock
@@ -105,41 +102,6 @@ def unusable(message: Message, sections: Sequence[str] = ()) -> str | None:
         return "it was cut off"
     absent = [section for section in sections if section.casefold() not in text.casefold()]
     return f"it has no section {absent[0]!r}" if absent else None
-
-
-CONSTRAINT = re.compile(
-    r"\b(never|always|must(?:n't| not)?|don'?t|do not|only|without|instead of|prefer|avoid|make sure|keep|no longer)\b",
-    re.I,
-)
-SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-ANCHORS_LONGEST = 300
-"""Characters of one constraint."""
-MOST = 40
-
-
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """One thing to keep, with the ledger id it comes from."""
-
-    text: str
-    source: str
-
-
-def constraints(ledger: Ledger) -> list[Anchor]:
-    """Sentences of the user that forbid, demand or prefer something; newest kept when there are many."""
-    found: dict[str, Anchor] = {}
-    for source, text in user_texts(ledger):
-        for sentence in SENTENCE.split(text):
-            clean = " ".join(sentence.split())
-            if clean and len(clean) <= ANCHORS_LONGEST and CONSTRAINT.search(clean):
-                found[clean.casefold()] = Anchor(clean, source)
-    return list(found.values())[-MOST:]
-
-
-def missing(anchors: list[Anchor], text: str) -> list[Anchor]:
-    """Anchors whose words are not in the text, whatever its line breaks and case."""
-    present = " ".join(text.casefold().split())
-    return [anchor for anchor in anchors if anchor.text.casefold() not in present]
 
 
 CALLS = 3

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from itertools import takewhile
 
-from swecli.core.permissions.facts import Extent, FileFacts
+from swecli.core.permissions.facts import BlastRadius, FileFacts
 from swecli.core.permissions.paths import inside, is_own
 from swecli.core.permissions.protected import protected_reason
 from swecli.core.permissions.shell.programs import PROGRAMS
@@ -34,24 +34,24 @@ def matching(path: str, facts: FileFacts) -> list[str]:
     return [posixpath.join(folder or "/", each) for each in sorted(found)] or [path]
 
 
-def extent_lines(paths: Iterable[str], facts: FileFacts, *, filtered: bool = False) -> tuple[str, ...]:
+def blast_radius_lines(paths: Iterable[str], facts: FileFacts, *, filtered: bool = False) -> tuple[str, ...]:
     """One line with count and bytes, then the paths, for a person to read. ``filtered``: only a part of it."""
     unique = list(dict.fromkeys(paths))
     there = [path for path in unique if facts.kind(path) != "missing"]
-    total = Extent()
+    total = BlastRadius()
     for path in there:
         if total.files + total.folders >= ENOUGH:
             # More would only take time: a person knows by now that it is much.
-            total += Extent(whole=False)
+            total += BlastRadius(whole=False)
             break
-        total += facts.extent(path)
+        total += facts.blast_radius(path)
     shown = unique[:MAX_SHOWN]
     more = [f"… and {len(unique) - len(shown):,} more"] if len(unique) > len(shown) else []
     summary = _summary(total, bool(there))
     return (f"a part of {summary}" if filtered and there else summary, *shown, *more)
 
 
-def _summary(total: Extent, anything: bool) -> str:
+def _summary(total: BlastRadius, anything: bool) -> str:
     if not anything:
         return "None of it exists now."
     least = "" if total.whole else "at least "
@@ -234,7 +234,7 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
     elif item.name != "rmdir" and item.name not in ("rm", "unlink"):
         reason = "removes files for good"
     if reason is not None:
-        yield Danger(f"{_shown(item)} {reason}.", evidence=_extent(targets, place))
+        yield Danger(f"{_shown(item)} {reason}.", evidence=_blast_radius(targets, place))
 
 
 def _meant(target: ScanWord, place: Place) -> list[str]:
@@ -268,18 +268,18 @@ def _find(item: Started, place: Place) -> Iterable[Danger]:
             special = _special(path, place)
             if special is not None and not filters:
                 yield Danger(f"find would remove everything in {path}: {special}.", refuse=True, evidence=(path,))
-    evidence = _extent(starts or [ScanWord(".")], place, filtered=bool(filters))
+    evidence = _blast_radius(starts or [ScanWord(".")], place, filtered=bool(filters))
     yield Danger(f"{_shown(item)} removes what it finds there.", evidence=evidence)
 
 
-def _extent(targets: Sequence[ScanWord], place: Place, *, filtered: bool = False) -> tuple[str, ...]:
+def _blast_radius(targets: Sequence[ScanWord], place: Place, *, filtered: bool = False) -> tuple[str, ...]:
     """What the words stand for now, with count and bytes; a word that is computed can't be counted."""
     unknown = any(not target.known or "{}" in target.text for target in targets)
     paths = [path for target in targets if target.known for path in _paths(target, place)]
     globs = {path for target in targets if target.known and target.glob for path in _paths(target, place)}
     found = [each for path in paths for each in (matching(path, place.facts) if path in globs else [path])]
     note = ("Part of what it removes is known only when it runs.",) if unknown else ()
-    return (*note, *(extent_lines(found, place.facts, filtered=filtered) if found else ()))
+    return (*note, *(blast_radius_lines(found, place.facts, filtered=filtered) if found else ()))
 
 
 def _paths(word: ScanWord, place: Place) -> list[str]:

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.context_management.compaction.clearing import covered
-from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
 from swecli.core.context_management.compaction.options import CompactionOptions
+from swecli.core.context_management.compaction.package import SessionFacts
 from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
-from swecli.core.context_management.compaction.state_block import SessionFacts
+from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import CharCounter
 from swecli.core.context_management.monitor import TokenMonitor
@@ -79,20 +79,20 @@ def test_the_size_afterwards_is_the_one_that_was_told(seed: int, window: int, st
     said = history(random.Random(seed))
     info = ModelInfo("p", "m", window, window // 8)
     context = ContextManager((), monitor=TokenMonitor(CharCounter()))
-    compactor = Compactor(context, CompactionOptions(strategy=strategy))  # type: ignore[arg-type]
+    options = CompactionOptions(strategy=strategy)  # type: ignore[arg-type]
     writer = Writer(info)
     for number in range(2):  # the second one is over a view that holds the summary of the first
         request = context.prepare(project(said.ledger), info=info).request
         job = Job("manual", f"k{number}x", request, writer, SessionFacts("default", ()))
         before = said.ledger.view
-        plan = plan_compaction(said.ledger, context, compactor, job, price)
+        plan = plan_compaction(Compaction(context, said.ledger, job, options), price)
         assert said.ledger.view == before
         check_lists(said, plan)
         if not plan.worthwhile:  # then nothing is done
             assert plan.tokens_after == plan.tokens_before
             return
         writer.characters = round(plan.summary_allowance * 4 / context.monitor.ratio(info))
-        outcome = asyncio.run(compactor.compact(said.ledger, job, sleep=_no_time))
+        outcome = asyncio.run(Compaction(context, said.ledger, job, options).run(sleep=_no_time))
         assert isinstance(outcome, Compacted)
         measured = outcome.result.after_tokens
         assert abs(plan.tokens_after - measured) <= MOST_OFF * measured
@@ -128,7 +128,7 @@ def test_where_no_price_is_known_none_is_told() -> None:
     info = ModelInfo("p", "m", 32_000, 4_000)
     context = ContextManager((), monitor=TokenMonitor(CharCounter()))
     job = Job("manual", "k", ModelRequest((), (), ()), Writer(info), SessionFacts("default", ()))
-    plan = plan_compaction(said.ledger, context, Compactor(context), job)
+    plan = plan_compaction(Compaction(context, said.ledger, job))
     assert plan.worthwhile
     assert plan.cost is None
     assert plan.saved_per_request is None

@@ -3,7 +3,7 @@
 import pytest
 
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
-from swecli.core.context_management.compaction.signals import (
+from swecli.core.context_management.compaction.policy import (
     LONG_CONVERSATION,
     ConversationSignals,
     adjusted,

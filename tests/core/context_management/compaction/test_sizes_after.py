@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from swecli.core.context_management.compaction.compactor import Compacted, Compactor, Job
-from swecli.core.context_management.compaction.state_block import SessionFacts
+from swecli.core.context_management.compaction.package import SessionFacts
+from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.recall import Recall
@@ -18,6 +18,7 @@ from swecli.core.protocol.events import CompactionCompleted
 from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart
 from tests.core.context_management.test_projection import check_valid
 from tests.support.said import Said
+from tests.support.thorough import THOROUGH
 
 SUMMARY = (
     "## Goal\nGo on.\n## Done\n" + "Looked at the code and changed what was asked for. " * 12 + "\n## Next\nThe rest."
@@ -87,14 +88,21 @@ async def compacted(said: Said, context: ContextManager, model: Summariser, numb
     """One automatic compaction, applied."""
     prepared = context.prepare(project(said.ledger), info=model.info)
     job = Job("auto", f"k{number}", prepared.request, model, SessionFacts(todos=todos))
-    outcome = await Compactor(context).compact(said.ledger, job)
+    outcome = await Compaction(context, said.ledger, job).run()
     assert isinstance(outcome, Compacted), outcome
     said.tell(CompactionCompleted(f"k{number}", outcome.view, 0, 0, 0, 0, outcome.result.strategies_run))
     return outcome
 
 
-@pytest.mark.parametrize("window", [8_000, 32_000, 200_000, 1_000_000])
-@pytest.mark.parametrize("one", ROUNDS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    ("one", "window"),
+    [
+        pytest.param(one, window, id=f"{one.__name__}-{window}")
+        for one in ROUNDS
+        for window in (8_000, 32_000, 200_000, 1_000_000)
+        if THOROUGH or window < 1_000_000 or one is mixed  # a second or more for each history of a million tokens
+    ],
+)
 async def test_what_is_left_is_small(one: Round, window: int) -> None:
     model, context, said = Summariser(window), ContextManager(()), Said()
     said.user("Build it, and never touch port 7001.")

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.context_management.recall import EXCERPT, Document, excerpt, rank, terms_of
+from tests.support.thorough import examples
 
 
 def best(query: str, *texts: str) -> list[str]:
@@ -67,7 +68,7 @@ def test_any_text_and_query(text: str, query: str) -> None:
 
 
 @given(st.integers(0, 10**6))
-@settings(deadline=None, max_examples=3)
+@settings(deadline=None, max_examples=examples(1, 3))
 def test_planted_facts_are_among_the_first_three(seed: int) -> None:
     """Fifty facts between entries of the same vocabulary, each asked for in other words than it was said."""
     rand = random.Random(seed)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.permissions.facts import MAX_TREE, NoFacts, OsFacts
+from swecli.core.permissions.facts import MAX_TREE, FileFacts, OsFacts
 from tests.support.shell_workspace import ShellWorkspace
 
 
@@ -227,7 +227,7 @@ def test_wildcards_that_meet_an_option_ask(workspace: ShellWorkspace) -> None:
 
 
 def test_without_facts_nothing_is_proven(workspace: ShellWorkspace) -> None:
-    blind = workspace.policy(facts=NoFacts())
+    blind = workspace.policy(facts=FileFacts())
     for command in ("echo hello", "cat README.md", "ls", "git status", "cd src && pwd"):
         assert workspace.decide(command, blind).outcome == "ask"
 

@@ -1,0 +1,332 @@
+"""Sessions that a person talks to, on the screen or line by line; what the screen asks of the program."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.assembly.trust import WorkspaceTrust
+from swecli.launch import LaunchOptions, StartError
+from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened
+
+if TYPE_CHECKING:
+    from swecli.assembly.models import Accounts
+    from swecli.assembly.permissions import PermissionRules
+    from swecli.assembly.settings import SettingsFiles
+    from swecli.assembly.storage import SessionList
+    from swecli.commands.base import SlashCommand
+    from swecli.core.engine.session import Session
+    from swecli.core.llm.types import ModelInfo
+    from swecli.tui.boot import Terminal
+
+
+class Succession:
+    """Opens sessions with ``open_session`` and remembers the newest. ``options`` are those of the start."""
+
+    def __init__(self, options: LaunchOptions, open_session: Callable[[LaunchOptions], Awaitable[Session]]) -> None:
+        self._options = options
+        self._open = open_session
+        self._last: Session | None = None
+        self._spoke = False
+        self._added: tuple[Path, ...] = ()
+
+    def add_folder(self, folder: Path) -> None:
+        """One more folder to work in, in every session that is opened from now on."""
+        self._added = (*self._added, folder)
+
+    @property
+    def spoke(self) -> bool:
+        """Whether there was a conversation that can be continued."""
+        return self._spoke or (self._last is not None and self._last.view.totals.turns > 0)
+
+    async def open(self, options: LaunchOptions) -> Session:
+        """The session that the options ask for.
+
+        Raises:
+            StartError: it can't start.
+        """
+        session = await self._open(replace(options, add_dirs=(*options.add_dirs, *self._added)))
+        self._spoke = self.spoke
+        self._last = session
+        return session
+
+    async def first(self) -> Session:
+        """The session of the start."""
+        return await self.open(self._options)
+
+    async def next(self) -> Session:
+        """A new session in place of the newest, with its model, effort and mode: without the first message of the
+        start, and not where another session was continued."""
+        fresh = replace(self._options, prompt="", resume=None, continue_newest=False, pick_session=False)
+        if self._last is None:
+            return await self.open(fresh)
+        view = self._last.view
+        model, effort = view.model, view.effort
+        fresh = replace(fresh, mode=view.mode)
+        if model is None:
+            return await self.open(fresh)
+        address = _kept(self._options.base_url, model)
+        session = await self.open(replace(fresh, model=model.ref, address=model.address, base_url=address))
+        if session.view.effort != effort:
+            from swecli.core.protocol.commands import SetEffort
+
+            session.send(SetEffort(effort))
+        return session
+
+
+def _kept(given: str | None, model: ModelInfo) -> str | None:
+    """``--base-url``, as far as the model is asked there: it may hold a password, which no session knows."""
+    from swecli.core.llm.addresses import normalise, origin_of
+
+    same = given and model.address and origin_of(normalise(given, "openai-chat")) == origin_of(model.address)
+    return given if same else None
+
+
+def resume_hint(options: LaunchOptions) -> str:
+    """The command that goes on from here."""
+    if options.script is not None:
+        return "swecli demo"
+    place = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
+    if options.settings is not None:  # its model may be of a provider that only they know
+        place += f" --settings {shlex.quote(str(options.settings))}"
+    return f"swecli{place} -c" if options.store else f"swecli{place}"
+
+
+def run_plain(options: LaunchOptions) -> int:
+    """Lines out, lines in."""
+    from swecli.app import open_session
+    from swecli.plain.front_end import LinearFrontEnd
+
+    async def opened(wanted: LaunchOptions) -> Session:
+        session = await open_session(wanted)
+        if wanted.banner:
+            session.notice(wanted.banner)
+        return session
+
+    sessions = Succession(options, opened)
+
+    async def run() -> int:
+        return await LinearFrontEnd(sessions.first, sessions.next, first_prompt=options.prompt).run()
+
+    import asyncio
+
+    from swecli.command_line.standard_streams import print_text
+
+    code = asyncio.run(run())
+    if sessions.spoke:
+        print_text(f"Continue with: {resume_hint(options)}\n")
+    return code
+
+
+def run_interactive(options: LaunchOptions, terminal: Terminal | None = None) -> int:
+    """The interface in the terminal, which may be taken already."""
+    from swecli.tui.launch import run
+
+    return run(Program(options), terminal)
+
+
+MAX_FILES = 20_000
+"""Files that are offered as mentions."""
+FILES_SECONDS = 3.0
+"""How long the tree is walked for them."""
+
+
+class Program(Backend):
+    """What the interface is given of the program: sessions that the options of the start ask for, and everything
+    around them."""
+
+    def __init__(self, options: LaunchOptions) -> None:
+        from swecli.core.config.paths import user_paths, workspace_key
+
+        self._options = options
+        self._trust = WorkspaceTrust(options)
+        self._sessions = Succession(options, lambda wanted: open_for_screen(self._trust.applied(wanted)))
+        self._fresh = replace(options, prompt="", resume=None, continue_newest=False, pick_session=False)
+        self.first_prompt = options.prompt or None
+        self.begins_with_sessions = options.pick_session
+        self.trust = self._trust
+        if options.store:
+            self.state = user_paths(os.environ).state / "workspaces" / workspace_key(options.cwd)
+        self.resume_hint = resume_hint(options)
+
+    # --- sessions ---
+
+    async def open_session(self) -> Session:
+        return await self._sessions.first()
+
+    async def new_session(self) -> Session:
+        return await self._sessions.next()
+
+    async def open_demo(self) -> Session:
+        """The demonstration, with its task already asked for."""
+        from swecli.core.protocol.commands import Submit
+
+        try:
+            options = await asyncio.to_thread(demo_options)
+        except StartError as error:
+            raise SessionNotOpened(str(error), int(error.exit_code)) from error
+        session = await open_for_screen(options)
+        session.send(Submit(options.prompt))
+        return session
+
+    def sessions(self) -> SessionList | None:
+        from swecli.assembly.storage import SessionList
+
+        # Flags speak of the session of this start; one that is gone to later has its own model and its own address.
+        other = self._fresh if self._options.pick_session else replace(self._fresh, model=None, base_url=None)
+
+        def opener(session_id: str) -> OpenSession:
+            return lambda: self._sessions.open(replace(other, resume=session_id))
+
+        return SessionList(self._fresh, dict(os.environ), opener) if self._options.store else None
+
+    def settings(self) -> SettingsFiles:
+        from swecli.assembly.settings import SettingsFiles
+
+        return SettingsFiles(self._trust.applied(self._fresh), dict(os.environ))
+
+    def permissions(self) -> PermissionRules:
+        from swecli.assembly.permissions import PermissionRules
+
+        return PermissionRules(self._trust.applied(self._fresh), dict(os.environ))
+
+    def add_folder(self, folder: Path) -> None:
+        self._sessions.add_folder(folder)
+
+    # --- the prompt ---
+
+    def commands(self) -> Sequence[SlashCommand]:
+        from swecli.commands.registry import COMMANDS
+
+        return COMMANDS
+
+    def files(self) -> Sequence[str]:
+        """Files and folders that are not ignored, as far as they are found in time."""
+        from swecli.core.workspace.walk import walk
+
+        deadline = time.monotonic() + FILES_SECONDS
+        paths: list[str] = []
+        for entry in walk(self._options.cwd, (self._options.cwd,), stop=lambda: time.monotonic() > deadline):
+            if len(paths) >= MAX_FILES:
+                break
+            paths.append(f"{entry.path}/" if entry.is_dir else entry.path)
+        return paths
+
+    def branch(self) -> str:
+        """The git branch, the beginning of the commit where there is none, or nothing."""
+        from swecli.core.workspace.git_facts import git_facts
+
+        facts = git_facts(self._options.cwd)
+        return "" if facts is None else facts.branch or (facts.commit or "")[:8]
+
+    # --- models and keys ---
+
+    def models(self) -> Sequence[str]:
+        """The one asked for, and the usual one of each provider with a key."""
+        from swecli.core.llm.providers import configured_providers
+
+        if self._options.script is not None:
+            return ()
+        usual = [provider.default_model for provider in configured_providers(os.environ)]
+        return tuple(dict.fromkeys(name for name in (self._options.model or "", *usual) if name))
+
+    def providers(self) -> Sequence[tuple[str, str]]:
+        """The providers that a key can be stored for, each with its address and what is known of its key."""
+        states = {"environment": "key in the environment", "stored": "key stored", "not needed": "needs no key"}
+        return [
+            (account.provider.name, f"{account.address} · {states.get(account.key, 'no key yet')}")
+            for account in self._accounts().all()
+            if account.provider.api_key_env
+        ]
+
+    def no_provider(self, provider: str) -> str:
+        from swecli.assembly.models import AccountError
+
+        try:
+            self._accounts().find(provider)
+        except (AccountError, StartError) as error:
+            return str(error)
+        return ""
+
+    def store_key(self, provider: str, key: str) -> tuple[str, str]:
+        from swecli.core.llm.providers import find_provider
+
+        accounts = self._accounts()
+        stored = accounts.store(provider, key)
+        known = find_provider(provider, accounts.custom)
+        return stored, f"{known.name}/{known.default_model}" if known is not None and known.default_model else ""
+
+    def _accounts(self) -> Accounts:
+        from swecli.assembly.startup import startup_of
+        from swecli.command_line.models import accounts_of
+
+        return accounts_of(startup_of(self._options, dict(os.environ), with_flags=False))
+
+    async def try_model(self, ref: str) -> tuple[bool, str]:
+        from swecli.assembly.models import try_model
+
+        return await try_model(self._trust.applied(self._options), ref)
+
+    def keep_model(self, ref: str) -> str:
+        from swecli.command_line.config import keep_model
+
+        if self._options.continue_newest or self._options.resume:
+            return ""  # what is picked for a session that goes on is for that session
+        return keep_model(self._options, ref)
+
+    # --- preferences ---
+
+    def preferences(self) -> Preferences:
+        from swecli.command_line.config import preferences
+
+        return preferences(self._trust.applied(self._options))
+
+    def remember(self, key: str, value: str) -> str:
+        from swecli.command_line.config import remember
+
+        return remember(key, value)
+
+
+async def open_for_screen(options: LaunchOptions) -> Session:
+    """A session for the interface, which tells of a failed start in its own way."""
+    from importlib import import_module
+
+    await asyncio.to_thread(import_module, "swecli.app")  # keys are answered meanwhile
+    from swecli.app import open_session
+
+    try:
+        session = await open_session(options)
+    except StartError as error:
+        raise SessionNotOpened(str(error), int(error.exit_code)) from error
+    if options.banner:
+        session.notice(options.banner)
+    return session
+
+
+def demo_options() -> LaunchOptions:
+    """How the demonstration is started, on a fresh copy of the sample project.
+
+    Raises:
+        StartError: there is no room for the copy.
+    """
+    from swecli import demo as bundled
+
+    try:
+        folder = bundled.prepare()
+    except OSError as error:
+        raise StartError(f"cannot copy the sample project to a temporary folder: {error}") from error
+    return LaunchOptions(
+        cwd=folder,
+        prompt=bundled.PROMPT,
+        script=bundled.SCRIPT,
+        banner=bundled.banner(folder),
+        store=False,
+        mode="default",
+        trust="session",
+    )

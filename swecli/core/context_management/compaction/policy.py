@@ -1,0 +1,208 @@
+"""The policy of compaction: when old results are cleared, which candidates count, when it gives up. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from swecli.core.context_management.budget import fixed_tokens
+from swecli.core.context_management.compaction.clearing import Clearing, current_request, retain, tidy
+from swecli.core.context_management.compaction.options import (
+    Allowances,
+    CompactionOptions,
+    EntrySizes,
+    message_starts,
+)
+from swecli.core.context_management.ledger import Ledger
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import ViewEntry
+
+ACCEPTED_SHARE = 0.70
+"""The conversation must shrink to this share of what it was. What is in every request (system prompt, tools,
+instructions) counts neither here nor below: no compaction makes it smaller."""
+ACCEPTED_FILL = 0.50
+"""And to less than this share of what the effective window leaves for it."""
+LEAST_BATCH = 8_000
+"""Tokens that a batch of clearing frees at least when it takes the place of a summary."""
+WANTED_SHARE, WANTED_FILL = 0.35, 0.30
+"""The same for what is looked for: clearing that makes less room gives way to a summary."""
+
+
+def wants_summary(options: CompactionOptions, ledger: Ledger) -> bool:
+    """Whether a model is asked for a summary, unless clearing is enough."""
+    return options.strategy in ("chain", "summarization") and _summarisable(ledger)
+
+
+def _summarisable(ledger: Ledger) -> bool:
+    """Whether there is anything besides the current request to summarise."""
+    request = current_request(ledger, ledger.view)
+    return any(request is None or entry.id != request.id for entry in ledger.view)
+
+
+def ample(before: Budget, after: Budget) -> bool:
+    """Whether a candidate makes as much room as a compaction should."""
+    left = conversation_tokens(after)
+    return left <= conversation_tokens(before) * WANTED_SHARE and left <= conversation_room(after) * WANTED_FILL
+
+
+def acceptable(before: Budget, after: Budget, *, manual: bool) -> bool:
+    """Whether a candidate is worth taking. One that the user asked for need only be clearly smaller."""
+    if conversation_tokens(after) > conversation_tokens(before) * ACCEPTED_SHARE:
+        return False
+    return manual or after.upper - fixed_tokens(after) < conversation_room(after) * ACCEPTED_FILL
+
+
+def conversation_tokens(budget: Budget) -> int:
+    """Tokens of the conversation alone."""
+    return budget.used - fixed_tokens(budget)
+
+
+def conversation_room(budget: Budget) -> int:
+    """Tokens that the window leaves for the conversation."""
+    return max(0, budget.effective - fixed_tokens(budget))
+
+
+CLEARED_FROM = 60_000
+"""Effective window from which on old results are cleared before the context is full. In smaller ones the next turn
+needs what there is, and each batch has the provider read most of the window anew."""
+COLD_LEAST = 5_000
+"""Tokens that a pass must free when the provider's cache is cold anyway."""
+
+
+def worth_clearing(
+    ledger: Ledger,
+    budget: Budget,
+    sizes: EntrySizes,
+    options: CompactionOptions,
+    *,
+    running: Collection[str],
+    cold: bool,
+) -> Clearing | None:
+    """Between two turns, one batch of clearing and of the user's rules, where what it frees is worth the cache that it
+    rewrites. ``running`` are ids of the turn that begins, ``cold`` says that the provider reads all anew anyway."""
+    allowances = options.allowances(budget.effective)
+    # When a summary is near, smaller batches of more of the old results: it would take these away as well.
+    near = budget.level == "warn"
+    least = allowances.worthwhile // 2 if near else allowances.worthwhile
+    if options.auto and budget.effective >= CLEARED_FROM:
+        newest = allowances.tail if near else allowances.protected
+        found = tidy(ledger, ledger.view, sizes, options.retention, newest, running)
+    elif options.retention:
+        found = retain(ledger, ledger.view, sizes, options.retention)
+    else:
+        return None
+    pays = found.freed >= min(COLD_LEAST, least) if cold else found.pays(least)
+    return found if pays else None
+
+
+NEWEST_CALLS, LEAST_CALLS = 20, 5
+"""Calls whose outcome is looked at, the newest ones, and how many there must be to say anything."""
+MANY_ERRORS = 0.3
+"""From this share of failed calls on, the model is after a failure: what it just tried must stay."""
+MORE_KEPT = 1.5
+"""Then so much more of the newest part stays."""
+FEW_RESULTS = 0.2
+"""Below this share of calls and results, clearing can't make room enough to be worth its cache rewrite."""
+LONG_CONVERSATION = 100
+"""Messages from which on twice as many of the newest stay beside a summary, as far as they have room."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSignals:
+    """``error_density`` is the share of the newest calls that failed, ``tool_density`` the share of the conversation's
+    tokens in calls and results; both 0 to 1."""
+
+    error_density: float
+    tool_density: float
+    message_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainPlan:
+    """The chain for one conversation: how much of the newest part stays, and how many ``recent`` messages beside a
+    summary. ``reasons`` say why that is not the usual, ``no_clearing`` why clearing is not tried before a summary; each
+    is a clause."""
+
+    allowances: Allowances
+    recent: int
+    reasons: tuple[str, ...] = ()
+    no_clearing: str = ""
+
+
+def signals_of(ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes) -> ConversationSignals:
+    """The signals of a conversation as the model sees it."""
+    total = tools = 0
+    calls: list[str] = []
+    for entry in view:
+        known, size = ledger.entries.get(entry.id), sizes.viewed(entry, ledger)
+        total += size
+        if known is not None and known.kind in ("call", "result"):
+            tools += size
+        if known is not None and known.kind == "result":
+            calls.append(known.item)
+    newest = [ledger.items[item] for item in calls[-NEWEST_CALLS:] if item in ledger.items]
+    failed = sum(record.status == "error" or bool(record.exit_status) for record in newest)
+    return ConversationSignals(
+        failed / len(newest) if len(newest) >= LEAST_CALLS else 0.0,
+        tools / total if total else 0.0,
+        len(message_starts(ledger, view)),
+    )
+
+
+def adjusted(
+    signals: ConversationSignals, allowances: Allowances, recent: int, *, fixed_tail: bool = False
+) -> ChainPlan:
+    """The chain for a conversation with these signals; ``allowances`` and ``recent`` are the usual ones, ``fixed_tail``
+    says that the user chose what stays word for word."""
+    plan = ChainPlan(allowances, recent)
+    if signals.error_density >= MANY_ERRORS:
+        tail = allowances.tail if fixed_tail else int(allowances.tail * MORE_KEPT)
+        more = replace(allowances, protected=int(allowances.protected * MORE_KEPT), tail=tail)
+        why = f"{signals.error_density:.0%} of the newest calls failed, so more of the newest part stays"
+        plan = replace(plan, allowances=more, reasons=(*plan.reasons, why))
+    if signals.message_count >= LONG_CONVERSATION:
+        why = f"the conversation has {signals.message_count} messages, so the newest {2 * recent} stay if they fit"
+        plan = replace(plan, recent=2 * recent, reasons=(*plan.reasons, why))
+    if signals.tool_density < FEW_RESULTS:
+        share = f"{signals.tool_density:.0%}"
+        plan = replace(plan, no_clearing=f"calls and results are only {share} of the conversation, so none was cleared")
+    return plan
+
+
+PROGRESS = 0.05
+"""A compaction must free this share of what there was. Summaries have to free much more to be taken at all; a batch of
+clearing that frees this much costs no model call."""
+ATTEMPTS = 2
+WINDOW = 10
+MOST_IN_WINDOW = 3
+
+
+@dataclass(slots=True)
+class Breaker:
+    """Counts automatic compactions by model step."""
+
+    failures: int = 0
+    steps: list[int] = field(default_factory=list)
+
+    def record(self, step: int, before: int, after: int) -> None:
+        """One compaction that was applied."""
+        self.steps.append(step)
+        self.failures = 0 if after <= before * (1 - PROGRESS) else self.failures + 1
+
+    def record_failure(self) -> None:
+        """One that was not applied."""
+        self.failures += 1
+
+    def reset(self) -> None:
+        """The user acted: try again."""
+        self.failures = 0
+        self.steps.clear()
+
+    def open(self, step: int) -> str | None:
+        """Why automatic compaction must stop, or None."""
+        if self.failures >= ATTEMPTS:
+            return f"{self.failures} compactions in a row freed less than {PROGRESS:.0%}"
+        recent = [one for one in self.steps if step - one < WINDOW]
+        if len(recent) >= MOST_IN_WINDOW:
+            return f"{len(recent)} compactions within {WINDOW} model steps"
+        return None

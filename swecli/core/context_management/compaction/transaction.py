@@ -1,0 +1,380 @@
+"""Compaction as a transaction: candidates are built beside the view, measured, and only a good one is committed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+
+from swecli.core.context_management.budget import roomy_part
+from swecli.core.context_management.compaction.clearing import (
+    covered,
+    important,
+    kept_whole,
+    recent_start,
+    replaced,
+    shrunk,
+    tidy,
+)
+from swecli.core.context_management.compaction.options import (
+    CompactionOptions,
+    CompactResult,
+    EntrySizes,
+    Trigger,
+    Wishes,
+    ask_before,
+    tail_allowance,
+    tail_start,
+)
+from swecli.core.context_management.compaction.package import Attachment, SessionFacts, build_package
+from swecli.core.context_management.compaction.policy import (
+    ACCEPTED_FILL,
+    LEAST_BATCH,
+    PROGRESS,
+    ChainPlan,
+    acceptable,
+    adjusted,
+    ample,
+    conversation_room,
+    signals_of,
+    wants_summary,
+)
+from swecli.core.context_management.compaction.summary import CALLS, CALLS_BESIDES, Summarizer, Summary
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.gateway import RequestGateway
+from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.projection import project
+from swecli.core.llm.types import ModelClient, ModelRequest
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.messages import Message
+
+View = tuple[ViewEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One compaction to do. ``request`` is the agent's newest request, whose prefix the provider has cached."""
+
+    trigger: Trigger
+    summary_id: str
+    request: ModelRequest
+    client: ModelClient
+    facts: SessionFacts
+    focus: str = ""
+    forced: bool = False
+    """No request fits any more: a hook can't cancel it."""
+    without_model: bool = False
+    """Only steps that ask no model."""
+    when: str = ""
+    summary_client: ModelClient | None = None
+    """Writes the summary in place of ``client``."""
+    attachments: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A candidate that was accepted."""
+
+    view: View
+    result: CompactResult
+    notes: tuple[str, ...] = ()
+    summary: Summary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompacted:
+    """Nothing changes, and why."""
+
+    reason: str
+    cancelled: bool = False
+    """By a hook, so that it says nothing about whether there is anything to gain."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """``strategy`` is what made it, empty where that is named already."""
+
+    view: View
+    strategy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """``view`` is kept with its measure, which is found by the view's identity."""
+
+    view: View
+    messages: tuple[Message, ...]
+    budget: Budget
+
+
+class Compaction:
+    """One compaction of one view. It changes nothing itself: the caller records the result.
+
+    Each candidate is built, projected and measured once, however often it is judged.
+    """
+
+    def __init__(
+        self,
+        context: ContextManager,
+        ledger: Ledger,
+        job: Job,
+        options: CompactionOptions | None = None,
+        gateway: RequestGateway | None = None,
+    ) -> None:
+        self._context = context
+        self._gateway = gateway or RequestGateway(context)
+        self.ledger = ledger
+        self.job = job
+        self.options = options or CompactionOptions()
+        self._automatic = job.trigger in ("auto", "overflow")
+        self._view: View = tuple(ledger.view)
+        self._keep = kept_whole(ledger, self._view, self.options.retention)
+        """Entries that stay word for word by the user's rules."""
+        self._start()
+
+    def _start(self) -> None:
+        self._packages: dict[tuple[int, str], View] = {}
+        self._measures: dict[int, _Measured] = {}
+        self._messages = project(self.ledger)
+        self.before = self._context.measure(self._messages, self.job.client.info)
+        """The measure of the view as it is."""
+        self.sizes = EntrySizes(self._context.monitor, self.job.client.info)
+        usual = self.options.allowances(roomy_part(self.before))
+        recent, tail_is_set = self.options.recent_messages, self.options.keep_recent_tokens is not None
+        self._plan = ChainPlan(usual, recent)
+        if self.options.strategy == "chain":
+            signals = signals_of(self.ledger, self._view, self.sizes)
+            self._plan = adjusted(signals, usual, recent, fixed_tail=tail_is_set)
+        self._forget()
+
+    def _forget(self) -> None:
+        """No candidate was judged yet."""
+        self._strategies: list[str] = []
+        self._notes: list[str] = []
+        self._cleared: View = ()
+        """The view with as much cleared as can be, for the case that no summary comes."""
+        self._loose = False
+        """Any room counts that lets a request fit again."""
+
+    async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Compacted | NotCompacted:
+        """Find a view that is small enough. Cancelling leaves everything as it was."""
+        info = self.job.client.info
+        if await self._context.count_exactly(self._messages, info):  # no decision rests on an estimate
+            self._start()
+        self._forget()
+        wishes = await self._wishes()
+        if wishes.declined:
+            return NotCompacted(wishes.declined, cancelled=True)
+        self._notes += (*wishes.notes, *self._plan.reasons)
+        view, summary = self._with_given_summary(wishes.summary)
+        view = view or self._without_model()
+        if view is None and not self._cleared and not self._possible():
+            return self._hopeless()
+        if view is None and not self.job.without_model and wants_summary(self.options, self.ledger):
+            summary = await self._summary(wishes.focus, sleep)
+        text = summary.text if summary else ""
+        if view is None and self._cleared and not text:
+            view = self._taken(_Candidate(self._cleared, "clearing"))
+        view = view or self._last_resort(text)
+        if view is not None and await self._context.count_exactly(self._measured(view).messages, info):
+            self._measures.clear()
+            if not self._accepts(self._measured(view).budget, loose=self._loose):
+                view = self._last_resort(text)  # the size of a long new text is known now
+        if view is None:
+            return self._hopeless()
+        after = self._measured(view)
+        result = CompactResult(
+            self.before.used,
+            after.budget.used,
+            len(self._messages),
+            len(after.messages),
+            tuple(self._strategies),
+            text,
+        )
+        return Compacted(view, result, tuple(self._notes), summary)
+
+    def preview(self, summary: str) -> View | None:
+        """The view that a compaction would end with if the model wrote this summary; None if nothing makes enough
+        room. Asks nobody."""
+        self._forget()
+        view = self._without_model()
+        if view is None and (candidate := self._resort(summary)) is not None:
+            view = candidate.view
+        return view
+
+    def tokens(self, view: View) -> int:
+        """Tokens of a whole request over this view."""
+        return self._measured(view).budget.used
+
+    # --- asking -------------------------------------------------------------------------------------------
+
+    async def _wishes(self) -> Wishes:
+        target = self.before.effective - int(conversation_room(self.before) * (1 - ACCEPTED_FILL))
+        forced = self._hard_pressed
+        job = self.job
+        messages = len(self._messages)
+        return await ask_before(self.options, job.trigger, job.focus, self.before, messages, target, forced=forced)
+
+    async def _summary(self, focus: str, sleep: Callable[[float], Awaitable[None]]) -> Summary:
+        job = self.job
+        summarizer = Summarizer(self._gateway, job.client, self.options.summarization, sleep, job.summary_client)
+        calls = CALLS_BESIDES if self._cleared else CALLS
+        most = min(self._plan.allowances.summary, self.before.reserve or 500)
+        summary = await summarizer.summarize(job.request, focus, most, self.before.effective, calls)
+        self._notes += summary.notes
+        if summary.text:
+            self._strategies.append("summary")
+        return summary
+
+    # --- candidates ---------------------------------------------------------------------------------------
+
+    def _with_given_summary(self, text: str) -> tuple[View | None, Summary | None]:
+        """The view with a summary that a hook wrote, and that summary; nothing where it is too long to be of use."""
+        if not text:
+            return None, None
+        self._strategies.append("hook")
+        short = self.sizes.text(text) < conversation_room(self.before)
+        view = self._taken(self._resort(text)) if short else None
+        if view is not None and any(entry.id == self.job.summary_id for entry in view):
+            return view, Summary(text)
+        self._strategies.clear()
+        self._notes.append("the summary of a hook was too long to make room and was left out")
+        return None, None
+
+    def _without_model(self) -> View | None:
+        """Clearing, truncation, importance: the strategies that need no model."""
+        options, job = self.options, self.job
+        if options.strategy == "truncation":
+            start = recent_start(self.ledger, self._view, options.truncation.keep_recent)
+            return self._if_small_enough(self._package(start, ""), "truncation") if start else None
+        if options.strategy == "importance":
+            view, dropped = important(self.ledger, self._view, options.importance, self._keep)
+            return self._if_small_enough(view, "importance") if dropped else None
+        if options.strategy == "chain" and (self._automatic or job.without_model):
+            if self._plan.no_clearing and not job.without_model:
+                self._notes.append(self._plan.no_clearing)
+                return None
+            return self._clear()
+        return None
+
+    def _clear(self) -> View | None:
+        """Old results and arguments as stubs, if need be all but what a summary would leave word for word.
+
+        Taken where it makes as much room as a summary would. In a large window that is mostly full of what can't be
+        cleared, a batch that pays is taken as well: the summary, which loses more and costs a call, can wait.
+        """
+        allowances = self._plan.allowances
+        for newest in (allowances.protected, allowances.tail):
+            cleared = tidy(self.ledger, self._view, self.sizes, self.options.retention, newest)
+            if not cleared.cleared:
+                continue
+            after = self._measured(cleared.view).budget
+            if ample(self.before, after) or self.job.without_model:
+                return self._if_small_enough(cleared.view, "clearing")
+            if acceptable(self.before, after, manual=False):
+                self._cleared = cleared.view
+                continue
+            least = max(LEAST_BATCH, allowances.worthwhile // 2, round(PROGRESS * self.before.used))
+            below = after.level in ("ok", "warn") and self.job.trigger == "auto"
+            if newest == allowances.tail and below and cleared.pays(least):
+                self._strategies.append("clearing")
+                return cleared.view
+        return None
+
+    def _possible(self) -> bool:
+        """Whether a summary would help: at least an empty one has to make enough room."""
+        return self._resort("") is not None or (self._hard_pressed and self._resort("", loose=True) is not None)
+
+    def _last_resort(self, summary: str) -> View | None:
+        """Summary or record in front of a tail; where no request fits any more, whatever lets one fit again."""
+        candidate = self._resort(summary, loose=self._loose)
+        if candidate is None and self._hard_pressed:
+            self._loose = True
+            candidate = self._resort(summary, loose=True)
+        return self._taken(candidate)
+
+    def _resort(self, summary: str, *, loose: bool = False) -> _Candidate | None:
+        """Summary or record in front of ever shorter tails, until one makes ample room, or else just enough."""
+        for demanding in (True, False) if self._automatic else (False,):
+            for candidate in self._candidates(summary, demanding=demanding):
+                if self._accepts(self._measured(candidate.view).budget, demanding=demanding, loose=loose):
+                    return candidate
+        return None
+
+    def _candidates(self, summary: str, *, demanding: bool) -> Iterator[_Candidate]:
+        tail = tail_allowance(self.options, self._plan.allowances, self.before.used)
+        for share in (1.0, 0.5, 0.25, 0.0):
+            allowance, recent = max(1, int(tail * share)), max(1, int(self._plan.recent * share))
+            start = tail_start(self.ledger, self._view, self.sizes, allowance, recent)
+            if start:
+                name = "record" if not summary and share == 1.0 else "truncation" if share < 1.0 else ""
+                yield _Candidate(self._package(start, summary), name)
+        yield _Candidate(self._package(len(self._view), summary), "truncation")
+        if not demanding:
+            largest = max(200, self._plan.allowances.tail // 4)
+            view = self._packages.get((-1, ""))
+            if view is None:
+                view = shrunk(self.ledger, self._view, self.sizes, largest, self._keep)
+                self._packages[(-1, "")] = view
+            yield _Candidate(view, "shrinking")
+
+    def _package(self, start: int, summary: str) -> View:
+        """The view with one text in place of what is before ``start``, and with old results of the rest cleared."""
+        known = self._packages.get((start, summary))
+        if known is not None:
+            return known
+        ledger, job, allowances = self.ledger, self.job, self._plan.allowances
+        removed = [one for one in covered(self._view[:start]) if one not in self._keep]
+        package = build_package(ledger, removed, summary, job.facts, self.sizes, allowances, job.attachments, job.when)
+        view = replaced(ledger, self._view, start, job.summary_id, package.text, self._keep)
+        cleared = tidy(ledger, view, self.sizes, self.options.retention, allowances.tail)
+        made = self._packages[(start, summary)] = cleared.view if cleared.cleared else view
+        return made
+
+    # --- judging ------------------------------------------------------------------------------------------
+
+    @property
+    def _hard_pressed(self) -> bool:
+        """Whether no request fits without a compaction."""
+        return self.job.forced or self.before.level == "block"
+
+    def _if_small_enough(self, view: View, strategy: str) -> View | None:
+        small = self._accepts(self._measured(view).budget, loose=self._loose)
+        return self._taken(_Candidate(view, strategy)) if small else None
+
+    def _taken(self, candidate: _Candidate | None) -> View | None:
+        """The candidate's view, its strategy noted."""
+        if candidate is None:
+            return None
+        if candidate.strategy and candidate.strategy not in self._strategies:
+            self._strategies.append(candidate.strategy)
+        return candidate.view
+
+    def _accepts(self, after: Budget, *, demanding: bool = False, loose: bool = False) -> bool:
+        if demanding and not ample(self.before, after):
+            return False
+        if loose:
+            return after.level in ("ok", "warn") and acceptable(self.before, after, manual=True)
+        return acceptable(self.before, after, manual=self.job.trigger in ("manual", "model"))
+
+    def _measured(self, view: View) -> _Measured:
+        known = self._measures.get(id(view))
+        if known is None:
+            messages = project(self.ledger, view)
+            known = _Measured(view, messages, self._context.measure(messages, self.job.client.info))
+            self._measures[id(view)] = known
+        return known
+
+    def _hopeless(self) -> NotCompacted:
+        largest = max(self.before.components, key=lambda part: part.tokens, default=None)
+        name = f"; the largest part is {largest.name} with {largest.tokens:,} tokens" if largest else ""
+        if self._keep:
+            tokens = self.sizes.view((entry for entry in self._view if entry.id in self._keep), self.ledger)
+            name += f"; what your rules never drop takes {tokens:,}"
+        reason = (
+            f"nothing that can be left out makes enough room ({self.before.used:,} of "
+            f"{self.before.effective:,} tokens are in use{name})"
+        )
+        return NotCompacted(reason, notes=tuple(self._notes))

@@ -1,1 +1,0 @@
-"""OPENCLI.md: the guide to a project that agents read at the start of each session."""

@@ -1,0 +1,182 @@
+"""What git's own files say, read without running git: a repository may name programs that git would run."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+MAX_BYTES = 1_000_000
+MAX_INDEX = 64_000_000
+_MAX_PACKED_REFS = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class GitFacts:
+    """``root`` is the work tree, ``folder`` its git directory. ``branch`` is None when HEAD is detached, then
+    ``commit`` has the hash."""
+
+    root: Path
+    folder: Path
+    branch: str | None
+    commit: str | None
+
+
+def git_facts(start: Path) -> GitFacts | None:
+    """The work tree that ``start`` is in, or None when there is none or its files make no sense."""
+    for root in (start, *start.parents):
+        try:
+            folder = root / ".git" if (root / ".git").is_dir() else _linked_directory(root)
+        except OSError:
+            continue
+        if folder is None:
+            continue
+        head = _first_line(folder / "HEAD")
+        if head is None:
+            return None
+        if head.startswith("ref:"):
+            name = head.removeprefix("ref:").strip()
+            return GitFacts(root, folder, name.removeprefix("refs/heads/"), None)
+        return GitFacts(root, folder, None, head if _is_hash(head) else None)
+    return None
+
+
+def head_commit(git: GitFacts) -> str:
+    """Hash of the newest commit; empty when there is none yet or git's files make no sense."""
+    if git.commit is not None:
+        return git.commit
+    if git.branch is None or ".." in git.branch:
+        return ""
+    name = f"refs/heads/{git.branch}"
+    try:
+        folders = dict.fromkeys((git.folder, common_directory(git.folder)))
+    except OSError:
+        return ""
+    for folder in folders:
+        if _is_hash(commit := _first_line(folder / name) or ""):
+            return commit
+        for line in _text(folder / "packed-refs", _MAX_PACKED_REFS).splitlines():
+            commit, _, packed = line.partition(" ")
+            if packed == name:
+                return commit if _is_hash(commit) else ""
+    return ""
+
+
+def repository_of(cwd: str) -> str | None:
+    """The folder whose ``.git`` git would use in ``cwd``."""
+    return next((str(folder) for folder in (Path(cwd), *Path(cwd).parents) if os.path.lexists(folder / ".git")), None)
+
+
+def git_directory(folder: Path) -> Path | None:
+    """Git's own directory for a folder: its ``.git``, or what a file of this name leads to; None for anything else.
+
+    Raises:
+        OSError: there is nothing, or it can't be read.
+    """
+    mode = os.lstat(folder / ".git").st_mode
+    if stat.S_ISDIR(mode):
+        return folder / ".git"
+    return _linked_directory(folder) if stat.S_ISREG(mode) else None
+
+
+def _linked_directory(folder: Path) -> Path | None:
+    """Where the ``.git`` file of a work tree or submodule leads."""
+    words = read_text(folder / ".git").strip()
+    target = words.removeprefix("gitdir: ")
+    return Path(os.path.normpath(folder / target)) if words.startswith("gitdir: ") and target else None
+
+
+def common_directory(place: Path) -> Path:
+    """The directory that all work trees of a repository share; branches and settings are there.
+
+    Raises:
+        OSError: git's directory can't be read.
+    """
+    shared = place / "commondir"
+    return Path(os.path.normpath(place / read_text(shared).strip())) if os.path.lexists(shared) else place
+
+
+def tracked_names(cwd: str) -> tuple[str, ...] | None:
+    """The names in the index of the repository that git started in ``cwd`` would use, as text; None where they can't
+    be told."""
+    try:
+        folder = repository_of(cwd)
+        if folder is None:
+            return ()
+        place = git_directory(Path(folder))
+        if place is None:
+            return None
+        index = place / "index"
+        if not os.path.lexists(index):
+            return ()
+        state = os.stat(index)
+        if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_INDEX:
+            return None
+        wide = "sha256" in read_text(common_directory(place) / "config").lower()
+        return _index_names(index.read_bytes(), 32 if wide else 20)
+    except OSError:
+        return None
+
+
+def _index_names(data: bytes, hash_size: int) -> tuple[str, ...] | None:
+    """The names of an index of version 2 to 4 (gitformat-index)."""
+    version = int.from_bytes(data[4:8], "big")
+    if data[:4] != b"DIRC" or version not in (2, 3, 4):
+        return None
+    names: list[str] = []
+    name, at = b"", 12
+    for _ in range(int.from_bytes(data[8:12], "big")):
+        flags_at = at + 40 + hash_size
+        start = flags_at + (4 if int.from_bytes(data[flags_at : flags_at + 2], "big") & 0x4000 else 2)
+        kept = b""
+        if version == 4:  # a name is what is dropped from the end of the one before, and what is added
+            drop, start = _variable_integer(data, start)
+            kept = name[: len(name) - drop]
+        end = data.find(b"\0", start)
+        if end < 0:
+            return None
+        name = kept + data[start:end]
+        names.append(name.decode("utf-8", "replace"))
+        at = end + 1 if version == 4 else at + (end - at) // 8 * 8 + 8
+    return tuple(names)
+
+
+def _variable_integer(data: bytes, at: int) -> tuple[int, int]:
+    """An integer as git packs offsets, and where it ends."""
+    byte = data[at]
+    value, at = byte & 0x7F, at + 1
+    while byte & 0x80 and at < len(data):
+        byte = data[at]
+        value, at = (value + 1) << 7 | byte & 0x7F, at + 1
+    return value, at
+
+
+def read_text(path: Path, limit: int = MAX_BYTES) -> str:
+    """A file of git's as text.
+
+    Raises:
+        OSError: it can't be read, or is no ordinary file of at most ``limit`` bytes.
+    """
+    state = os.stat(path)
+    if not stat.S_ISREG(state.st_mode) or state.st_size > limit:
+        raise OSError(0, f"{path.name} is no ordinary file")
+    return path.read_bytes().decode("utf-8", "replace")
+
+
+def _text(path: Path, limit: int = MAX_BYTES) -> str:
+    try:
+        return read_text(path, limit)
+    except (OSError, ValueError):
+        return ""
+
+
+def _first_line(path: Path) -> str | None:
+    try:
+        return read_text(path).partition("\n")[0].strip()
+    except (OSError, ValueError):  # a name with a null byte
+        return None
+
+
+def _is_hash(text: str) -> bool:
+    return len(text) in (40, 64) and all(char in "0123456789abcdef" for char in text)

@@ -1,0 +1,322 @@
+"""What the interface asks of the program around it, and the values that go between them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from swecli.commands.base import SlashCommand
+    from swecli.core.engine.session import Session
+    from swecli.core.protocol.blocks import DisplayBlock
+
+
+OpenSession: TypeAlias = "Callable[[], Awaitable[Session]]"
+
+
+class SessionNotOpened(Exception):
+    """The session can't be opened; the message is for the user, ``code`` the exit code."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+Notify = Literal["auto", "bell", "osc9", "osc777", "off"]
+Density = Literal["short", "usual", "full"]
+DiffForm = Literal["auto", "unified", "split"]
+Progress = Literal["auto", "on", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """Everything has the value that it has without any settings."""
+
+    theme: str = "auto"
+    """A theme's name, the name of a pair of themes, or "auto"."""
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Keys of the actions that were changed."""
+    theme_folders: tuple[Path, ...] = ()
+    """Folders with theme files; of two themes with the same name the one of the earlier folder counts."""
+    reduced_motion: bool = False
+    """Nothing turns or moves by itself."""
+    density: Density = "usual"
+    diff: DiffForm = "auto"
+    notify: Notify = "auto"
+    mouse: bool = True
+    title: bool = True
+    progress: Progress = "auto"
+    status_line: str | None = None
+    """A shell command whose output replaces the status bar."""
+    status_line_timeout: float = 2.0
+    """Seconds."""
+
+
+TrustChoice = Literal["trust", "session", "decline", "later"]
+"""``later`` counts as no for this run and asks again at the next start."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustQuestion:
+    """``folder`` is what trust would be about, ``names`` what would be read of it. Both may hold anything."""
+
+    folder: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrustItem:
+    """A single setting of the project that needs consent of its own; ``digest`` names exactly this value."""
+
+    key: str
+    value: str
+    origin: str
+    digest: str
+
+
+class TrustGate(Protocol):
+    """The question and its consequences. Every method may read files and is called in a thread."""
+
+    def question(self) -> TrustQuestion | None:
+        """None where there is nothing to ask."""
+        ...
+
+    def answer(self, choice: TrustChoice) -> str:
+        """Take the answer. Returns a sentence for the user if something went wrong, else nothing."""
+        ...
+
+    def items(self) -> Sequence[TrustItem]:
+        """What the settings of a trusted project want beyond tightening."""
+        ...
+
+    def accept(self, items: Sequence[TrustItem]) -> str:
+        """Consent to these. Returns as ``answer``."""
+        ...
+
+
+FileName = Literal["user", "local"]
+"""The user's own settings file, or the one of the project that is not shared."""
+
+Effect = Literal["now", "session"]
+"""When a changed setting counts: at once, or when a session is opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting. ``text`` is its value as TOML, empty where it is unset; ``locked`` says why it can't be changed
+    here, ``own`` whether one of the two files sets it."""
+
+    name: str
+    shown: str
+    text: str
+    origin: str
+    about: str
+    takes: str
+    default: str
+    choices: tuple[str, ...] = ()
+    effect: Effect = "session"
+    locked: str = ""
+    own: FileName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a change: a sentence, and the value that is in force now."""
+
+    told: str
+    name: str
+    value: object = None
+
+
+class SettingsPort(Protocol):
+    """The settings of this folder."""
+
+    @property
+    def files(self) -> Mapping[FileName, str]:
+        """The files that can be written, by name."""
+        ...
+
+    def read(self) -> Sequence[Setting]:
+        """All settings."""
+        ...
+
+    def find(self, name: str) -> Setting | None:
+        """A setting that is not in the list although it can be set, such as one of a new provider."""
+        ...
+
+    def check(self, name: str, text: str, file: FileName) -> str:
+        """Why this value would be refused; empty where it would not."""
+        ...
+
+    def write(self, name: str, text: str, file: FileName) -> Written: ...
+    def unset(self, name: str, file: FileName) -> Written: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRule:
+    """A permission rule. ``grant`` is the id of what can be revoked, empty for rules of files and flags; ``used`` says
+    how often it decided, ``void`` why it has no effect; ``expires`` is for people."""
+
+    effect: str
+    rule: str
+    origin: str
+    used: str
+    void: str = ""
+    grant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a rule would have decided about: ``count`` of the ``total`` newest commands, those that may write first."""
+
+    count: int
+    total: int
+    commands: tuple[str, ...] = ()
+
+
+class PermissionsPort(Protocol):
+    """The permission rules of this folder."""
+
+    def read(self) -> Sequence[ShownRule]: ...
+
+    def try_rule(self, effect: str, rule: str) -> Tried:
+        """Which of the newest commands a rule speaks about. Nothing is run."""
+        ...
+
+    def add(self, how: str, rule: str) -> str:
+        """Add a rule: ``week`` and ``project`` allow for seven days or until revoked, ``ask`` and ``deny`` go into the
+        user's settings. Returns a sentence."""
+        ...
+
+    def revoke(self, grant: str) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session of the list. ``updated`` is Unix seconds, ``cost`` US dollars as text, empty where it is unknown;
+    ``away`` says why it can't be continued here."""
+
+    id: str
+    title: str
+    folder: str
+    updated: float
+    messages: int
+    tokens: int
+    cost: str = ""
+    model: str = ""
+    away: str = ""
+
+
+class SessionsPort(Protocol):
+    """The stored sessions."""
+
+    def read(self) -> Sequence[StoredSession]:
+        """Sessions of this folder, newest first, then those of others."""
+        ...
+
+    def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
+        """The last messages of a session."""
+        ...
+
+    def open(self, session_id: str) -> OpenSession:
+        """Opens a session of this folder."""
+        ...
+
+
+class Backend:
+    """The program behind the interface: everything that is read, opened or stored outside of a session. This class
+    offers nothing; the program's own overrides what it offers. Methods that are not awaited may wait for the disk and
+    are called in threads. Where something can't be done they raise ``ValueError`` with a sentence for the user."""
+
+    first_prompt: str | None = None
+    begins_with_sessions = False
+    """Whether the list of sessions is the first thing to be seen."""
+    trust: TrustGate | None = None
+    """Asks whether the workspace is trusted, before anything of it is read."""
+    state: Path | None = None
+    """Folder for prompt history and drafts of this workspace."""
+    resume_hint = "swecli -c"
+    """The command that continues this session, printed at the end."""
+
+    # --- sessions ---
+
+    async def open_session(self) -> Session:
+        """The session of the start; awaited after the first frame.
+
+        Raises:
+            SessionNotOpened: there is none.
+        """
+        raise SessionNotOpened("There is no session to open")
+
+    async def new_session(self) -> Session:
+        """What /clear opens in place of the newest session. Raises as ``open_session``."""
+        return await self.open_session()
+
+    async def open_demo(self) -> Session:
+        """The demonstration in place of the session. Raises as ``open_session``."""
+        return await self.open_session()
+
+    def sessions(self) -> SessionsPort | None:
+        """The stored sessions; None where nothing is stored. Called on the event loop, as are the other two ports."""
+        return None
+
+    def settings(self) -> SettingsPort:
+        raise ValueError("No settings to change here; `swecli config` shows them")
+
+    def permissions(self) -> PermissionsPort:
+        raise ValueError("No stored rules here; `swecli permissions` shows a folder's rules")
+
+    def add_folder(self, folder: Path) -> None:
+        """Sessions that are opened from now on work in this folder too. Called on the event loop."""
+
+    # --- the prompt ---
+
+    def commands(self) -> Sequence[SlashCommand]:
+        return ()
+
+    def files(self) -> Sequence[str]:
+        """Paths that ``@`` offers, relative to the working directory."""
+        return ()
+
+    def branch(self) -> str:
+        """The git branch, with a ``*`` when there are uncommitted changes; empty outside of a repository."""
+        return ""
+
+    # --- models and keys ---
+
+    def models(self) -> Sequence[str]:
+        """``provider/name`` of the models that /model offers."""
+        return ()
+
+    def providers(self) -> Sequence[tuple[str, str]]:
+        """Providers that /login offers: name, and a word on each."""
+        return ()
+
+    def no_provider(self, provider: str) -> str:
+        """Why no key can be stored for a provider of this name; empty where it can."""
+        return ""
+
+    def store_key(self, provider: str, key: str) -> tuple[str, str]:
+        """A sentence for the user and the provider's usual model, or nothing."""
+        raise ValueError("Keys cannot be stored here; use swecli login")
+
+    async def try_model(self, ref: str) -> tuple[bool, str]:
+        """Asks a model (``provider/name``) something short: whether it answers, and a sentence for the user."""
+        return False, f"{ref} can't be asked here"
+
+    def keep_model(self, ref: str) -> str:
+        """Makes a model the user's default. Returns a sentence that says where; empty where the model is only for this
+        session."""
+        return ""
+
+    # --- preferences ---
+
+    def preferences(self) -> Preferences:
+        """What the user has set for the interface."""
+        return Preferences()
+
+    def remember(self, key: str, value: str) -> str:
+        """Writes a setting (a dotted key and its value) to the user's file. Returns where it was written."""
+        raise ValueError("settings can't be written here")

@@ -1,0 +1,204 @@
+"""Ways to a model: storing a provider's key; and while none is connected, picking one that is tried and used."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+from swecli.safe_text import safe_line
+from swecli.tui.backend import Backend
+from swecli.tui.dock.picker import Choice, Picker
+from swecli.tui.dock.question import SecretPanel
+from swecli.tui.main_screen import MainScreen
+from swecli.tui.prompt.box import Prompt
+from swecli.tui.session_controller import SessionController
+
+if TYPE_CHECKING:
+    from swecli.core.llm.offers import ModelOffer
+    from swecli.core.llm.providers import ConfiguredProvider
+
+
+def providers(environ: Mapping[str, str]) -> Sequence[ConfiguredProvider]:
+    """The providers whose key or address is in the environment."""
+    from swecli.core.llm.providers import configured_providers
+
+    return configured_providers(environ)
+
+
+def blocks(environ: Mapping[str, str], running: Sequence[ModelOffer] = ()) -> tuple[DisplayBlock, ...]:
+    """The first-run notice; ``running`` are models of servers on this machine. Values of keys are never shown."""
+    found = [
+        (item.key_variable, f"swecli -m {item.default_model or f'{item.name}/MODEL'}") for item in providers(environ)
+    ]
+    seen: list[DisplayBlock] = []
+    if found:
+        seen.append(TableBlock(("Found", "Use"), tuple(found), "In your environment"))
+    if running:
+        servers = {offer.ref.partition("/")[0]: 0 for offer in running}
+        for offer in running:
+            servers[offer.ref.partition("/")[0]] += 1
+        rows = tuple((name, str(count)) for name, count in servers.items())
+        seen.append(TableBlock(("Server", "Models"), rows, "Running on this machine"))
+    if not seen:
+        text = "There is no provider key in your environment and no model server on this machine."
+        seen.append(TextBlock(text, "warning"))
+    return (
+        TextBlock("No model is connected yet; messages are not sent."),
+        *seen,
+        TextBlock(
+            "/model selects one, /login adds an API key, swecli demo works without either.\n"
+            "Any OpenAI-compatible server:\n"
+            "  OPENAI_BASE_URL=http://localhost:8000/v1  swecli -m openai/MODEL"
+        ),
+    )
+
+
+TITLE = "Connect a model: select one, or type provider/name"
+LOGIN, DEMO = "add an API key", "demo"
+"""What can be picked besides models; no model is called so, as they have no slash."""
+
+
+class FirstRun:
+    """Drives the screen as long as no model is connected."""
+
+    def __init__(
+        self,
+        screen: MainScreen,
+        session: SessionController,
+        backend: Backend,
+        set_model: Callable[[str], None],
+    ) -> None:
+        self._screen = screen
+        self._session = session
+        self._backend = backend
+        self._set_model = set_model
+        self._offers: Sequence[ModelOffer] = ()
+        self._picker: Picker | None = None
+
+    def begin(self) -> None:
+        """Tell what is there, and offer it."""
+        self._screen.run_worker(self._begin())
+
+    async def _begin(self) -> None:
+        port = self._session.port
+        self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
+        running = [offer for offer in self._offers if offer.running]
+        self._screen.transcript.show(blocks(os.environ, running), "Welcome to swecli")
+        if not self._connected and self._screen.dock.panel is None and not self._screen.prompt.editor.text:
+            self._offer()
+
+    @property
+    def _connected(self) -> bool:
+        view = self._session.view
+        return view is None or view.model is not None
+
+    def _offer(self) -> None:
+        self._picker = Picker(TITLE, self._choices(), self._picked, free=True, unasked=True, end=self._leave)
+        self._screen.dock.show(self._picker)
+
+    def _leave(self) -> None:
+        self._screen.post_message(Prompt.Leave())
+
+    def _choices(self) -> list[Choice]:
+        from swecli.commands.models import summary
+
+        usual = [provider.default_model for provider in providers(os.environ)]
+        ordered = sorted(self._offers, key=lambda offer: (not offer.running, offer.ref not in usual))
+        choices = [
+            Choice(offer.ref, offer.ref, f"{'running here · ' if offer.running else ''}{summary(offer)}")
+            for offer in ordered
+        ]
+        others = [
+            Choice(LOGIN, "Add an API key for a provider", "hidden as you type"),
+            Choice(DEMO, "See the demo", "a scripted model on a sample project: no key, no network"),
+        ]
+        return [*choices[:3], *others, *choices[3:]]
+
+    def _picked(self, value: str) -> None:
+        if value == LOGIN:
+            Login(self._screen, self._session, self._backend, self._set_model).begin()
+        elif value == DEMO:
+            self._screen.run_worker(self._show_demo())
+        else:
+            self._screen.run_worker(self._try(value))
+
+    async def _try(self, ref: str) -> None:
+        self._screen.activity.flash(f"Testing {safe_line(ref)}…")
+        works, said = await self._backend.try_model(ref)
+        self._screen.transcript.show((TextBlock(said, "plain" if works else "error"),))
+        if works:
+            await self._keep(ref)
+            self._set_model(ref)
+            return
+        if self._screen.dock.panel in (None, self._picker):
+            self._offer()
+
+    async def _keep(self, ref: str) -> None:
+        """What works is what the next start begins with."""
+        try:
+            said = TextBlock(await asyncio.to_thread(self._backend.keep_model, ref), "dim")
+        except ValueError as error:
+            said = TextBlock(f"The next start will ask again: {error}", "warning")
+        if said.text:
+            self._screen.transcript.show((said,))
+
+    async def _show_demo(self) -> None:
+        await self._session.close()
+        self._screen.transcript.clear()
+        self._screen.post_message(SessionController.Wanted(self._backend.open_demo))
+
+
+class Login:
+    """Asks for the provider and its key, and takes its model where the session has none."""
+
+    def __init__(
+        self,
+        screen: MainScreen,
+        session: SessionController,
+        backend: Backend,
+        set_model: Callable[[str], None],
+    ) -> None:
+        self._screen = screen
+        self._session = session
+        self._backend = backend
+        self._set_model = set_model
+
+    def begin(self, provider: str = "") -> None:
+        """Ask for a key, and before that for the provider where none was named."""
+        if provider:
+            self._screen.run_worker(self._ask_if_known(provider))
+        else:
+            self._screen.run_worker(self._pick_provider())
+
+    async def _ask_if_known(self, provider: str) -> None:
+        problem = await asyncio.to_thread(self._backend.no_provider, provider)
+        if problem:
+            self._screen.transcript.show((TextBlock(problem, "error"),), f"/login {provider}")
+        else:
+            self._ask_key(provider)
+
+    async def _pick_provider(self) -> None:
+        found = await asyncio.to_thread(self._backend.providers)
+        choices = [Choice(name, name, detail) for name, detail in found]
+        self._screen.dock.show(Picker("Add an API key for", choices, self._ask_key))
+
+    def _ask_key(self, provider: str) -> None:
+        def done(key: str) -> None:
+            self._screen.run_worker(self._store_key(provider, key))
+
+        note = "enter stores it in the system keyring, or else in a file only you can read · esc cancels"
+        self._screen.dock.show(SecretPanel(f"Key for {provider}", note, done))
+
+    async def _store_key(self, provider: str, key: str) -> None:
+        try:
+            said, model = await asyncio.to_thread(self._backend.store_key, provider, key)
+        except ValueError as error:
+            self._screen.transcript.show((TextBlock(str(error), "error"),), f"/login {provider}")
+            return
+        self._screen.transcript.show((TextBlock(said),), f"/login {provider}")
+        view = self._session.view
+        if model and view is not None and view.model is None:
+            self._set_model(model)

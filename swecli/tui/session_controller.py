@@ -1,0 +1,311 @@
+"""The session behind the screen: opened while keys are answered already, its events merged once per frame and shown,
+closed in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+from textual.message import Message
+from textual.timer import Timer
+
+from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission
+from swecli.core.protocol.events import Event, FileChanged, ItemDelta, Rewound, TurnEnded, TurnStarted
+from swecli.tui import compat, session_state
+from swecli.tui.backend import OpenSession
+from swecli.tui.main_screen import MainScreen
+from swecli.tui.session_state import UiState
+from swecli.tui.status_bar import Facts
+from swecli.tui.terminal import TerminalStatus
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+    from swecli.core.engine.view import SessionView
+
+FRAME = 1 / 30
+"""Seconds between two updates of the screen at most."""
+
+BACK_PRESSURE = 0.010
+"""Seconds between two looks at an output queue that the terminal has not emptied yet."""
+
+MAX_BATCH = 4000
+"""Events of one update at most, so that a long replay does not hold up a key press."""
+
+
+def merge(events: Sequence[Event]) -> list[Event]:
+    """The same stream with fewer deltas: consecutive ones of an item and channel become one. Deltas of
+    different items may change places with each other, never with any other event."""
+    merged: list[Event] = []
+    texts: dict[int, list[str]] = {}
+    open_at: dict[tuple[str, str], int] = {}
+    for event in events:
+        body = event.body
+        if not isinstance(body, ItemDelta):
+            open_at.clear()
+            merged.append(event)
+            continue
+        key = (body.item, body.channel)
+        index = open_at.get(key)
+        if index is None:
+            open_at[key] = len(merged)
+            merged.append(event)
+        else:
+            first = merged[index].body
+            assert isinstance(first, ItemDelta)
+            texts.setdefault(index, [first.text]).append(body.text)
+    for index, parts in texts.items():
+        event = merged[index]
+        assert isinstance(event.body, ItemDelta)
+        merged[index] = replace(event, body=replace(event.body, text="".join(parts)))
+    return merged
+
+
+class Bridge:
+    """Takes events as they come and passes them on in batches.
+
+    ``apply`` is called with the merged events of one frame. ``waiting`` says how many writes the terminal
+    has not taken yet: nothing is drawn on top of them, which is what keeps the keyboard alive on a slow link.
+    """
+
+    def __init__(
+        self,
+        apply: Callable[[Sequence[Event]], None],
+        *,
+        waiting: Callable[[], int] = lambda: 0,
+        interval: Callable[[], float] = lambda: FRAME,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._apply = apply
+        self._waiting = waiting
+        self._interval = interval
+        self._sleep = sleep
+        self._pending: list[Event] = []
+        self._dirty = asyncio.Event()
+        self._ended = False
+
+    def push(self, event: Event) -> None:
+        """Take one event. Never blocks."""
+        self._pending.append(event)
+        self._dirty.set()
+
+    async def pump(self, events: AsyncIterator[Event]) -> None:
+        """Take a whole stream until it ends, then pass on what is left."""
+        taken = 0
+        async for event in events:
+            self.push(event)
+            taken += 1
+            if taken % MAX_BATCH == 0:  # a replay that is ready at once must let the keyboard in
+                await asyncio.sleep(0)
+        self._ended = True
+        self._dirty.set()
+
+    async def run(self) -> None:
+        """Pass on batches until the stream has ended."""
+        while True:
+            await self._dirty.wait()
+            while self._waiting() > 0:
+                await self._sleep(BACK_PRESSURE)
+            batch, self._pending = self._pending[:MAX_BATCH], self._pending[MAX_BATCH:]
+            if not self._pending and not self._ended:
+                self._dirty.clear()
+            if batch:
+                self._apply(merge(batch))
+            elif self._ended:
+                return
+            await self._sleep(0 if self._pending else self._interval())
+
+
+AWAY_FRAME = 1 / 10
+"""Seconds between two updates while nobody looks, or over a remote line."""
+CLOSE_TIME = 3.0
+"""Seconds for a session to end in order when the user quits."""
+SETTLED = 2.0
+"""Seconds after a session was opened, or after the last of what was said in it before, until the start is over."""
+REPLAYED = 500
+"""Events at once that only come from a stored session."""
+
+
+class SessionController:
+    """Holds the session's port once there is one; until then commands wait in order. Keeps the state that its events
+    make, and brings the screen up to date with it.
+
+    ``branch`` is read in a thread; ``settled`` is called once a session is there and what was said in it before is
+    shown.
+    """
+
+    @dataclass
+    class Wanted(Message):
+        """A session is to be opened in place of the one that was closed."""
+
+        open_session: OpenSession
+
+    class Opened(Message):
+        """A prompt that is sent now is worked on now."""
+
+    class Unconnected(Message):
+        """The session that was opened has no model."""
+
+    def __init__(
+        self,
+        screen: MainScreen,
+        terminal: TerminalStatus,
+        branch: Callable[[], str] = lambda: "",
+        settled: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._screen = screen
+        self._terminal = terminal
+        self._read_branch = branch
+        self._settled = settled
+        self._settling: Timer | None = None
+        self._branch = ""
+        self._reading: asyncio.Task[None] | None = None
+        self._remote = bool(os.environ.get("SSH_CONNECTION"))
+        self._waiting: list[Command] = []
+        self._open = asyncio.Event()
+        self._new = False
+        """Whether none of its events have been shown yet."""
+        self.port: Session | None = None
+        self.state = UiState()
+        self.spoke = False
+        """Whether there was a conversation to continue."""
+
+    @property
+    def view(self) -> SessionView | None:
+        return None if self.port is None else self.port.view
+
+    async def opened(self) -> None:
+        """Returns when there is a session."""
+        await self._open.wait()
+
+    async def play(self, open_session: OpenSession, first: Command | None = None) -> None:
+        """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
+        port = await open_session()
+        bridge = Bridge(self._apply, waiting=lambda: compat.writer_depth(self._screen.app), interval=self._interval)
+        pump = asyncio.create_task(bridge.pump(port.subscribe(replay=True)))
+        try:
+            await asyncio.sleep(0)  # the subscription begins
+            if first is not None:
+                port.send(first)
+            self._attach(port)
+            self.refresh_branch()
+            self.show()
+            self._settling = self._screen.set_timer(SETTLED, self._settled)
+            self._screen.post_message(self.Opened())
+            await asyncio.gather(pump, bridge.run())
+        finally:
+            pump.cancel()
+
+    def _attach(self, port: Session) -> None:
+        """The session is open: what waited is sent."""
+        self.port, self._new = port, True
+        self._open.set()
+        waiting, self._waiting = self._waiting, []
+        for command in waiting:
+            port.send(command)
+
+    def send(self, command: Command) -> None:
+        """Hand over a command, or keep it until the session is open."""
+        if self.port is None:
+            self._waiting.append(command)
+        else:
+            self.port.send(command)
+
+    async def close(self, timeout: float = CLOSE_TIME) -> None:
+        """End the session, in at most ``timeout`` seconds, and forget what was shown of it."""
+        port, self.port = self.port, None
+        self._open.clear()
+        if port is not None:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(port.close(), timeout)
+        self.state = UiState(last_answer=self.state.last_answer, changed=self.state.changed)
+
+    def interrupt(self) -> None:
+        """Stop the turn; the screen says so at once."""
+        self.state.interrupting = True
+        self.send(Interrupt(skip=True))
+        self.show()
+
+    def answer(self, command: Command) -> None:
+        """Send a reply; its request is done with for the screen before the session says so."""
+        if isinstance(command, ReplyPermission | Answer):
+            self.state.requests = [entry for entry in self.state.requests if entry.request != command.request]
+        self.send(command)
+        self.show()
+
+    def no_images(self) -> str:
+        """Why the model can't be sent images; empty where it can, or may."""
+        model = None if self.view is None else self.view.model
+        if model is None or model.images is not False:
+            return ""
+        return f"{model.ref} does not accept images; the path was pasted as text"
+
+    # --- the screen ---
+
+    def show(self) -> None:
+        """Bring everything around the transcript up to date."""
+        screen, state, view = self._screen, self.state, self.view
+        app = screen.app
+        if not app.screen_stack:  # the session outlives the screen for a moment
+            return
+        facts = self._facts()
+        screen.activity.show(state, starting=view is None)
+        screen.status.show(facts)
+        screen.todos.show(state.todos)
+        screen.prompt.show_session(view is not None, state.busy, state.queue)
+        screen.dock.show_requests(state.requests)
+        self._terminal.follow(state, facts, view, watched=app.app_focus, columns=app.size.width)
+
+    def _facts(self) -> Facts:
+        """What the status bar shows."""
+        view = self.view
+        if view is None:
+            return Facts("default", "…", branch=self._branch)
+        usage, model = view.last_usage, view.model
+        return Facts(
+            mode=view.mode,
+            model=None if model is None else model.ref,
+            budget=view.budget,
+            cache_share=None if usage is None else usage.cache_share,
+            cost=view.totals.cost,
+            branch=self._branch,
+            sandbox=self.state.sandbox,
+            jobs=sum(1 for job in view.jobs if job.status == "running"),
+        )
+
+    def refresh_branch(self) -> None:
+        """Look at the repository again."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._look())
+
+    async def _look(self) -> None:
+        branch = await asyncio.to_thread(self._read_branch)
+        if branch != self._branch:
+            self._branch = branch
+            self.show()
+
+    def _apply(self, batch: Sequence[Event]) -> None:
+        """Show the merged events of one frame."""
+        view = self.view
+        self._screen.transcript.apply(batch)
+        if len(batch) > REPLAYED and self._settling is not None:
+            self._settling.reset()
+        for event in batch:
+            if isinstance(event.body, Rewound) and event.body.text and view and event.seq > view.started_seq:
+                self._screen.prompt.put_back(event.body.text)
+        if self._new and view is not None:
+            self._new = False
+            if view.model is None:
+                self._screen.post_message(self.Unconnected())
+        self.spoke = self.spoke or any(isinstance(event.body, TurnStarted) for event in batch)
+        session_state.feed(self.state, batch)
+        if any(isinstance(event.body, TurnEnded | FileChanged) for event in batch):
+            self.refresh_branch()
+        self.show()
+
+    def _interval(self) -> float:
+        return FRAME if self._screen.app.app_focus and not self._remote else AWAY_FRAME

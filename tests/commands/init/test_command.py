@@ -1,0 +1,106 @@
+"""/init: what it writes, and when it leaves a file alone."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from swecli.commands.init import command
+from tests.commands.support import CommandSession
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "Makefile").write_text("test:\n\ttrue\n")
+    (tmp_path / "app.py").write_text('"""The app."""\n')
+    return tmp_path
+
+
+ANSWER = json.dumps({"overview": "`app.py` does it all.", "rules": ["Run `make test` first.", "Run `make gone` too."]})
+
+
+async def test_with_a_model_its_prose_goes_into_the_file(folder: Path) -> None:
+    session = CommandSession(folder, answer=ANSWER)
+    report = await session.slash("/init")
+    text = (folder / "OPENCLI.md").read_text()
+    assert "`app.py` does it all." in text
+    assert "make gone" not in text
+    assert "Dropped 1 of the model's statements" in report
+    system, prompt = session.asked[0]
+    assert "JSON" in system
+    assert "make test" in prompt
+    assert session.written == [(str(folder / "OPENCLI.md"), text)]
+
+
+@pytest.mark.parametrize("model", [True, False])
+async def test_without_a_model_or_an_answer_the_facts_alone_make_a_file(folder: Path, model: bool) -> None:
+    session = CommandSession(folder, answer=None, model=model)
+    report = await session.slash("/init")
+    text = (folder / "OPENCLI.md").read_text()
+    assert "- Test: `make test` (from `Makefile`)" in text
+    assert "Written without a model" in report
+    assert len(session.asked) == model
+
+
+async def test_garbage_from_the_model_does_no_harm(folder: Path) -> None:
+    await CommandSession(folder, answer="I would rather not. {").slash("/init")
+    assert "## Commands" in (folder / "OPENCLI.md").read_text()
+
+
+async def test_a_refusal_writes_nothing_and_says_why(folder: Path) -> None:
+    session = CommandSession(folder)
+    session.refuse = "The user said no: later"
+    assert "was not written: The user said no: later" in await session.slash("/init")
+    assert not (folder / "OPENCLI.md").exists()
+
+
+async def test_another_day_alone_is_no_reason_to_write(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class LongAgo(date):
+        @classmethod
+        def today(cls) -> date:
+            return date(2001, 2, 3)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(command, "date", LongAgo)
+        await CommandSession(folder).slash("/init")
+    assert "2001-02-03" in (folder / "OPENCLI.md").read_text()
+    again = CommandSession(folder)
+    assert "is up to date" in await again.slash("/init")
+    assert again.written == []
+    (folder / "more.py").touch()
+    await again.slash("/init")
+    assert "2001-02-03" not in (folder / "OPENCLI.md").read_text()
+
+
+async def test_what_a_person_wrote_stays(folder: Path) -> None:
+    (folder / "OPENCLI.md").write_text("# Mine\n\n## Manners\n\nSay please.\n")
+    report = await CommandSession(folder).slash("/init")
+    text = (folder / "OPENCLI.md").read_text()
+    assert text.startswith("# Mine\n")
+    assert "## Manners\n\nSay please." in text
+    assert "`make test`" in text
+    assert "Kept as you wrote them: top, manners." in report
+
+
+async def test_files_of_other_agents_are_pointed_to(folder: Path) -> None:
+    (folder / "AGENTS.md").write_text("Use tabs.")
+    report = await CommandSession(folder).slash("/init")
+    assert "replaces AGENTS.md" in report
+    assert "`AGENTS.md` has further instructions" in (folder / "OPENCLI.md").read_text()
+
+
+async def test_an_empty_folder_or_an_odd_file_is_left_alone(tmp_path: Path, folder: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    session = CommandSession(empty)
+    assert "no files to describe" in await session.slash("/init")
+    (folder / "OPENCLI.md").mkdir()
+    other = CommandSession(folder)
+    assert "cannot be updated: is a directory" in await other.slash("/init")
+    (folder / "OPENCLI.md").rmdir()
+    (folder / "OPENCLI.md").write_text("x" * 300_000)
+    assert "cannot be updated" in await other.slash("/init")
+    assert session.written == other.written == []

@@ -1,0 +1,244 @@
+"""Facts about projects of several kinds, read from files alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from swecli.commands.init import scan as scan_module
+from swecli.commands.init.project import Project
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    return root
+
+
+def commands(project: Project) -> dict[str, str]:
+    return {command.purpose: command.command for command in project.commands}
+
+
+PYTHON = {
+    "pyproject.toml": """
+[project]
+name = "slugs"
+description = "Makes slugs"
+dependencies = ["text-unidecode>=1.3", "rich"]
+optional-dependencies.dev = ["pytest"]
+scripts.slugs = "slugs.cli:main"
+[tool.pytest.ini_options]
+testpaths = ["tests"]
+[tool.ruff.format]
+[tool.mypy]
+""",
+    "slugs/__init__.py": '"""Slugs from text."""\n',
+    "slugs/cli.py": "def main(): ...\n",
+    "tests/test_slugs.py": "def test_it(): ...\n",
+    "README.md": "# Slugs\n\n[![ci](x)](y)\n\nTurns *titles* into\n[slugs](https://x).\n\nMore.\n",
+    ".github/workflows/ci.yml": """
+jobs:
+  a:
+    steps:
+      - run: |
+          pytest
+          tox -e nothing
+      - run: make gone
+""",
+}
+
+
+def test_a_python_package(tmp_path: Path) -> None:
+    project = Project(write(tmp_path, PYTHON))
+    assert (project.name, project.manifests.description, project.manifests.languages) == (
+        "slugs",
+        "Makes slugs",
+        ("Python",),
+    )
+    assert commands(project) == {
+        "install": 'pip install -e ".[dev]"',
+        "test": "pytest",
+        "test_one": "pytest tests/test_slugs.py",
+        "lint": "ruff check .",
+        "format": "ruff format .",
+        "types": "mypy .",
+        "run": "slugs",
+    }
+    assert dict(project.manifests.dependencies) == {"text-unidecode": ">=1.3", "rich": ""}
+    assert set(project.manifests.key_files) == {
+        "pyproject.toml",
+        "slugs/cli.py",
+        ".github/workflows/ci.yml",
+        "README.md",
+    }
+    assert "tox" not in str(project.others)
+    assert "make" not in str(project.others)
+    assert "slugs/__init__.py: Slugs from text." in project.scan.outline()
+
+
+def test_tasks_that_the_project_names_come_before_what_its_manifests_imply(tmp_path: Path) -> None:
+    makefile = "VAR := 1\n.PHONY: test lint\ntest lint: deps ; x\n%.o: %.c\nunit-test::\n\tx\ninstall:\n\tx\n"
+    project = Project(write(tmp_path, {**PYTHON, "Makefile": makefile}))
+    found = commands(project)
+    assert (found["test"], found["lint"], found["install"]) == ("make test", "make lint", "make install")
+    assert "pytest" in [command.command for command in project.others]
+
+
+def test_plain_scripts_and_unittest(tmp_path: Path) -> None:
+    script = write(tmp_path / "a", {"test_x.py": "if __name__ == '__main__':\n    run()\n", "x.py": "", "y.py": ""})
+    assert commands(Project(script))["test"] == "python3 test_x.py"
+    unit = write(tmp_path / "b", {"tests/test_x.py": "import unittest\n", "setup.py": ""})
+    found = commands(Project(unit))
+    assert found["test"] == "python3 -m unittest discover -s tests"
+    assert found["test_one"] == "python3 -m unittest tests/test_x.py"
+
+
+def test_a_node_package(tmp_path: Path) -> None:
+    package = {
+        "name": "web",
+        "scripts": {"test": "vitest", "lint": "eslint .", "dev": "vite", "typecheck": "tsc", "weird": "x"},
+        "bin": {"web": "./bin/web.js"},
+        "dependencies": {"react": "^19"},
+        "devDependencies": {"vitest": "3", "typescript": "5"},
+    }
+    files = {"package.json": json.dumps(package), "pnpm-lock.yaml": "", "bin/web.js": "", "src/a.test.ts": ""}
+    project = Project(write(tmp_path, files))
+    assert project.manifests.languages == ("TypeScript",)
+    assert commands(project) == {
+        "install": "pnpm install",
+        "test": "pnpm test",
+        "test_one": "npx vitest run src/a.test.ts",
+        "lint": "pnpm run lint",
+        "types": "pnpm run typecheck",
+        "run": "pnpm run dev",
+    }
+    assert "bin/web.js" in project.manifests.key_files
+
+
+@pytest.mark.parametrize(
+    ("files", "language", "test"),
+    [
+        ({"Cargo.toml": '[package]\nname = "x"\n', "src/main.rs": ""}, "Rust", "cargo test"),
+        ({"go.mod": "module example.com/x\n", "pkg/a_test.go": ""}, "Go", "go test ./..."),
+        ({"pom.xml": "<project/>", "mvnw": ""}, "Java", "./mvnw test"),
+        ({"build.gradle.kts": "", "A.kt": ""}, "Kotlin", "gradle test"),
+        ({"App.csproj": ""}, "C#", "dotnet test App.csproj"),
+        ({"Gemfile": "gem 'rails', '~> 8'", "spec/a_spec.rb": ""}, "Ruby", "bundle exec rspec"),
+        ({"composer.json": '{"scripts": {"test": "phpunit"}}'}, "PHP", "composer run test"),
+        ({"mix.exs": ""}, "Elixir", "mix test"),
+        ({"CMakeLists.txt": "enable_testing()", "a.cpp": ""}, "C++", "ctest --test-dir build"),
+    ],
+)
+def test_other_ecosystems(tmp_path: Path, files: dict[str, str], language: str, test: str) -> None:
+    project = Project(write(tmp_path, files))
+    assert project.manifests.languages == (language,)
+    assert commands(project)["test"] == test
+
+
+def test_tox_nox_and_just(tmp_path: Path) -> None:
+    files = {
+        "tox.ini": "[tox]\nenvlist = py,lint\n[testenv:lint]\ncommands = x\n",
+        "noxfile.py": "import nox\n@nox.session(python=['3.12'])\ndef format(session): ...\n",
+        "justfile": "build:\n  x\nrun target:\n  x\nstart port='1':\n  x\nname := 'v'\n",
+    }
+    found = commands(Project(write(tmp_path, files)))
+    assert found == {
+        "build": "just build",
+        "test": "tox",
+        "lint": "tox -e lint",
+        "format": "nox -s format",
+        "run": "just start",
+    }
+
+
+def test_only_commands_that_exist_are_known(tmp_path: Path) -> None:
+    files = {**PYTHON, "Makefile": "all:\n\tx\ntest:\n\tx\n", "tools/gen.py": "", "go.sh": ""}
+    project = Project(write(tmp_path, files))
+    for command in (
+        "make test",
+        "make -j all",
+        "CI=1 make test",
+        "make test && pytest -x tests/test_slugs.py::test_it",
+        "python3 tools/gen.py --fast",
+        "./go.sh",
+        "pip install -e '.[dev]'",
+    ):
+        assert project.has_command(command), command
+    for command in (
+        "make deploy",
+        "make",
+        "pytest tests/gone.py",
+        "npm test",
+        "python3 gone.py",
+        "./gone.sh",
+        "pip install requests",
+        "make test | tee log",
+        "make test; rm -rf .",
+        "cargo test",
+        "",
+        "'",
+    ):
+        assert not project.has_command(command), command
+
+
+def test_branch_and_commit_come_from_gits_files(tmp_path: Path) -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    write(tmp_path, {"a.txt": "", ".git/HEAD": "ref: refs/heads/work\n", ".git/refs/heads/work": commit + "\n"})
+    project = Project(tmp_path)
+    assert (project.branch, project.commit) == ("work", commit[:10])
+    (tmp_path / ".git/refs/heads/work").unlink()
+    write(tmp_path, {".git/packed-refs": f"# pack-refs\n{commit} refs/heads/work\n"})
+    assert Project(tmp_path).commit == commit[:10]
+
+
+def test_hostile_content_is_no_obstacle(tmp_path: Path) -> None:
+    secret = write(tmp_path / "outside", {"secret": "KEY=1"}) / "secret"
+    root = write(
+        tmp_path / "project",
+        {
+            "pyproject.toml": "= broken",
+            "package.json": '{"scripts": 5, "dependencies": [',
+            "setup.cfg": "no section",
+            "Cargo.toml": "[package]\nname = 7\n",
+            "composer.json": "[1]",
+            "tox.ini": "][",
+            ".gitignore": "!\n***/\nignored/\n",
+            "ignored/a.py": "",
+            "node_modules/x/index.js": "",
+        },
+    )
+    (root / "README.md").symlink_to(secret)
+    (root / "binary.py").write_bytes(b"\0" * 1_000)
+    os.mkfifo(root / "Makefile")
+    (root / "new\nline.py").touch()
+    (root / "loop").symlink_to(root)
+    project = Project(root)
+    assert "KEY" not in repr((vars(project), project.scan.outline(), project.manifests))
+    assert not any("node_modules" in path or "ignored" in path or "\n" in path for path in project.scan.files)
+    assert project.scan.complete
+
+
+def test_reading_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {f"f{number:03}.py": "x = 1\n" * 100 for number in range(100)})
+    monkeypatch.setattr(scan_module, "MAX_ENTRIES", 50)
+    project = Project(tmp_path)
+    assert len(project.scan.files) == 50
+    assert not project.scan.complete
+    monkeypatch.setattr(scan_module, "MAX_ENTRIES", 1_000)
+    monkeypatch.setattr(scan_module, "MAX_TOTAL_BYTES", 2_000)
+    limited = Project(tmp_path)
+    assert len(limited.scan.outline()) <= 5
+    assert not limited.scan.complete
+
+
+def test_the_structure_is_short(tmp_path: Path) -> None:
+    write(tmp_path, {f"d{number}/sub{number % 3}/f.py": "" for number in range(40)})
+    write(tmp_path, {f"d1/sub{number}/f.py": "" for number in range(9)})
+    lines = Project(tmp_path).scan.structure()
+    assert 5 < len(lines) <= 15
+    assert any(line.startswith("`d1/`: 9 files") for line in lines)

@@ -1,0 +1,149 @@
+"""The question about trust stands before everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from textual import events
+
+from swecli.tui.backend import TrustChoice, TrustItem, TrustQuestion
+from swecli.tui.dock.panel import GRACE, TYPING
+from tests.tui.support import Session, running
+
+ITEM = TrustItem("approval.allow", '["Bash(make *)"]', "/w/.swecli/config.toml:2", "d")
+
+
+class Gate:
+    """Remembers what was answered. ``names`` are what the folder holds."""
+
+    def __init__(self, names: tuple[str, ...] = (".swecli/config.toml",), items: Sequence[TrustItem] = ()) -> None:
+        self.names = names
+        self._items = items
+        self.told: list[object] = []
+
+    def question(self) -> TrustQuestion | None:
+        return TrustQuestion("/work", self.names) if self.names else None
+
+    def answer(self, choice: TrustChoice) -> str:
+        self.told.append(choice)
+        return "It could not be kept." if choice == "decline" else ""
+
+    def items(self) -> Sequence[TrustItem]:
+        self.told.append("items")
+        return self._items
+
+    def accept(self, items: Sequence[TrustItem]) -> str:
+        self.told.append(tuple(items))
+        return ""
+
+
+class Opening:
+    """Opens the session and notes what was answered before."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self.session = Session()
+        self.before: list[object] | None = None
+
+    async def __call__(self) -> Session:
+        self.before = list(self.gate.told)
+        return self.session
+
+
+@pytest.mark.parametrize(
+    ("key", "choice"), [("y", "trust"), ("s", "session"), ("n", "decline"), ("escape", "later"), ("Y", "trust")]
+)
+async def test_nothing_is_opened_before_the_answer(key: str, choice: str) -> None:
+    gate = Gate()
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate) as it:
+        await it.shows("Do you trust /work?", ".swecli/config.toml", "None has been read yet")
+        assert opening.before is None
+        it.clock.now += GRACE
+        await it.press(key)
+        await it.until(lambda: opening.before is not None)
+        assert opening.before is not None
+        assert opening.before[0] == choice
+        await it.until(lambda: it.editor.has_focus)
+        if choice == "decline":
+            await it.shows("It could not be kept.")
+
+
+async def test_a_folder_with_nothing_to_read_is_not_asked_about() -> None:
+    gate = Gate(())
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate) as it:
+        await it.until(lambda: opening.before == [])
+        assert gate.told == []
+
+
+async def test_single_settings_are_asked_about_one_by_one() -> None:
+    other = TrustItem("providers.x.base_url", '"http://e"', "/w/.swecli/config.toml:4", "e")
+    gate = Gate(items=(ITEM, other))
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate) as it:
+        await it.shows("Do you trust")
+        it.clock.now += GRACE
+        await it.press("y")
+        await it.shows("The project sets approval.allow", "Bash(make *)", "1 of 2 · ")
+        it.clock.now += GRACE
+        await it.press("y")
+        await it.shows("The project sets providers.x.base_url", "2 of 2 · /w/.swecli/config.toml:4")
+        it.clock.now += GRACE
+        await it.press("escape")
+        await it.until(lambda: opening.before is not None)
+    assert opening.before == ["trust", "items", (ITEM,)]
+
+
+async def test_keys_that_were_on_their_way_to_the_prompt_decide_nothing() -> None:
+    gate = Gate()
+    opening = Opening(gate)
+    async with running(open_session=opening, trust=gate) as it:
+        await it.shows("Do you trust")
+        await it.press("y", "e", "s", "y")
+        assert gate.told == []
+        it.clock.now += GRACE + TYPING
+        await it.press("n")
+        await it.until(lambda: gate.told == ["decline"])
+
+
+async def test_names_are_shown_as_text_and_cut_to_the_screen() -> None:
+    names = ("[red]x[/red]", "a\x1b]52;c;eA==\x07b", *(f".swecli/{number}" for number in range(300)))
+    gate = Gate(names)
+    async with running(open_session=Opening(gate), trust=gate, size=(70, 18)) as it:
+        await it.shows("[red]x[/red]", "more", "yes")
+        assert "\x1b" not in it.screen()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 15), (30, 8), (30, 6)])
+async def test_files_and_keys_are_seen_at_every_size(size: tuple[int, int]) -> None:
+    gate = Gate(tuple(f"file-{number}" for number in range(6)))
+    async with running(open_session=Opening(gate), trust=gate, size=size) as it:
+        await it.shows("Do you trust /work?", "file-0", "y yes", "esc")
+
+
+async def test_where_nothing_can_be_read_nothing_is_trusted() -> None:
+    gate = Gate()
+    async with running(open_session=Opening(gate), trust=gate, size=(30, 3)) as it:
+        await it.shows("Enlarge the window")
+        it.clock.now += 5
+        await it.press("y", "s")
+        assert gate.told == []
+        await it.pilot.resize_terminal(80, 24)
+        await it.shows("y yes")
+        await it.press("y")
+        await it.until(lambda: "trust" in gate.told)
+
+
+async def test_letters_and_pastes_there_go_to_the_prompt() -> None:
+    gate = Gate()
+    async with running(open_session=Opening(gate), trust=gate) as it:
+        await it.shows("y yes")
+        it.clock.now += 5
+        for key in "fix my bugs":
+            await it.press("space" if key == " " else key)
+            it.clock.now += 0.2
+        assert gate.told == []
+        it.app.post_message(events.Paste(" now"))
+        await it.until(lambda: it.text == "fix my bugs now")
