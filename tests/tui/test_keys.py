@@ -237,7 +237,7 @@ async def test_control_o_goes_through_three_densities() -> None:
         for density, words in (("full", "Details on"), ("short", "Short view"), ("usual", "Normal view")):
             await it.press("ctrl+o")
             assert it.app.main.transcript.density == density
-            await it.shows(f"{density.capitalize()} form")
+            await it.shows(words)
 
 
 async def test_the_density_to_begin_with_and_the_form_of_diffs_are_settings() -> None:

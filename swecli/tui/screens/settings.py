@@ -174,7 +174,7 @@ class SettingsPage(ListPage):
         if entry is None:
             return ""
         setting = self._settings[entry.name]
-        unset = f"{self.view.keymap.shown('remove')} takes it out of the file · " if setting.own else ""
+        unset = f"{self.view.keymap.shown('remove')} removes it from the file · " if setting.own else ""
         return ("" if setting.locked else "enter changes · ") + unset + "↑↓ PgUp PgDn move"
 
     # --- what is done ---
