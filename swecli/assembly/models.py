@@ -294,7 +294,7 @@ class Accounts:
         return found
 
     def store(self, provider: str, key: str) -> str:
-        """Add an API key for a provider at the address where it is asked. Returns a sentence for the user.
+        """Add an API key at the address where it is asked. Returns a sentence for the user.
 
         Raises:
             AccountError: no such provider, no such key, or it can't be stored.

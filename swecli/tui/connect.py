@@ -112,7 +112,7 @@ class FirstRun:
             for offer in ordered
         ]
         others = [
-            Choice(LOGIN, "Add an API key for a provider", "hidden as you type"),
+            Choice(LOGIN, "Add an API key", "hidden as you type"),
             Choice(DEMO, "See the demo", "a scripted model on a sample project: no key, no network"),
         ]
         return [*choices[:3], *others, *choices[3:]]

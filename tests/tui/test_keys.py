@@ -212,7 +212,7 @@ async def test_what_is_sent_from_further_up_is_in_sight() -> None:
         await it.press("home")
         await it.shows("paragraph 0")
         await it.say("/nothing")
-        await it.shows("There is no command /nothing")
+        await it.shows("Unknown command /nothing")
         await it.press("home")
         await it.shows("paragraph 0")
         await it.say("and now?")
@@ -234,10 +234,10 @@ async def test_home_and_end_move_in_the_line_first() -> None:
 
 async def test_control_o_goes_through_three_densities() -> None:
     async with running() as it:
-        for density in ("full", "short", "usual"):
+        for density, words in (("full", "Details on"), ("short", "Short view"), ("usual", "Normal view")):
             await it.press("ctrl+o")
             assert it.app.main.transcript.density == density
-            await it.shows(f"{density.capitalize()} form")
+            await it.shows(words)
 
 
 async def test_the_density_to_begin_with_and_the_form_of_diffs_are_settings() -> None:
@@ -378,7 +378,7 @@ async def test_file_completion_after_an_at_sign() -> None:
 async def test_unknown_command_names_the_nearest_and_sends_nothing() -> None:
     async with running() as it:
         await it.say("/contxt")
-        await it.shows("There is no command /contxt. Did you mean /context? Nothing was sent.")
+        await it.shows("Unknown command /contxt. Did you mean /context? Nothing was sent.")
         assert not it.session.commands
 
 
@@ -406,7 +406,7 @@ async def test_commands_that_need_a_free_session_wait() -> None:
         await it.say("begin")
         await it.until(lambda: it.app.session.state.busy)
         await it.say("/init")
-        await it.shows("/init has to wait until the turn has ended")
+        await it.shows("/init waits until the turn ends")
         assert it.text == "/init"
         it.editor.put("")
         await it.say("!ls -l")

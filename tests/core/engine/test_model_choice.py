@@ -70,7 +70,7 @@ async def test_a_switch_in_the_middle_says_what_the_lost_cache_costs(tmp_path: P
         await until(lambda: bool(notices(b)))
         used = b.bodies(CacheBreak)[0].tokens
         assert used > 0
-        assert f"{used:,} tokens without cache, about ${used / 1000:.2f}" in notices(b)[0]
+        assert f"{used:,} tokens will be sent to p/other uncached, about ${used / 1000:.2f}" in notices(b)[0]
         await b.say("again")
         assert [message.text for message in family.models["other"].requests[0].messages][-2:] == ["one", "again"]
         b.send(SetModel("p/main"))

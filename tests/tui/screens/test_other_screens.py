@@ -87,7 +87,7 @@ async def test_a_grant_is_revoked_and_a_rule_tried_and_added() -> None:
         await it.press(*"Bash(npm")
         await it.shows("Not a rule yet")
         await it.press(*" run *)")
-        await it.shows("would have decided about 3 of the last 120", "npm run build")
+        await it.shows("would have decided 3 of the last 120", "npm run build")
         await it.press("down", "enter")
         await it.until(lambda: permissions.added)
         assert permissions.added == [("project", "Bash(npm run *)")]
