@@ -41,7 +41,7 @@ def banner(folder: Path) -> str:
     """What the user has to know: that the model is scripted, where the files are, how to use a real model."""
     return (
         "Demonstration. The model is scripted: no key, no network, always the same answers. Everything else is the "
-        "real program, working on a copy in {folder}\n"
+        f"real program, working on a copy in {folder}\n"
         "To use a real model in your own project, set OPENAI_API_KEY or ANTHROPIC_API_KEY and run "
         "swecli -m openai/NAME or swecli -m anthropic/NAME there; --base-url takes any compatible server."
     )

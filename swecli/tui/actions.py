@@ -229,7 +229,7 @@ class Actions:
         library, appearance = self._appearance.library, self._appearance
         if name:
             if library.resolve(name, appearance.dark) is None:
-                self._screen.activity.flash(library.unknown(name).replace("the default is used", "nothing was changed"))
+                self._screen.activity.flash(library.unknown(name, "nothing was changed"))
             else:
                 self._set_theme(name)
             return

@@ -389,12 +389,17 @@ class SwecliApp(App[int], inherit_bindings=False):
         actions[where]()
 
     async def on_key(self, event: events.Key) -> None:
-        """A character that nobody took is meant for the prompt."""
+        """A character that nobody took is meant for the prompt. A key that was typed before the editor had the focus
+        comes by here as well; one that it had and left alone does nothing a second time."""
         main = self.main
         if main.list_view is not None:
             if main.dock.panel is None:
                 await main.list_view.take_key(event)
-        elif event.is_printable and event.character and main.dock.panel is None:
+        elif main.dock.panel is not None:
+            return
+        elif self.focused in (None, main.prompt.editor):
+            await main.prompt.editor.take_key(event)
+        elif event.is_printable and event.character:
             main.prompt.editor.focus()
             main.prompt.editor.add(event.character)
 

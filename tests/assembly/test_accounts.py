@@ -71,7 +71,7 @@ def test_a_session_that_goes_on_elsewhere_gets_no_key_of_another_address(tmp_pat
 
 def test_a_key_of_the_environment_comes_first(tmp_path: Path) -> None:
     told = Accounts(Settings(), {"OPENAI_API_KEY": "sk-env"}, keys(tmp_path)).store("openai", CANARY)
-    assert "OPENAI_API_KEY in the environment comes before it" in told
+    assert "OPENAI_API_KEY in the environment takes precedence" in told
     assert CANARY not in told
     assert headers(supply(tmp_path, {"OPENAI_API_KEY": "sk-env"}), "openai/m") == {"authorization": "Bearer sk-env"}
 
@@ -173,8 +173,8 @@ async def test_the_doctor_says_what_is_missing(tmp_path: Path) -> None:
     own = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
     text, healthy = await report(supply(tmp_path, own), None)
     assert not healthy
-    assert "No model was named. OPENAI_API_KEY is set" in text
-    assert "swecli -m openai/NAME chooses one" in text
+    assert "OPENAI_API_KEY is set, but openai has no default model" in text
+    assert "select one with swecli -m openai/NAME" in text
     text, healthy = await report(supply(tmp_path, {}), "nobody/m")
     assert not healthy
     assert "no such provider" in text

@@ -31,7 +31,7 @@ def test_a_question_and_the_end_of_a_turn_are_told_once_each() -> None:
     it = announcer("osc9")
     assert it.follow(UiState(busy=True), watched=False) == ""
     waits = UiState(busy=True, requests=[QUESTION])
-    assert it.follow(waits, watched=False) == "\x1b]9;work: waits for your answer\x07"
+    assert it.follow(waits, watched=False) == "\x1b]9;work: needs your answer\x07"
     assert it.follow(waits, watched=False) == ""
     assert it.follow(UiState(busy=True), watched=False) == ""
     ended = UiState(ended=TurnEnded("error"))
@@ -48,7 +48,7 @@ def test_a_session_that_opens_unwatched_tells_nothing() -> None:
     ("notify", "written"),
     [
         ("bell", "\x07"),
-        ("osc777", "\x1b]777;notify;swecli;a,b: waits for your answer\x07"),
+        ("osc777", "\x1b]777;notify;swecli;a,b: needs your answer\x07"),
         ("off", ""),
     ],
 )
@@ -98,7 +98,7 @@ def test_before_the_settings_are_known_nothing_is_told() -> None:
 def test_multiplexers_pass_it_on() -> None:
     it = announcer("osc9", TMUX="/tmp/tmux,1,0")
     told = it.follow(UiState(requests=[QUESTION]), watched=False)
-    assert told == "\x1bPtmux;\x1b\x1b]9;work: waits for your answer\x07\x1b\\"
+    assert told == "\x1bPtmux;\x1b\x1b]9;work: needs your answer\x07\x1b\\"
     assert through("\x1b]9;x\x07", {"STY": "1.tty"}) == "\x1bP\x1b]9;x\x07\x1b\\"
     assert announcer(title=True, STY="1.tty").follow(UiState(), watched=True).endswith("\x1bkwork\x1b\\")
 

@@ -76,7 +76,7 @@ async def test_keys_of_an_approval_are_shown_and_count() -> None:
     async with with_keys({"approve_once": ("o",), "reject": ("x",)}, Session((ask,))) as it:
         await adopted(it)
         await it.say("go")
-        await it.shows("o once", "x no, and say why")
+        await it.shows("o once", "x reject with a note")
         it.clock.now += 3
         await it.press("y")
         assert not it.session.sent(ReplyPermission)
@@ -93,7 +93,7 @@ async def test_keys_lists_the_changed_ones_and_finds_words() -> None:
         await it.shows("F3", "find", "search the transcript", "[keys]")
         assert "ctrl+f" not in it.screen().lower()
         it.app.actions.open("keys", "no such words")
-        await it.shows("No key does anything with no such words")
+        await it.shows("No key matches no such words")
 
 
 def test_the_table_finds_every_default_key_by_the_name_that_events_have() -> None:

@@ -26,7 +26,7 @@ async def find(it: Running) -> None:
     await it.shows("done in 12.0s")
     await it.press("ctrl+f")
     await it.press(*"pens")
-    await it.shows("enter older")
+    await it.shows("enter older", "4 of 4")
 
 
 async def keys(it: Running) -> None:

@@ -315,6 +315,11 @@ class PromptEditor(TextArea):
             self._ring.keep(self.text)
             self.replace("", (0, 0), self.document.end, maintain_selection_offset=False)
 
+    async def take_key(self, event: events.Key) -> None:
+        """Do what a key means here that came before the editor had the focus."""
+        self.focus()
+        await self._on_key(event)
+
     async def _on_key(self, event: events.Key) -> None:
         key = event.key
         if self.intercept(event):

@@ -147,11 +147,11 @@ class Library:
             return TERMINAL.name
         return name
 
-    def unknown(self, wanted: str) -> str:
-        """A sentence about a name that no theme has."""
+    def unknown(self, wanted: str, instead: str = "using the default") -> str:
+        """A sentence about a name that no theme has; ``instead`` is what happened."""
         near = get_close_matches(wanted, [AUTO, *self.names], 1, 0.4)
         hint = f" Did you mean {near[0]}?" if near else " /theme lists them."
-        return f"Unknown theme {wanted}; using the default.{hint}"
+        return f"Unknown theme {wanted}; {instead}.{hint}"
 
     @staticmethod
     def _candidates(wanted: str, suffix: str) -> list[str]:

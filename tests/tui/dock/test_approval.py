@@ -48,7 +48,7 @@ async def test_keys_that_approve(key: str, choice: str) -> None:
 async def test_the_panel_shows_change_reason_rule_and_keys() -> None:
     async with running((ask(),)) as it:
         await appear(it)
-        await it.shows("src/a.py", "- a", "+ b", "Edits ask.", "Edit(src/**)", "y once", "a always", "n no")
+        await it.shows("src/a.py", "- a", "+ b", "Edits ask.", "Edit(src/**)", "y once", "a always", "n reject")
 
 
 async def test_keys_soon_after_the_appearance_are_ignored() -> None:
@@ -151,7 +151,7 @@ async def test_digits_are_for_the_panel_and_never_reach_the_hidden_prompt(after:
         for key in "123":
             await it.press(key)
             it.clock.now += 0.4
-        await it.shows("3 chooses nothing here")
+        await it.shows("3 does nothing here")
         assert it.text == ""
         assert not replies(it)
         it.clock.now += 1

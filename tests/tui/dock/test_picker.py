@@ -57,7 +57,10 @@ async def test_a_word_with_a_no_can_be_typed_at_once() -> None:
 
 
 async def test_an_effort_that_the_model_has_not_is_refused_with_those_that_it_has() -> None:
-    for efforts, has in ((("low", "high"), "a/b takes low, high, or default."), (None, "minimal, low, medium,")):
+    for efforts, has in (
+        (("low", "high"), "a/b accepts low, high, or default."),
+        (None, "common ones are none, minimal, low,"),
+    ):
         session = Session()
         session.view.model = ModelInfo("a", "b", efforts=efforts)
         async with running(session=session) as it:

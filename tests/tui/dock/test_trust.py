@@ -86,10 +86,10 @@ async def test_single_settings_are_asked_about_one_by_one() -> None:
         await it.shows("Do you trust")
         it.clock.now += GRACE
         await it.press("y")
-        await it.shows("The project sets approval.allow", "Bash(make *)", "1 of 2 · ")
+        await it.shows("Allow this project to set approval.allow?", "Bash(make *)", "1 of 2 · ")
         it.clock.now += GRACE
         await it.press("y")
-        await it.shows("The project sets providers.x.base_url", "2 of 2 · /w/.swecli/config.toml:4")
+        await it.shows("Allow this project to set providers.x.base_url?", "2 of 2 · /w/.swecli/config.toml:4")
         it.clock.now += GRACE
         await it.press("escape")
         await it.until(lambda: opening.before is not None)

@@ -111,7 +111,7 @@ async def test_a_job_is_stopped_once_the_user_says_so() -> None:
         await it.shows("j1 was stopped", "stopped ")
         assert it_has.stopped == ["j1"]
         await it.press(*"make", "ctrl+x")
-        await it.shows("j2 (make release) has ended already")
+        await it.shows("j2 (make release) has already ended")
 
 
 async def test_a_command_that_the_turn_waits_for_is_there_too() -> None:
@@ -165,7 +165,7 @@ async def test_without_jobs_it_says_how_to_get_one() -> None:
             it.app.actions.show_jobs()
             await it.shows("Jobs · 0", "No jobs yet", "esc closes")
             if size[0] >= 80:
-                await it.shows("Ctrl+B lets a command that runs go on in the background")
+                await it.shows("Ctrl+B moves a running command to the background")
             await it.press("enter", "ctrl+x", "escape")
             await it.hides("Jobs · 0")
             assert it.editor.has_focus

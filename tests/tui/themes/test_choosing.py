@@ -39,7 +39,7 @@ async def test_an_unknown_theme_and_a_broken_file_are_told_and_the_default_is_us
     (tmp_path / "bad.toml").write_text("background = 'black'\n")
     wanted = Preferences(theme="bad", theme_folders=(tmp_path,))
     async with running(preferences=lambda: wanted, size=(120, 24)) as it:
-        await it.shows("There is no theme bad", "'black' is no")
+        await it.shows("Unknown theme bad", "'black' is not a")
         assert it.app.theme == "swecli-dark"
 
 
@@ -82,7 +82,7 @@ async def test_a_theme_by_its_name_and_a_file_that_can_not_be_written() -> None:
         await it.shows("for this session only: read-only")
         assert it.app.theme == "nord"
         await it.say("/theme nrd")
-        await it.shows("There is no theme nrd; nothing was changed. Did you mean nord?")
+        await it.shows("Unknown theme nrd; nothing was changed. Did you mean nord?")
         assert it.app.theme == "nord"
 
 
@@ -95,6 +95,7 @@ async def test_without_colours_none_is_written(monkeypatch: pytest.MonkeyPatch, 
         await it.say("/mode")
         await it.until(lambda: it.app.main.dock.panel)
         assert it.app.theme == "terminal"
+        await it.shows("Mode")
         strips = it.app.screen._compositor.render_strips()
         colours = {
             colour.name

@@ -97,13 +97,13 @@ def test_a_file_of_two_colours_is_a_theme(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('background = "#101010"\nforeground = "#eeeeee"\nred = "crimson"\n', ":3: red: 'crimson' is no colour"),
-        ('background = "#101010"\n\nforegrund = "#eeeeee"\n', ":3: foregrund is no colour of a theme"),
+        ('background = "#101010"\nforeground = "#eeeeee"\nred = "crimson"\n', ":3: red: 'crimson' is not a colour"),
+        ('background = "#101010"\n\nforegrund = "#eeeeee"\n', ":3: foregrund is not a theme colour"),
         ('background = "#101010"\n', "foreground is missing"),
-        ("background = 3\n", ":1: background must be a text"),
+        ("background = 3\n", ":1: background must be a string"),
         ('background = "#101010\n', ":1: no valid TOML"),
         ("", "background is missing"),
-        ("[colours]\nbackground = '#fff'\n", ":1: colours is no colour"),
+        ("[colours]\nbackground = '#fff'\n", ":1: colours is not a theme colour"),
     ],
 )
 def test_a_broken_file_is_left_out_with_its_line(tmp_path: Path, text: str, said: str) -> None:
