@@ -18,6 +18,7 @@ from tests.core.sandbox.support import PYTHON, SECRET, Grounds, contained, scrat
 
 PRELUDE = """
 import ctypes, os, signal, socket, stat, subprocess, sys
+sys.tracebacklimit = 0  # from Python 3.13 on a traceback quotes this code, and with it the word that tells of success
 WORK, OUT, HOME, OWN, SOCK, ABSTRACT, TCP, UDP, PID = sys.argv[1:10]
 TCP, UDP, PID = int(TCP), int(UDP), int(PID)
 libc = ctypes.CDLL(None, use_errno=True)
