@@ -220,7 +220,7 @@ class Program(Backend):
 
     def branch(self) -> str:
         """The git branch, the beginning of the commit where there is none, or nothing."""
-        from swecli.core.workspace.git_facts import git_facts
+        from swecli.core.git_files import git_facts
 
         facts = git_facts(self._options.cwd)
         return "" if facts is None else facts.branch or (facts.commit or "")[:8]

@@ -179,7 +179,7 @@ class Actions:
         """Offer ways to a model while none is connected."""
         from swecli.tui.connect import FirstRun
 
-        FirstRun(self._screen, self._session, self._backend, self.set_model).begin()
+        FirstRun(self._screen, self._session, self._backend, self.set_model, self.log_in).begin()
 
     def pick_mode(self) -> None:
         from swecli.commands.session import MODE_MEANINGS

@@ -70,11 +70,13 @@ class FirstRun:
         session: SessionController,
         backend: Backend,
         set_model: Callable[[str], None],
+        log_in: Callable[[], None],
     ) -> None:
         self._screen = screen
         self._session = session
         self._backend = backend
         self._set_model = set_model
+        self._log_in = log_in
         self._offers: Sequence[ModelOffer] = ()
         self._picker: Picker | None = None
 
@@ -119,7 +121,7 @@ class FirstRun:
 
     def _picked(self, value: str) -> None:
         if value == LOGIN:
-            Login(self._screen, self._session, self._backend, self._set_model).begin()
+            self._log_in()
         elif value == DEMO:
             self._screen.run_worker(self._show_demo())
         else:

@@ -172,3 +172,13 @@ def contained(sandbox: Sandbox, command: str, cwd: Path, *, full: bool = False) 
         )
     finally:
         launch.end()
+
+
+@contextmanager
+def laid_out() -> Iterator[Grounds]:
+    """Grounds in a directory of their own, closed and removed afterwards."""
+    with scratch() as base:
+        grounds = Grounds(base)
+        grounds.lay_out()
+        yield grounds
+        grounds.close()

@@ -14,7 +14,7 @@ import pytest
 
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.workspace import process_tree
-from tests.core.sandbox.support import PYTHON, SECRET, Grounds, contained, scratch
+from tests.core.sandbox.support import PYTHON, SECRET, Grounds, contained, laid_out
 
 PRELUDE = """
 import ctypes, os, signal, socket, stat, subprocess, sys
@@ -135,11 +135,8 @@ UNDER_LANDLOCK = {
 
 @pytest.fixture(scope="module")
 def grounds() -> Iterator[Grounds]:
-    with scratch() as base:
-        made = Grounds(base)
-        made.lay_out()
+    with laid_out() as made:
         yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")

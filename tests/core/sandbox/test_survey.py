@@ -14,7 +14,7 @@ from swecli.core.sandbox.plan import Request, mount_plan
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.survey import Survey, Surveyor, undo
 from tests.core.sandbox.fake_disk import FakeDisk
-from tests.core.sandbox.support import Grounds, contained, scratch
+from tests.core.sandbox.support import Grounds, contained, laid_out
 
 
 def survey(roots: tuple[str, ...]) -> Survey:
@@ -223,11 +223,8 @@ def test_a_second_name_outside_shows_although_its_folder_did_not_change(
 
 @pytest.fixture
 def grounds() -> Iterator[Grounds]:
-    with scratch() as base:
-        made = Grounds(base)
-        made.lay_out()
+    with laid_out() as made:
         yield made
-        made.close()
 
 
 def full(grounds: Grounds) -> Sandbox:

@@ -16,18 +16,15 @@ from swecli.core.sandbox.bubblewrap import Placeholders
 from swecli.core.sandbox.launch import SandboxError
 from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.sandbox import Sandbox
-from tests.core.sandbox.support import Grounds, contained, scratch
+from tests.core.sandbox.support import Grounds, contained, laid_out
 
 PYTHON_HERE = sys.executable
 
 
 @pytest.fixture
 def grounds() -> Iterator[Grounds]:
-    with scratch() as base:
-        made = Grounds(base)
-        made.lay_out()
+    with laid_out() as made:
         yield made
-        made.close()
 
 
 @pytest.fixture

@@ -44,12 +44,9 @@ from swecli.core.protocol.messages import (
 
 
 @dataclass(slots=True, kw_only=True)
-class TextDraft:
-    """Text or a refusal. ``data`` is what the provider wants back with it."""
+class StreamedText:
+    """Text that comes in pieces."""
 
-    index: int = 0
-    refusal: bool = False
-    data: JsonObject | None = None
     chunks: list[str] = field(default_factory=lambda: [])
     joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
 
@@ -61,28 +58,27 @@ class TextDraft:
         """What the provider says in the end counts more than what it streamed."""
         self.chunks, self.joiner = [clean(text)], SurrogateJoiner()
 
+
+@dataclass(slots=True, kw_only=True)
+class TextDraft(StreamedText):
+    """Text or a refusal. ``data`` is what the provider wants back with it."""
+
+    index: int = 0
+    refusal: bool = False
+    data: JsonObject | None = None
+
     def part(self, origin: Origin) -> TextPart:
         return TextPart(self.text, _opaque(origin, self.data))
 
 
 @dataclass(slots=True, kw_only=True)
-class ReasoningDraft:
+class ReasoningDraft(StreamedText):
     """Reasoning; ``hidden`` where only encrypted data came."""
 
     index: int = 0
     summary: bool = False
     hidden: bool = False
     data: JsonObject | None = None
-    chunks: list[str] = field(default_factory=lambda: [])
-    joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.chunks)
-
-    def replace(self, text: str) -> None:
-        """See ``TextDraft.replace``."""
-        self.chunks, self.joiner = [clean(text)], SurrogateJoiner()
 
     def part(self, origin: Origin) -> ReasoningPart:
         return ReasoningPart(self.text, "summary" if self.summary else "raw", _opaque(origin, self.data))

@@ -255,11 +255,7 @@ def check_content(text: str, situation: Situation) -> None:
     if text in _STREAMS:
         return
     for path in absolute(text, situation):
-        resolved = situation.facts.resolve(path)
-        if inside(resolved, situation.roots) is None:
-            raise UnprovenError(f"{text} is outside the workspace", soft=True)
-        if is_secret_in(path, situation.roots) or is_secret_in(resolved, situation.roots):
-            raise UnprovenError(f"{text} may hold secrets", soft=True)
+        resolved = _open_target(text, path, situation)
         if is_git_settings(resolved) and situation.facts.credentials_in(resolved):
             raise UnprovenError(f"{text} may hold a password or token", soft=True)
         if situation.facts.kind(resolved) == "other":
@@ -277,11 +273,17 @@ def check_revision(text: str, situation: Situation) -> None:
     if is_secret_in("/" + path, ("/",)):
         raise UnprovenError(f"{text} may hold secrets", soft=True)
     for candidate in absolute(text, situation):
-        resolved = situation.facts.resolve(candidate)
-        if inside(resolved, situation.roots) is None:
-            raise UnprovenError(f"{text} is outside the workspace", soft=True)
-        if is_secret_in(resolved, situation.roots) or is_secret_in(candidate, situation.roots):
-            raise UnprovenError(f"{text} may hold secrets", soft=True)
+        _open_target(text, candidate, situation)
+
+
+def _open_target(text: str, path: str, situation: Situation) -> str:
+    """Where ``path`` leads once links are followed. Raises where that is outside the workspace or may be secret."""
+    resolved = situation.facts.resolve(path)
+    if inside(resolved, situation.roots) is None:
+        raise UnprovenError(f"{text} is outside the workspace", soft=True)
+    if is_secret_in(path, situation.roots) or is_secret_in(resolved, situation.roots):
+        raise UnprovenError(f"{text} may hold secrets", soft=True)
+    return resolved
 
 
 def check_git_settings(name: str, situation: Situation) -> None:
