@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from swecli.core.context_management.budget import Limits, clamp_output, percent, window_of
-from swecli.core.context_management.marks import without_notes
-from swecli.core.context_management.prompts import LEAN_WINDOW, mode_note, note, system_prompt
+from swecli.core.context_management.prompts import LEAN_WINDOW, mode_note, note, system_prompt, without_notes
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import MEMORY, PROJECT_INSTRUCTIONS, SKILLS, SYSTEM, USER_INSTRUCTIONS, Budget

@@ -12,7 +12,6 @@ from typing import Literal
 
 from swecli.core.checkpoints.history import Difference
 from swecli.core.checkpoints.restore import Listed, Recent, Restored, Target
-from swecli.core.context_management.read_set import live_items, present_items
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
 from swecli.core.engine.services import Services
@@ -118,9 +117,7 @@ class ChangedFiles:
     async def check(self) -> None:
         """Look at the files, off the event loop, and make the note anew."""
         ledger = self._recorder.ledger
-        live = live_items(ledger.view, ledger.entries)
-        present = present_items(ledger.view, ledger.entries)
-        visible = list(ledger.files.visible(live, present))[:MOST_FILES]
+        visible = list(ledger.files.visible(ledger.live_items(), ledger.present_items()))[:MOST_FILES]
         if not visible:
             self.note = ""
             return

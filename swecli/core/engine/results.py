@@ -20,7 +20,6 @@ from swecli.core.context_management.offload import (
     room_left,
     too_large,
 )
-from swecli.core.context_management.read_set import live_items, present_items, summary_items
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
 from swecli.core.ports import BlobError, BlobRef, BlobStore
@@ -48,7 +47,7 @@ class SeenFiles:
     def last_seen(self, path: str) -> str | None:
         """Hash of the file as the model last saw it; None when it never saw it or saw that it was gone."""
         ledger = self._recorder.ledger
-        touch = ledger.files.last(path, present_items(ledger.view, ledger.entries))
+        touch = ledger.files.last(path, ledger.present_items())
         return touch.sha256 if touch is not None else None
 
     def shortened(self, outcome: ToolOutcome) -> ToolOutcome:
@@ -61,12 +60,12 @@ class SeenFiles:
         (seen,) = outcome.seen
         if self.last_seen(seen.path) != seen.sha256:
             return outcome
-        live = live_items(ledger.view, ledger.entries)
+        live = ledger.live_items()
         touch = ledger.files.same_reading(seen.path, seen.first, seen.last, seen.sha256, live)
         entry, text = _visible_text(ledger, touch.item) if touch else ("", None)
         place = f"in the earlier result of this call (id {entry})"
         if text != outcome.text:
-            summaries = summary_items(ledger.view)
+            summaries = ledger.summary_items()
             touch = ledger.files.attached(seen.path, seen.first, seen.last, seen.sha256, summaries)
             place = "in the file block of the compacted part"
         if touch is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from swecli.core.checkpoints.restore import Target
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
-from swecli.core.context_management.marks import harmless
+from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.attachments import words_of
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch

@@ -16,7 +16,7 @@ from pathlib import Path
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
 from swecli.core.context_management.ledger import ItemRecord, Ledger
-from swecli.core.context_management.marks import harmless
+from swecli.core.context_management.prompts import harmless
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes

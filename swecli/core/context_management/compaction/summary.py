@@ -10,8 +10,7 @@ from functools import reduce
 
 from swecli.core.context_management.compaction.options import SummarizationStrategy
 from swecli.core.context_management.gateway import RequestGateway
-from swecli.core.context_management.marks import harmless
-from swecli.core.context_management.prompts import read_prompt
+from swecli.core.context_management.prompts import harmless, read_prompt
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, ProviderError, SystemBlock
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage, added
 
