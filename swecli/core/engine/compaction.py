@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from swecli.core.context_management.budget import (
-    Limits,
     budget_too_large,
-    edge,
     fixed_tokens,
     much_fixed,
     no_room,
@@ -65,18 +63,16 @@ LEAVE = "Leave it as it is"
 class LimitNotices:
     """Tells once for each model and component."""
 
-    def __init__(self, recorder: Recorder, limits: Limits) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._limits = limits
         self._reported: set[tuple[str, str]] = set()
 
     def check(self, budget: Budget, model: str, *, exact: bool = True) -> bool:
         """Look at a measure of a request to ``model``. True where there is something to tell that rests on estimates
         only (not ``exact``): it is not told yet."""
+        trouble = no_room(budget)
         if not exact:
-            edge_of_block = edge(self._limits.block, budget.effective)
-            return bool(no_room(budget, edge_of_block) or much_fixed(budget) or over_limit(budget))
-        trouble = no_room(budget, edge(self._limits.block, budget.effective))
+            return bool(trouble or much_fixed(budget) or over_limit(budget))
         if trouble:
             self._tell((model, ""), Notice(trouble, "error", "context"))
             return False
@@ -102,7 +98,7 @@ class Compactions:
         self._connection = connection
         self.snapshots = SessionSnapshots(services, recorder)
         self._in_doubt = False
-        self._limits = LimitNotices(recorder, services.context.limits)
+        self._limits = LimitNotices(recorder)
         self._gateway = gateway_of(services, recorder)
         self._asker = asker
         self._breaker = Breaker()

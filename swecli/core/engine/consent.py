@@ -328,11 +328,6 @@ class SandboxWatch:
             self._accepting.add(task)
             task.add_done_callback(self._accepting.discard)
 
-    @property
-    def offers(self) -> bool:
-        """Whether the user is asked at once when the sandbox stopped a command."""
-        return self._sandbox.options.ask_outside
-
     async def _check(self) -> None:
         await asyncio.to_thread(self._sandbox.check)
         self.tell()
@@ -432,7 +427,7 @@ class Consents:
 
     async def outside(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[Consent | None, ToolOutcome]:
         """Ask whether a command that the sandbox stopped may run outside of it. Without consent the model is told."""
-        if not outcome.blocked or not self._sandbox.offers:
+        if not outcome.blocked or not self._services.sandbox.options.ask_outside:
             return None, outcome
         preview = await call.tool.preview(call.params, call.ctx)
         shown = self._bind(call, preview.state)

@@ -43,15 +43,11 @@ class ModelChoice:
         """The client of the model that answers; None while none is connected."""
         return self._connection.client
 
-    def connect(self, model: str) -> str | None:
-        """Connect the model that the session begins with. Nothing is told yet. Returns what is wrong, if anything."""
-        return self._connection.connect(model)
-
     def start(self, model: str) -> None:
         """Begin with the model that was connected."""
         effort = self._services.effort(self._ref)
         if effort is not None and effort != self._recorder.state.effort:
-            self._announce(effort)
+            self.announce(effort)
         self._recall_window()
         self._compactions.take_up(self._connection.client, model)
         self.measure()
@@ -72,7 +68,7 @@ class ModelChoice:
             trouble = self._connection.connect(f"{before.info.provider}/{model}")
         if trouble is not None:
             return trouble
-        self._announce(self._services.effort(self._ref))
+        self.announce(self._services.effort(self._ref))
         self.measure()
         self._ask()
         if before is not None and before.info.ref != self._ref:
@@ -97,7 +93,7 @@ class ModelChoice:
             why = "is overloaded" if error.kind == "overloaded" else "refuses requests because of their number"
             text = f"{away} {why}; {self._ref} answers for the rest of this turn."
             self._recorder.emit(Notice(text, "warning", "model", f"The next turn begins with {self._own_model} again."))
-            self._announce(self._services.effort(self._ref))
+            self.announce(self._services.effort(self._ref))
             self.measure()
             self._ask()
             return True
@@ -112,7 +108,7 @@ class ModelChoice:
         if trouble is not None:
             self._recorder.emit(Notice(f"{self._ref} goes on answering: {trouble}", "warning", "model"))
             return
-        self._announce(self._services.effort(self._ref))
+        self.announce(self._services.effort(self._ref))
         self.measure()
         self._ask()
 
@@ -177,7 +173,7 @@ class ModelChoice:
         if news:
             self._recorder.emit(Notice(news, "warning", "model"))
         if client.info != before:
-            self._announce(self._recorder.state.effort, switched=False)
+            self.announce(self._recorder.state.effort, switched=False)
             self.measure()
 
     async def close(self) -> None:
@@ -185,10 +181,6 @@ class ModelChoice:
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
-
-    def set_effort(self, effort: str | None) -> None:
-        """How much the model thinks from the next request on."""
-        self._announce(effort)
 
     def beside(self, work: str) -> ModelClient | None:
         """The client for work of this name beside the conversation: that of its own model, or the current one."""
@@ -219,7 +211,7 @@ class ModelChoice:
         if client is not self._connection.client:
             return
         if news:
-            self._announce(self._recorder.state.effort, switched=False)
+            self.announce(self._recorder.state.effort, switched=False)
             self.measure()
         await self._compactions.count_in_doubt(client)
 
@@ -227,7 +219,8 @@ class ModelChoice:
     def _ref(self) -> str:
         return self._connection.client.info.ref if self._connection.client is not None else ""
 
-    def _announce(self, effort: str | None, *, switched: bool = True) -> None:
+    def announce(self, effort: str | None, *, switched: bool = True) -> None:
+        """Record which model answers from the next request on, and with which reasoning effort."""
         client = self._connection.client
         model = client.info.ref if client is not None else self._recorder.state.model
         window = client.info.window if client is not None else None

@@ -183,14 +183,15 @@ class Recorder:
         self.turn = 0
         self._clock = clock
         self._subscribers: list[Subscription] = []
-        self._facts = Facts(history)
+        self.facts = Facts(history)
+        """What is published, from the session's beginning on. Looking at all of it may read the disk."""
         for event in history:
             self.state.apply(event)
             self.ledger.apply(event)
             self.cache.apply(event)
         self.turn = self.state.turn
         self._log = make_log(self._publish)
-        self._facts.read_from(self._log)
+        self.facts.read_from(self._log)
 
     def emit(self, body: Body) -> Event:
         """Record one event. The state has changed when this returns; storing and publishing follow in order."""
@@ -202,11 +203,6 @@ class Recorder:
         self._log.append(event)
         return event
 
-    @property
-    def facts(self) -> Facts:
-        """What is published, from the session's beginning on. Looking at all of it may read the disk."""
-        return self._facts
-
     def new_item(self, prefix: str) -> str:
         """An item id that this session has not used."""
         return f"{prefix}{self.state.items + 1}"
@@ -217,14 +213,14 @@ class Recorder:
 
     def subscribe(self, *, replay: bool) -> Subscription:
         """Published events; with ``replay`` the published facts of the whole session first."""
-        subscription = Subscription(self._facts.past() if replay else None)
+        subscription = Subscription(self.facts.past() if replay else None)
         self._subscribers.append(subscription)
         return subscription
 
     def _publish(self, events: Sequence[Event]) -> None:
         for event in events:
             if is_fact(event.body):
-                self._facts.add(event)
+                self.facts.add(event)
             for subscription in self._subscribers:
                 subscription.put(event)
 

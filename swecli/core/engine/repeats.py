@@ -17,7 +17,7 @@ from swecli.core.context_management.compaction.clearing import target_of
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import is_pointer
-from swecli.core.engine.work import MessageQueue
+from swecli.core.engine.work import enqueue
 from swecli.core.llm.json_values import parse_json
 from swecli.core.ports import Asker
 from swecli.core.protocol.commands import Steer
@@ -256,7 +256,7 @@ class RepeatGuard:
         self._detector.reset()
         self._reported = ()
         if words and words != GO_ON:
-            MessageQueue(self._recorder).add(Steer(words))
+            enqueue(self._recorder, Steer(words))
         return "goes on"
 
 

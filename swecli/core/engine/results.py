@@ -120,12 +120,9 @@ class Results:
         self._services = services
         self._recorder = recorder
         self._connection = connection
+        self._rules = OffloadRules(services.offload_threshold)
         self._turn = asyncio.Lock()
         self._reported = False
-
-    @property
-    def rules(self) -> OffloadRules:
-        return OffloadRules(self._services.offload_threshold)
 
     async def admit(self, item: str, tool: str, kind: ResultKind, outcome: ToolOutcome) -> ToolOutcome:
         """The outcome with the text that goes into the context. The caller records it before it awaits anything
@@ -133,7 +130,7 @@ class Results:
         async with self._turn:
             measure = self._measure(item)
             facts = self._facts(kind, outcome, measure)
-            reason = too_large(facts, self.rules) or does_not_fit(facts, measure.room if measure else None)
+            reason = too_large(facts, self._rules) or does_not_fit(facts, measure.room if measure else None)
             if not reason:
                 return outcome
             if outcome.images:
@@ -144,7 +141,7 @@ class Results:
 
     def bounded(self, kind: ResultKind, outcome: ToolOutcome, room: int | None = None) -> ToolOutcome:
         """The outcome cut to what may stay in the context where it can't be stored."""
-        limit = OUTPUT_BYTES if kind == "output" else max(MAX_BYTES, self.rules.threshold)
+        limit = OUTPUT_BYTES if kind == "output" else max(MAX_BYTES, self._rules.threshold)
         fitting = excerpt_bytes(room)
         if fitting is not None and fitting < limit and not self._fits(outcome, room):
             limit = max(fitting, 200)
@@ -188,7 +185,7 @@ class Results:
     def _facts(self, kind: ResultKind, outcome: ToolOutcome, measure: _Measure | None) -> ResultFacts:
         size = len(outcome.text.encode("utf-8", "replace"))
         facts = ResultFacts(kind, size, outcome.is_error)
-        if measure is None or too_large(facts, self.rules):
+        if measure is None or too_large(facts, self._rules):
             return facts
         images = IMAGE_TOKENS * len(outcome.images)
         if 2 * size * measure.factor + images <= measure.room:  # it fits whatever it holds

@@ -26,7 +26,7 @@ from swecli.core.engine.snapshots import recover
 from swecli.core.engine.tool_calls import Scheduler, ToolCalls
 from swecli.core.engine.turn import Turn
 from swecli.core.engine.view import SessionView
-from swecli.core.engine.work import MessageQueue, Work
+from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, SystemBlock
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
@@ -183,7 +183,6 @@ class Session:
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock)
         self._closed = False
         self._work = Work(self._ended)
-        self._queue = MessageQueue(recorder)
         self._requests = Requests(recorder)
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
@@ -248,11 +247,11 @@ class Session:
             case Submit():
                 self._submit(command)
             case Steer() if self._work.busy:
-                self._queue.add(command)
+                enqueue(self._recorder, command)
             case Steer():
                 self._submit(Submit(command.text, mentions=command.mentions))
             case EditQueue():
-                self._queue.edit(command.id, command.text)
+                edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
                 if not (command.skip and self._models.skip()):
                     self._work.interrupt()
@@ -274,7 +273,7 @@ class Session:
                 if command.mode != self._recorder.state.mode:
                     self._recorder.emit(ModeChanged(command.mode, "chosen by the user"))
             case SetEffort():
-                self._models.set_effort(command.effort)
+                self._models.announce(command.effort)
             case _:
                 self._between_turns(command)
 
@@ -309,7 +308,7 @@ class Session:
 
     def _submit(self, message: Submit) -> None:
         if self._work.busy:
-            self._queue.add(message)
+            enqueue(self._recorder, message)
         elif self._connection.client is None:
             self.notice(
                 "No model is connected; your message was not sent.", "error", "Set a key or use /model; see /help."
@@ -328,7 +327,7 @@ class Session:
         self._recorder.turn += 1
         item = self._recorder.new_item("u")
         self._recorder.emit(TurnStarted(item))
-        self._queue.say(item, message.text, message.images)
+        add_user_message(self._recorder, item, message)
         turn = Turn(
             self._services,
             self._recorder,
@@ -355,7 +354,7 @@ class Session:
         # What waits goes on by itself only after work that ended well; otherwise the user decides.
         goes_on = not self._closed and not self._work.interrupted and self._recorder.state.outcome in ("done", "limit")
         if goes_on and self._connection.client is not None:
-            waiting = self._queue.take_first()
+            waiting = take_first(self._recorder)
             if waiting is not None:
                 self._begin_turn(waiting)
 

@@ -31,7 +31,7 @@ from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.services import Services
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.tool_calls import Scheduler
-from swecli.core.engine.work import MessageQueue
+from swecli.core.engine.work import absorb_steering
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import (
@@ -82,7 +82,6 @@ class Turn:
         self._recorder = recorder
         self._scheduler = scheduler
         self._compactions = compactions
-        self._queue = MessageQueue(recorder)
         self._models = models
         self._jobs = jobs
         self._asking = Asking(services, recorder)
@@ -144,7 +143,7 @@ class Turn:
         await self._models.ready()
         await self._attachments.attach(self._mentions, self._client.info)
         while True:
-            steering = self._queue.absorb_steering()
+            steering = absorb_steering(self._recorder)
             if steering:
                 self._repeats.user_spoke()
                 await self._attachments.attach([word for one in steering for word in words_of(one)], self._client.info)

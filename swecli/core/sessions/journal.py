@@ -207,17 +207,6 @@ class Journal:
             await self._mark(last=True)
             self._thread.join()
 
-    def close_now(self, timeout: float) -> bool:
-        """The same without an event loop that runs, for a process that is told to die.
-
-        Waits at most ``timeout`` seconds; nothing more is published.
-        """
-        if not self._closed:
-            self._closed = True
-            self._queue.put(_Barrier(self._loop.create_future(), last=True))
-        self._thread.join(timeout)
-        return not self._thread.is_alive() and not self.degraded
-
     def _publish_stored(self, events: Sequence[Event]) -> None:
         self._published += len(events)
         self._publish(events)

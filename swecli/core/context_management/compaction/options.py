@@ -219,14 +219,6 @@ class CompactResult:
     strategies_run: tuple[str, ...]
     summary: str = ""
 
-    @property
-    def saved_tokens(self) -> int:
-        return self.before_tokens - self.after_tokens
-
-    @property
-    def removed_messages(self) -> int:
-        return self.before_msg_count - self.after_msg_count
-
 
 @dataclass(frozen=True, slots=True)
 class Wishes:

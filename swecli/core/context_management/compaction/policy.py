@@ -84,6 +84,8 @@ def worth_clearing(
     # When a summary is near, smaller batches of more of the old results: it would take these away as well.
     near = budget.level == "warn"
     least = allowances.worthwhile // 2 if near else allowances.worthwhile
+    if conversation_tokens(budget) < min(COLD_LEAST, least):
+        return None  # all of it together is less than a batch has to free
     if options.auto and budget.effective >= CLEARED_FROM:
         newest = allowances.tail if near else allowances.protected
         found = tidy(ledger, ledger.view, sizes, options.retention, newest, running)
