@@ -79,12 +79,10 @@ class Shelf(Generic[T]):
         return cast("T", pickle.loads(zlib.decompress(packed)))  # only what ``put`` has written
 
     def forget(self, ticket: Ticket) -> None:
-        """The ticket is used no longer."""
         if isinstance(ticket, bytes):
             self.in_memory -= len(ticket)
 
     def close(self) -> None:
-        """Nothing is given back any more."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -95,7 +95,6 @@ def in_tokens(amount: Amount | None, effective: int) -> int | None:
 
 
 def limited(components: Iterable[Component], limits: ComponentLimits, effective: int) -> tuple[Component, ...]:
-    """The components with their limits."""
     return tuple(
         replace(part, limit=limit) if (limit := in_tokens(limits.of_component(part.name), effective)) else part
         for part in components
@@ -114,7 +113,6 @@ def over_limit(budget: Budget) -> tuple[str, ...]:
 
 
 def fixed_tokens(budget: Budget) -> int:
-    """Tokens of what is in every request."""
     return sum(part.tokens for part in _fixed_parts(budget))
 
 
@@ -141,7 +139,6 @@ def much_fixed(budget: Budget) -> str:
 
 
 def no_room(budget: Budget) -> str:
-    """Why no message fits beside the fixed parts; empty where there is room."""
     fixed = _fixed_parts(budget)
     tokens = sum(part.tokens for part in fixed)
     upper = tokens * budget.upper / budget.used if budget.used else tokens

@@ -195,7 +195,6 @@ class CacheHistory:
         return tuple(self._misses)
 
     def apply(self, event: Event) -> None:
-        """Take in one event."""
         match event.body:
             case ModelResponded(usage=Usage() as usage) if usage.input_total:
                 self._requests.append(CachedRequest(event.turn, event.ts, usage))

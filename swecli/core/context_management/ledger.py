@@ -99,7 +99,6 @@ class EntryBody:
             self._held = _Away(tuple(stubbed(part, "") for part in held), shelf, shelf.put(held))
 
     def bring_back(self) -> None:
-        """Have all of it in memory again."""
         held = self._held
         if isinstance(held, _Away):
             self._held = self.parts
@@ -132,7 +131,6 @@ class Bodies:
         self._leaving: deque[str] = deque()
 
     def add(self, entry: str, body: EntryBody) -> None:
-        """A body that the model has before it now."""
         if weight_of(body.outline) >= LONG:
             self._here[entry] = body
 
@@ -326,7 +324,6 @@ class ViewStack:
         return self._top
 
     def push(self, item: str, view: View) -> None:
-        """Put a view on top."""
         if self._items:
             self._older.append(_pieces(self._top, view))
         self._items.append(item)
@@ -343,13 +340,11 @@ class ViewStack:
         return item, view
 
     def clear(self) -> None:
-        """No views."""
         self._items.clear()
         self._older.clear()
         self._top = ()
 
     def all(self) -> list[tuple[str, View]]:
-        """All of them, the newest last."""
         views = [self._top]
         for pieces in reversed(self._older):
             views.append(_joined(pieces, views[-1]))
@@ -375,7 +370,6 @@ def _pieces(old: View, new: View) -> tuple[_Piece, ...]:
 
 
 def _joined(pieces: Iterable[_Piece], new: View) -> View:
-    """The view that was taken to pieces."""
     return tuple(entry for piece in pieces for entry in (new[piece] if isinstance(piece, slice) else piece))
 
 
@@ -436,7 +430,6 @@ class Ledger:
 
     @property
     def view(self) -> View:
-        """What the model sees, in order."""
         if self._frozen is None:  # made when it is looked at: a long history is taken in without a copy at each entry
             self._frozen = tuple(self._view)
         return self._frozen

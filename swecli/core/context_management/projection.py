@@ -221,7 +221,6 @@ def repair(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def _begun(messages: list[Message]) -> tuple[Message, ...]:
-    """The messages, the user's first."""
     if messages and messages[0].role != "user":
         return (Message("user", (TextPart(CONTINUATION),), "continuation"), *messages)
     return tuple(messages)

@@ -39,11 +39,9 @@ class ReadSet:
         self._touches: dict[str, list[Touch]] = {}
 
     def read(self, body: FileRead, at: float) -> None:
-        """The model was shown lines of a file."""
         self._add(body.path, Touch(body.item, body.sha256, at, body.first, body.last))
 
     def changed(self, body: FileChanged, at: float) -> None:
-        """A call of the model changed a file."""
         self._add(body.path, Touch(body.item, body.after, at))
 
     def _add(self, path: str, touch: Touch) -> None:

@@ -113,7 +113,6 @@ class Compactions:
         self._budget_reported: set[str] = set()
 
     def plan(self, client: ModelClient) -> CompactionPlan:
-        """What a compaction would do now."""
         services, ledger = self._services, self._recorder.ledger
         effective = services.context.measure(project(ledger), client.info).effective
         sizes = EntrySizes(services.context.monitor, client.info)
@@ -129,7 +128,6 @@ class Compactions:
         return plan_compaction(compaction, services.price, services.side_models.get("summary"))
 
     def retention(self, client: ModelClient) -> tuple[RuleReport, ...]:
-        """What the user's rules did so far."""
         sizes = EntrySizes(self._services.context.monitor, client.info)
         return report(self._recorder.ledger, sizes, self._services.compaction.retention)
 
@@ -345,7 +343,6 @@ class Compactions:
         return outcome.result
 
     def _take_cleared(self, prepared: PreparedRequest, client: ModelClient, view: tuple[ViewEntry, ...]) -> None:
-        """Take a view in which old results are stubs."""
         after = self._services.context.measure(project(self._recorder.ledger, view), client.info).used
         messages = len(prepared.request.messages)
         item = self._recorder.new_item("k")
@@ -356,7 +353,6 @@ class Compactions:
         self._commit(item, Compacted(view, result), client, effective)
 
     def undo(self, client: ModelClient | None) -> None:
-        """Bring back the view of before the newest compaction."""
         item = self._recorder.ledger.undoable
         if item is None:
             self._notice("There is no compaction to undo.")
@@ -367,7 +363,6 @@ class Compactions:
                 self.measure(client)
 
     def redo(self, client: ModelClient | None) -> None:
-        """Compact again what was undone."""
         item = self._recorder.ledger.redoable
         if item is None:
             self._notice("There is no compaction to redo.")

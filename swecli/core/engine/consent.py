@@ -85,7 +85,6 @@ class Requests:
         """Of the calls that run now."""
 
     def new_id(self, prefix: str) -> str:
-        """An id that no request or question of this session has."""
         return f"{prefix}{self._recorder.state.seq + 1}"
 
     async def permission(self, asked: PermissionRequested) -> ReplyPermission:
@@ -139,11 +138,9 @@ class Requests:
                 self._recorder.emit(QuestionAnswered(request, (), "engine"))
 
     def reply(self, command: ReplyPermission) -> None:
-        """Settle a permission request."""
         _settle(self._permissions.get(command.request), command)
 
     def answer(self, command: Answer) -> None:
-        """Settle a question."""
         _settle(self._questions.get(command.request), command)
 
 
@@ -197,7 +194,6 @@ class PreparedCall:
         return replace(self, ctx=replace(self.ctx, choices=()), amended="") if self.ctx.choices else self
 
     def with_choice(self, choice: Choice, note: str) -> PreparedCall:
-        """The call with what the user made of its change."""
         before = f"{self.amended}\n" if self.amended else ""
         return replace(self, ctx=replace(self.ctx, choices=(*self.ctx.choices, choice)), amended=f"{before}[{note}]")
 
@@ -534,7 +530,6 @@ class Consents:
         return Consent(call, shown, self._sandbox.context(call.ctx, call.effects, decision), decision.reads_only)
 
     def _keep(self, rule: str | None, reply: ReplyPermission) -> None:
-        """Keep a rule that is to hold longer than the session."""
         if rule is not None and reply.choice == "always" and (reply.span == "week" or reply.span == "project"):
             problem = self._services.keep_rule(rule, reply.span)
             if problem:
@@ -552,7 +547,6 @@ class Consents:
         self._recorder.emit(Notice(text, "warning", "permissions"))
 
     def _place(self, call: PreparedCall, decision: Decision) -> tuple[str, ...]:
-        """Where a command would run, and how long it is."""
         command = call.effects.command
         if command is None:
             return ()

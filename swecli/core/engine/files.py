@@ -33,15 +33,12 @@ class SessionFiles:
         self._newest = FilesRestored("undo")
 
     async def undo(self, target: Target) -> FilesRestored:
-        """Take changes of files back. Says what was done and what was left alone."""
         return await self._restored("undo", target)
 
     async def redo(self) -> FilesRestored:
-        """Bring back what was taken back last."""
         return await self._restored("redo", Target())
 
     async def changes(self) -> Recent:
-        """What changes of files can be taken back, and what is not covered."""
         return await self._checkpoints.recent() if self._checkpoints is not None else Recent(reason=OFF)
 
     async def difference(self) -> Difference:
@@ -53,7 +50,6 @@ class SessionFiles:
         return self._work.begin(self._restore(direction, target))
 
     async def close(self) -> None:
-        """Close the record."""
         if self._checkpoints is not None:
             await self._checkpoints.close()
 

@@ -67,7 +67,6 @@ class JobWatch:
             self._recorder.emit(Notice(str(error), "warning", "jobs"))
 
     async def close(self) -> None:
-        """End all jobs."""
         await self.jobs.close()
         await asyncio.gather(*self._stopping)
 

@@ -121,12 +121,10 @@ class Answer:
 
     @property
     def visible(self) -> bool:
-        """Whether anything of the answer has been shown."""
         return bool(self._parts)
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider has reported so far."""
         return self._usage
 
     @property
@@ -135,7 +133,6 @@ class Answer:
         return sum(len(piece) for running in self._parts.values() for piece in running.pieces)
 
     def feed(self, event: StreamEvent) -> None:
-        """Take in one delta of the stream."""
         match event:
             case TextDelta(part=part, text=text):
                 self._grow(part, "text", text)
@@ -408,7 +405,6 @@ class StepAccount:
         """Sum over the turn."""
 
     def begin(self, step: int, prepared: PreparedRequest, info: ModelInfo) -> None:
-        """A request goes out."""
         self._open, self._reported = (step, prepared, info), None
 
     def answered(self, usage: Usage | None) -> None:
@@ -416,7 +412,6 @@ class StepAccount:
         self._reported = usage
 
     def end(self) -> None:
-        """The step is over."""
         if self._open is not None:
             step, prepared, info = self._open
             if self._reported is not None:
@@ -582,5 +577,4 @@ class Asking:
 
 
 def has_content(message: Message | None) -> bool:
-    """Whether the message says or does something."""
     return message is not None and bool(message.text.strip() or message.tool_calls)

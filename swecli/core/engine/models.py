@@ -40,11 +40,9 @@ class ModelChoice:
 
     @property
     def client(self) -> ModelClient | None:
-        """The client of the model that answers; None while none is connected."""
         return self._connection.client
 
     def start(self, model: str) -> None:
-        """Begin with the model that was connected."""
         effort = self._services.effort(self._ref)
         if effort is not None and effort != self._recorder.state.effort:
             self.announce(effort)
@@ -177,7 +175,6 @@ class ModelChoice:
             self.measure()
 
     async def close(self) -> None:
-        """Stop asking."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
@@ -197,7 +194,6 @@ class ModelChoice:
             self._compactions.measure(self._connection.client)
 
     def _ask(self) -> None:
-        """Ask the server in the background; the session does not wait for it."""
         client = self._connection.client
         if client is not None:
             self._asking = asyncio.create_task(self._asked(client))

@@ -60,7 +60,6 @@ class Facts(Sequence[Event]):
 
     @property
     def held(self) -> int:
-        """Facts in memory."""
         return len(self._held)
 
     def read_from(self, log: object) -> None:
@@ -68,14 +67,12 @@ class Facts(Sequence[Event]):
         self._log = log if isinstance(log, FactReader) else None
 
     def add(self, event: Event) -> None:
-        """A fact was published; the log has it."""
         self._held.append(event)
         self._fresh += 1
         if self._fresh >= KEPT:
             self._let_go()
 
     def past(self) -> Past:
-        """Everything so far, for one who begins to listen."""
         past = Past(self._held, self._upto, self._log if self._left else None)
         self._held = list(self._held)
         self._let_go()
@@ -204,11 +201,9 @@ class Recorder:
         return event
 
     def new_item(self, prefix: str) -> str:
-        """An item id that this session has not used."""
         return f"{prefix}{self.state.items + 1}"
 
     async def barrier(self) -> None:
-        """Returns when every fact so far is stored."""
         await self._log.barrier()
 
     def subscribe(self, *, replay: bool) -> Subscription:

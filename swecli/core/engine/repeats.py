@@ -55,7 +55,6 @@ class SeenCall:
 
     @property
     def key(self) -> str:
-        """Tool and normalised arguments."""
         return f"{self.tool} {normalised(self.arguments)}"
 
     @property
@@ -77,7 +76,6 @@ class Repetition:
 
     @property
     def asks(self) -> bool:
-        """Whether it is time to ask the user."""
         return self.rounds >= ASKED[self.kind]
 
 

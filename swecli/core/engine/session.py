@@ -233,7 +233,6 @@ class Session:
             self._models.start(name)
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
-        """A line for the user."""
         self._recorder.emit(Notice(text, level, "session", hint))
 
     # --- commands ---------------------------------------------------------------------------------------------
@@ -278,7 +277,6 @@ class Session:
                 self._between_turns(command)
 
     def _between_turns(self, command: BetweenTurns) -> None:
-        """Carry out what no other work may run beside."""
         if self._work.busy:
             self.notice(_BUSY.get(type(command), "A turn is running; try again when it has ended."), "warning")
             return
@@ -442,7 +440,6 @@ class Session:
         self._services.report_defect(error)
 
     async def close(self) -> None:
-        """Interrupt what runs, store everything, stop processes, release connections."""
         if self._closed:
             return
         self._closed = True

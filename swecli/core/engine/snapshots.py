@@ -161,7 +161,6 @@ class SessionSnapshots:
     # --- writing --------------------------------------------------------------------------------------------
 
     def save_soon(self, client: ModelClient) -> None:
-        """Write the conversation as it is now, without waiting for the disk."""
         snapshot = self._now(client)
         if snapshot is not None:
             task = asyncio.create_task(self._save(snapshot))
@@ -169,7 +168,6 @@ class SessionSnapshots:
             task.add_done_callback(self._writing.discard)
 
     async def close(self, client: ModelClient | None) -> None:
-        """Write the newest one."""
         await asyncio.gather(*self._writing)
         snapshot = self._now(client) if client is not None else None
         if snapshot is not None and not _tells_nothing_new(snapshot.measure, self._newest):

@@ -32,7 +32,6 @@ def edit_queue(recorder: Recorder, identifier: str, text: str | None) -> None:
 
 
 def take_first(recorder: Recorder) -> Queued | None:
-    """Remove and return the message that waits longest."""
     if not recorder.state.queue:
         return None
     first, *rest = recorder.state.queue
@@ -80,7 +79,6 @@ class Work:
         return self._task
 
     def interrupt(self) -> None:
-        """Cancel what runs, if anything."""
         if self._task is not None:
             self.interrupted = True
             # A task that is cancelled before its first step runs nothing, not even its end. That step is
@@ -88,7 +86,6 @@ class Work:
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def stop(self) -> None:
-        """Cancel and wait until it has ended."""
         task = self._task
         if task is not None:
             self.interrupt()

@@ -280,7 +280,6 @@ def _is_about_sharing(error: sqlite3.Error, path: Path) -> bool:
 
 
 def _has_locks(folder: Path) -> bool:
-    """Whether files of the folder can be locked."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

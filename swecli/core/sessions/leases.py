@@ -55,7 +55,6 @@ class Leases:
         return process if process != self._process and process.alive else None
 
     def take(self, connection: sqlite3.Connection, session_id: str) -> None:
-        """Claim the session, whoever had it."""
         connection.execute(
             "INSERT OR REPLACE INTO leases(session_id, pid, process_started, acquired) VALUES (?, ?, ?, ?)",
             (session_id, self._process.pid, self._process.started, self._clock()),

@@ -118,7 +118,6 @@ def _examine_schema(
 
 
 def _made(migrations: Sequence[Migration]) -> Schema:
-    """The tables that the steps make."""
     with closing(sqlite3.connect(":memory:")) as connection:
         for statements in migrations:
             for statement in statements:

@@ -27,7 +27,6 @@ class EntrySizes:
         self._known = monitor.part_counts
 
     def entry(self, entry: Entry) -> int:
-        """Tokens of a live entry."""
         known = self._known.get(entry.id)
         if known is None or known[0] is not entry.body:
             tokens = self._monitor.count_once(Message(_role(entry), entry.parts, entry.id))
@@ -43,14 +42,12 @@ class EntrySizes:
         return round(len(text) / CHARACTERS_PER_TOKEN * self._ratio)
 
     def viewed(self, entry: ViewEntry, ledger: Ledger) -> int:
-        """Tokens of one entry as the view shows it."""
         known = ledger.entries.get(entry.id)
         if entry.kind == "live" and known is not None:
             return self.entry(known)
         return self.text(entry.text)
 
     def view(self, view: Iterable[ViewEntry], ledger: Ledger) -> int:
-        """Tokens of a whole view."""
         return sum(self.viewed(entry, ledger) for entry in view)
 
 
@@ -80,7 +77,6 @@ class Allowances:
 
     @classmethod
     def of(cls, effective: int) -> Allowances:
-        """For an effective window of so many tokens."""
 
         def smaller(absolute: int, share: float) -> int:
             return max(1, min(absolute, int(effective * share)))
@@ -193,7 +189,6 @@ class CompactionOptions:
 
     @property
     def recent_messages(self) -> int:
-        """Messages that stay word for word beside a summary."""
         chosen = self.summarization if self.strategy == "summarization" else None
         return chosen.keep_recent if chosen is not None else self.keep_recent
 

@@ -256,7 +256,6 @@ def _command_lines(commands: Sequence[tuple[str, ItemRecord]]) -> list[str]:
 
 
 def open_errors(ledger: Ledger) -> list[str]:
-    """Error lines of the checks whose newest run failed."""
     lines: list[str] = []
     for command, record in reversed(check_commands(ledger)):
         if record.exit_status:
@@ -275,7 +274,6 @@ def error_lines(text: str, limit: int = 6) -> list[str]:
 
 
 def decisions(ledger: Ledger) -> list[str]:
-    """Answers to questions and words that went with rejections."""
     lines: list[str] = []
     for record, call in calls(ledger):
         text = next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")

@@ -132,7 +132,6 @@ class ChainPlan:
 
 
 def signals_of(ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes) -> ConversationSignals:
-    """The signals of a conversation as the model sees it."""
     total = tools = 0
     calls: list[str] = []
     for entry in view:
@@ -187,16 +186,13 @@ class Breaker:
     steps: list[int] = field(default_factory=list)
 
     def record(self, step: int, before: int, after: int) -> None:
-        """One compaction that was applied."""
         self.steps.append(step)
         self.failures = 0 if after <= before * (1 - PROGRESS) else self.failures + 1
 
     def record_failure(self) -> None:
-        """One that was not applied."""
         self.failures += 1
 
     def reset(self) -> None:
-        """The user acted: try again."""
         self.failures = 0
         self.steps.clear()
 

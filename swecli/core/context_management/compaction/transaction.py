@@ -150,7 +150,6 @@ class Compaction:
         self._forget()
 
     def _forget(self) -> None:
-        """No candidate was judged yet."""
         self._strategies: list[str] = []
         self._notes: list[str] = []
         self._cleared: View = ()
@@ -205,7 +204,6 @@ class Compaction:
         return view
 
     def tokens(self, view: View) -> int:
-        """Tokens of a whole request over this view."""
         return self._measured(view).budget.used
 
     # --- asking -------------------------------------------------------------------------------------------
@@ -337,7 +335,6 @@ class Compaction:
 
     @property
     def _hard_pressed(self) -> bool:
-        """Whether no request fits without a compaction."""
         return self.job.forced or self.before.level == "block"
 
     def _if_small_enough(self, view: View, strategy: str) -> View | None:
@@ -345,7 +342,6 @@ class Compaction:
         return self._taken(_Candidate(view, strategy)) if small else None
 
     def _taken(self, candidate: _Candidate | None) -> View | None:
-        """The candidate's view, its strategy noted."""
         if candidate is None:
             return None
         if candidate.strategy and candidate.strategy not in self._strategies:

@@ -21,12 +21,10 @@ LEAN_WINDOW = 16_384
 
 @cache
 def read_prompt(name: PromptName) -> str:
-    """The text of one prompt file, without the final newline."""
     return (files(__name__) / f"{name}.md").read_text(encoding="utf-8").rstrip("\n")
 
 
 def system_prompt(window: int) -> str:
-    """The base system prompt for a context window of ``window`` tokens."""
     return read_prompt("lean" if window <= LEAN_WINDOW else "base")
 
 
