@@ -21,7 +21,6 @@ from enum import Enum
 from pathlib import Path
 
 from swecli.core.atomic_text import make_private, name_aside
-from swecli.core.sessions.migrations import APPLICATION_ID, MIGRATIONS, Migration
 from swecli.core.sessions.rescue import (
     Damaged,
     bring_over,
@@ -32,6 +31,7 @@ from swecli.core.sessions.rescue import (
     lenient,
     version_of,
 )
+from swecli.core.sessions.schema import APPLICATION_ID, MIGRATIONS, Migration
 
 BUSY_SECONDS = 5.0
 """How long a connection waits for another process that writes."""

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from swecli.core.protocol.codec import CodecError, decode_body
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, SessionStarted
-from swecli.core.sessions.leases import title_of
-from swecli.core.sessions.migrations import APPLICATION_ID, Migration
+from swecli.core.sessions.schema import APPLICATION_ID, Migration, title_of
 
 _HEADER = b"SQLite format 3\x00"
 _HEADER_SIZE = 100
