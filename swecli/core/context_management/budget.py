@@ -33,13 +33,13 @@ LEAST_ROOM = 400
 """Tokens that a request must have besides the fixed parts, so that a message can be sent at all."""
 
 _ADVICE = {
-    SYSTEM: "A model with a larger window helps.",
+    SYSTEM: "Use a model with a larger window.",
     USER_INSTRUCTIONS: "Shorten your own instruction file.",
     PROJECT_INSTRUCTIONS: "Shorten the project's instruction files.",
-    MEMORY: "Take notes out of the memory that are no longer needed.",
+    MEMORY: "Remove notes that you no longer need from memory.",
     SKILLS: "Use fewer skills at a time.",
     TOOLS: "Use fewer tools or servers.",
-    RESULTS: "/compact makes room.",
+    RESULTS: "/compact frees space.",
 }
 
 Amount = float | int
@@ -132,7 +132,7 @@ def much_fixed(budget: Budget) -> str:
         return ""
     largest = max(_fixed_parts(budget), key=lambda part: part.tokens)
     return (
-        f"What is in every request takes {tokens:,} of the {budget.effective:,} tokens that this model has room for "
+        f"The fixed part of every request takes {tokens:,} of the {budget.effective:,} tokens available "
         f"({tokens / budget.effective:.0%}), so the conversation is compacted often. The largest part is "
         f"{largest.name} with {largest.tokens:,}. {_advice(largest.name)}"
     )
@@ -146,19 +146,19 @@ def no_room(budget: Budget) -> str:
         return ""
     largest = max(fixed, key=lambda part: part.tokens)
     return (
-        f"What is in every request takes {tokens:,} of the {budget.effective:,} tokens that this model has room for, "
+        f"The fixed part of every request takes {tokens:,} of the {budget.effective:,} tokens available, "
         f"so no message fits. The largest part is {largest.name} with {largest.tokens:,}. {_advice(largest.name)}"
     )
 
 
 NAMED_COMPONENTS = 3
 
-COMPACT_ADVICE = "/compact makes room"
+COMPACT_ADVICE = "/compact frees space"
 """Where that was not tried yet."""
 BLOCK_ADVICE = ("/clear starts with an empty context", "/model switches to one with a larger window")
 MANUAL_ADVICE = (
-    "/compact free makes room without a model",
-    "/compact has a summary written",
+    "/compact free removes old results without a model",
+    "/compact writes a summary",
     *BLOCK_ADVICE,
 )
 """Where nothing is compacted unless the user says so."""
@@ -188,8 +188,8 @@ def gate_reason(budget: Budget, advice: Sequence[str] = BLOCK_ADVICE) -> str:
         todo = "; ".join(advice)
         return f"The context is {size}, so nothing was sent. Largest: {parts}.{f' Try: {todo}.' if todo else ''}"
     if budget.level == "compact":
-        return f"The context is {size}. Soon no request fits any more; /compact makes room."
-    return f"The context is {size}. /compact makes room, /context shows what takes it."
+        return f"The context is {size}. Soon no request will fit; /compact frees space."
+    return f"The context is {size}. /compact frees space, /context shows what fills it."
 
 
 RESERVE_SHARE = 0.20

@@ -397,7 +397,7 @@ class LearnedRatios:
             self._write(_newest({**self._read(), model: entry}))
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            self._tell_once(f"What was learned of {model}'s tokens could not be kept in {self._path}: {reason}.")
+            self._tell_once(f"The token ratio of {model} could not be saved to {self._path}: {reason}.")
             return
         if aside is not None:
             self._tell_once(f"{self._path} was broken; it is kept as {aside}.")

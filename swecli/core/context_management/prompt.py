@@ -167,9 +167,9 @@ def usage_note(budget: Budget | None, can_compact: bool = False) -> str:
         return ""
     text = (
         f"The context window is {percent(budget)} % full. Read narrow ranges, keep output short, and bring what you "
-        "are doing to a state that can be picked up again."
+        "are doing to a state that can be resumed."
     )
-    return f"{text} Before large work you can make room with compact_context." if can_compact else text
+    return f"{text} Before large work free space with compact_context." if can_compact else text
 
 
 def _todo_text(todos: Iterable[Todo]) -> str:

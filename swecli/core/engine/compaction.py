@@ -161,7 +161,7 @@ class Compactions:
     def request_compaction(self) -> str:
         """The model asks for room: done before its next request, when every call has its result."""
         if not self._services.compaction.auto:
-            return "The user has turned automatic compaction off, so the conversation stays as it is."
+            return "The user has turned automatic compaction off, so nothing was compacted."
         self._wanted = True
         budget = self._recorder.state.budget
         size = f" ({budget.used:,} of {budget.effective:,} tokens are in use)" if budget else ""
@@ -193,7 +193,7 @@ class Compactions:
     async def after_overflow(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """The provider refused the request as too long, whatever we measured. True when the view changed."""
         if not self._services.compaction.auto:
-            return await self._offer(prepared, client, "The provider says that the request is too long for the model.")
+            return await self._offer(prepared, client, "The provider rejected the request as too long.")
         return await self._automatic(prepared, client, "overflow", forced=True)
 
     async def compact_now(self, client: ModelClient, wish: Compact) -> None:
@@ -233,8 +233,8 @@ class Compactions:
         stopped = self._breaker.open(self._recorder.state.steps)
         if stopped is not None:
             self._tell_once(
-                f"Automatic compaction has stopped: {stopped}. When no request fits any more, room is made without a "
-                "model. /context shows what takes the room, /clear starts anew."
+                f"Automatic compaction has stopped: {stopped}. When no request fits, swecli frees space without a "
+                "model. /context shows what fills the context, /clear starts over."
             )
             if not forced:
                 return False
@@ -276,8 +276,8 @@ class Compactions:
         if info.ref not in self._budget_reported and budget_too_large(info, limits):
             self._budget_reported.add(info.ref)
             text = (
-                f"context_budget {limits.context_budget:,} is above the window of {info.ref}, {info.window:,} tokens "
-                f"({info.window_source}): the window counts."
+                f"context_budget {limits.context_budget:,} exceeds the window of {info.ref} ({info.window:,} tokens, "
+                f"{info.window_source}), so swecli uses the window."
             )
             self._recorder.emit(Notice(text, "warning", "context"))
 

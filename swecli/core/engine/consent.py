@@ -225,7 +225,7 @@ def _with_hunks(call: PreparedCall, preview: Preview, numbers: Sequence[int], no
     accepted = tuple(sorted(set(numbers)))
     total = len(preview.hunks)
     if any(not 1 <= number <= total for number in accepted):
-        raise ToolError(f"There are the hunks 1 to {total} to choose from." if total else "There are no hunks here.")
+        raise ToolError(f"Choose among hunks 1 to {total}." if total else "This request has no hunks.")
     if len(accepted) == total:
         return call
     rejected = [hunk for number, hunk in enumerate(preview.hunks, 1) if number not in accepted]
@@ -442,7 +442,7 @@ class Consents:
         if reply.choice in ("once", "always") and reply.arguments is None:
             return Consent(call, shown, call.ctx), outcome
         word = f" The user says: {reply.note}" if reply.note else ""
-        note = f"The user was asked whether it may run outside of the sandbox, and said no.{word}"
+        note = f"The user declined to run it unsandboxed.{word}"
         return None, replace(outcome, text=f"{outcome.text}\n{note}")
 
     def decide(self, call: PreparedCall) -> Decision:
@@ -504,7 +504,7 @@ class Consents:
         self._keep(decision.offer, reply)
         if reply.choice == "reject" and reply.by == "headless":
             text = call.with_note(f"Not allowed; nothing was done. {reply.note}".strip())
-            raise Rejected(text, "nobody could be asked")
+            raise Rejected(text, "no user to ask")
         if reply.choice == "reject" or (reply.hunks is not None and not reply.hunks):
             word = f" The user says: {reply.note}" if reply.note else ""
             text = f"The user rejected this call; nothing was done.{word}"
@@ -518,7 +518,7 @@ class Consents:
                 return None
             await changed.tool.preview(changed.params, changed.ctx)
         except (ToolError, OSError, ValueError, RuntimeError) as error:
-            self._recorder.emit(Notice(f"{error} The call stays as it was.", "warning", "permissions"))
+            self._recorder.emit(Notice(f"{error} The call is unchanged.", "warning", "permissions"))
             return _Answer(structs.replace(reply, choice="edit"), call, call, str(error))
         return _Answer(reply, changed, call)
 

@@ -55,8 +55,8 @@ class SessionFiles:
 
     async def _restored(self, direction: Literal["undo", "redo"], target: Target) -> FilesRestored:
         if self._work.busy:
-            return FilesRestored(direction, reason="A turn is running; try again when it has ended.")
-        self._newest = FilesRestored(direction, reason="Interrupted; what was restored until then is recorded.")
+            return FilesRestored(direction, reason="A turn is running; try again when it ends.")
+        self._newest = FilesRestored(direction, reason="Interrupted; files restored so far are recorded.")
         await asyncio.wait([self.begin(direction, target)])
         return self._newest
 
@@ -129,7 +129,7 @@ class ChangedFiles:
 
 
 def _how(sha256: str | None, taken_back: bool) -> str:
-    words = [*(["deleted"] if sha256 is None else []), *(["the user took your change back"] if taken_back else [])]
+    words = [*(["deleted"] if sha256 is None else []), *(["the user undid your change"] if taken_back else [])]
     return f" ({', '.join(words)})" if words else ""
 
 

@@ -370,7 +370,7 @@ def why_not_again(error: ProviderError) -> str:
     """What the user should know where the wait that the server asks for is too long; else nothing."""
     if not error.retryable or error.retry_after is None or error.retry_after <= LONGEST_ASKED:
         return ""
-    return f"The server asks to wait {duration(error.retry_after)}."
+    return f"The server asks you to wait {duration(error.retry_after)}."
 
 
 def duration(seconds: float) -> str:
@@ -417,8 +417,8 @@ class StepAccount:
             if self._reported is not None:
                 cleared = self._services.context.update_usage(prepared.request, self._reported, info)
                 if cleared:
-                    text = f"The provider itself left about {cleared:,} tokens of old tool results out."
-                    self._recorder.emit(Notice(text, "info", "context", "They stay in the record of the session."))
+                    text = f"The provider removed about {cleared:,} tokens of old tool results."
+                    self._recorder.emit(Notice(text, "info", "context", "The session's record keeps them."))
                 self._tell_disbelief(prepared, info)
             self._emit(step, info, self._reported)
 
@@ -427,8 +427,8 @@ class StepAccount:
         reported, context.disbelieved = context.disbelieved, None
         if reported is not None:
             text = (
-                f"{info.ref} reported a prompt of {reported:,} tokens; counted are about {prepared.budget.used:,}. "
-                "The count is used from now on."
+                f"{info.ref} reported a prompt of {reported:,} tokens; swecli counted about {prepared.budget.used:,}. "
+                "It uses its own count from now on."
             )
             self._recorder.emit(Notice(text, "warning", "context", "Tokens and costs are shown as reported."))
 

@@ -85,12 +85,12 @@ class ModelChoice:
                 continue
             trouble = self._connection.connect(model)
             if trouble is not None:
-                self._recorder.emit(Notice(f"{model} can't stand in: {trouble}", "warning", "model"))
+                self._recorder.emit(Notice(f"Fallback {model} is not available: {trouble}", "warning", "model"))
                 continue
             self._own_model = self._own_model or away
-            why = "is overloaded" if error.kind == "overloaded" else "refuses requests because of their number"
+            why = "is overloaded" if error.kind == "overloaded" else "has reached its rate limit"
             text = f"{away} {why}; {self._ref} answers for the rest of this turn."
-            self._recorder.emit(Notice(text, "warning", "model", f"The next turn begins with {self._own_model} again."))
+            self._recorder.emit(Notice(text, "warning", "model", f"The next turn uses {self._own_model} again."))
             self.announce(self._services.effort(self._ref))
             self.measure()
             self._ask()
@@ -104,7 +104,7 @@ class ModelChoice:
             return
         trouble = self._connection.connect(own)
         if trouble is not None:
-            self._recorder.emit(Notice(f"{self._ref} goes on answering: {trouble}", "warning", "model"))
+            self._recorder.emit(Notice(f"Still using {self._ref}: {trouble}", "warning", "model"))
             return
         self.announce(self._services.effort(self._ref))
         self.measure()
@@ -142,7 +142,7 @@ class ModelChoice:
         """A request that is too long for the real window would be cut or refused: better wait than assume one."""
         assumed = window_of(info, self._services.context.limits).total
         text = f"Waiting for the server to report the context window of {info.ref}."
-        hint = "" if self._services.context.unattended else f"Esc goes on as if it were {assumed:,} tokens."
+        hint = "" if self._services.context.unattended else f"Esc continues with {assumed:,} tokens."
         self._recorder.emit(Notice(text, "info", "model", hint))
         self._skipped = asyncio.Event()
         skipped = asyncio.create_task(self._skipped.wait())
@@ -155,7 +155,7 @@ class ModelChoice:
         if client is not None and self._assumes(client.info):
             text = f"The server has not reported the context window of {info.ref}."
             self._recorder.emit(
-                Notice(text, "warning", "model", f"{assumed:,} tokens are assumed; the setting models.window tells it.")
+                Notice(text, "warning", "model", f"Assuming {assumed:,} tokens; set models.window to change this.")
             )
 
     def _assumes(self, info: ModelInfo) -> bool:
@@ -226,7 +226,7 @@ class ModelChoice:
         """Whoever talks to a server of their own must not go on elsewhere unaware. A switch in the middle of a
         conversation loses the provider's cache of it: say what that costs."""
         if before.address and not self.address:
-            text = f"{self._ref} is asked at its provider's own address, no longer at {before.address}."
+            text = f"{self._ref} uses its provider's own address, no longer {before.address}."
             self._recorder.emit(Notice(text, "warning", "model"))
         budget = self._recorder.state.budget
         if not self._recorder.ledger.view or budget is None:

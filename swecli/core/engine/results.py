@@ -237,7 +237,7 @@ class Results:
                     f"{error} Long results stay in the context, shortened in their middle.",
                     "warning",
                     "context",
-                    "Free some space on the disk, or end what holds the database.",
+                    "Free disk space, or close the program that locks the database.",
                 )
             )
 

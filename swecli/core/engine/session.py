@@ -103,7 +103,7 @@ async def ask_model(
                 recorder.emit(SideAnswered("question", client.info.ref, usage, cost))
                 return event.message.text or None
             if isinstance(event, Failed):
-                recorder.emit(Notice(f"The model could not be asked: {event.error.message}", "warning", "model"))
+                recorder.emit(Notice(f"The model could not answer: {event.error.message}", "warning", "model"))
                 return None
     return None
 
@@ -115,7 +115,7 @@ class _Ran:
     duration: float | None
     exited: bool = True
     job: str = ""
-    """Under which id what goes on in the background can be found."""
+    """Id of the job, if the command continues in the background."""
 
 
 async def run_shell(recorder: Recorder, services: Services, results: Results, jobs: Jobs, order: RunShell) -> None:
@@ -140,7 +140,7 @@ async def run_shell(recorder: Recorder, services: Services, results: Results, jo
     finally:
         state = f"exit {ran.exit_status}" if ran.exited else f"job {ran.job}"
         ended = f"Exit status: {ran.exit_status}\n" if ran.exited else ""
-        job = f"It goes on in the background as job {ran.job}.\n" if ran.job else ""
+        job = f"It continues in the background as job {ran.job}.\n" if ran.job else ""
         text = f"I ran this command myself: {order.command}\n{ended}{job}{harmless(outcome.text)}"
         block = TerminalBlock(order.command, ran.output, ran.exit_status, duration=ran.duration)
         recorder.emit(ItemCompleted(item, "ok", (TextPart(text),), (block,), state))
@@ -167,8 +167,8 @@ def _show(recorder: Recorder, item: str, text: str) -> None:
 
 BetweenTurns = Compact | RedoCompaction | RedoFiles | Rewind | RunShell | SetModel | UndoCompaction | UndoFiles
 _BUSY: dict[type, str] = {
-    SetModel: "A turn is running; the model can be changed when it has ended.",
-    Rewind: "A turn is running; rewind when it has ended.",
+    SetModel: "A turn is running; change the model when it ends.",
+    Rewind: "A turn is running; rewind when it ends.",
 }
 
 
@@ -258,10 +258,10 @@ class Session:
                 self._work.interrupt()
             case CancelItem():
                 if not self._scheduler.cancel(command.item):
-                    self.notice("That call does not run any more.")
+                    self.notice("That call has already ended.")
             case Background():
                 if not self._jobs.jobs.to_background(command.item):
-                    self.notice("Only a command that runs can go on in the background.")
+                    self.notice("Only a running command can move to the background.")
             case StopJob():
                 self._jobs.stop_soon(command.job)
             case ReplyPermission():
@@ -278,7 +278,7 @@ class Session:
 
     def _between_turns(self, command: BetweenTurns) -> None:
         if self._work.busy:
-            self.notice(_BUSY.get(type(command), "A turn is running; try again when it has ended."), "warning")
+            self.notice(_BUSY.get(type(command), "A turn is running; try again when it ends."), "warning")
             return
         client = self._connection.client
         match command:
@@ -372,7 +372,7 @@ class Session:
         """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls.
         Only between turns. The call belongs to no message, so the model never sees it."""
         if self._work.busy:
-            return ToolRun("A turn is running; try again when it has ended.", is_error=True)
+            return ToolRun("A turn is running; try again when it ends.", is_error=True)
         before = len(self._recorder.ledger.changes)
         item = self._recorder.new_item("t")
         part = ToolCallPart(item, name, json.dumps(arguments))

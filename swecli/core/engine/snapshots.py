@@ -257,8 +257,8 @@ class SessionSnapshots:
         item = f"r{self._recorder.state.seq + 1}"
         self._recorder.emit(ContextRestored(item, snapshot.messages, later, seq))
         self._notice(
-            "Parts of this session's record can't be read. The model goes on with the conversation as it was saved in "
-            f"the snapshot: {len(snapshot.messages)} messages; the record shows only what can be read."
+            "Parts of this session's record can't be read. The model continues from the snapshot "
+            f"({len(snapshot.messages)} messages); the record shows only what can be read."
         )
 
     def _notice(self, text: str, *, warn: bool = True) -> None:

@@ -410,9 +410,11 @@ def _migrate(
             pass
     except sqlite3.Error as error:
         kept = f"; it is unchanged, a copy is {copy}" if copy else ""
-        raise _Unusable(f"bringing it from version {version} to {len(migrations)} failed: {error}{kept}") from error
+        raise _Unusable(f"migrating it from version {version} to {len(migrations)} failed: {error}{kept}") from error
     if copy is not None:
-        problems.append(f"The session database was brought to version {len(migrations)}; {copy} is the copy of before.")
+        problems.append(
+            f"The session database was migrated to version {len(migrations)}; {copy} is a backup of the old one."
+        )
 
 
 def _step(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> int:

@@ -187,7 +187,7 @@ class Journal:
         try:
             stored = self._read(after, upto, limit)
         except _STORE_ERRORS as error:
-            text = f"Older parts of the session can't be read at the moment ({error}). Nothing of them is lost."
+            text = f"Older parts of the session can't be read right now ({error}). Nothing is lost."
             self._on_loop(self._on_trouble, text)
             stored = ()
         if len(stored) >= limit:
@@ -286,12 +286,12 @@ def _resolve(reached: asyncio.Future[None]) -> None:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, SessionError):
-        advice = "Start a new session to go on safely"
+        advice = "Start a new session to continue safely"
     elif "full" in str(error):
-        advice = "Free some space on the disk"
+        advice = "Free some disk space"
     else:
         advice = "Check the disk and the swecli data folder"
     return (
-        f"The session can't be stored at the moment ({error}). Everything is kept in memory and storing is tried "
-        f"again. {advice}; until then don't end swecli."
+        f"The session can't be stored right now ({error}). swecli keeps everything in memory and tries again. "
+        f"{advice}; don't quit swecli until then."
     )

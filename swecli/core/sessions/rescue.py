@@ -404,7 +404,7 @@ def bring_over(damaged: Path, fresh: sqlite3.Connection) -> str:
     if not sessions:
         return "No session in it can be read"
     named = "1 session" if sessions == 1 else f"{sessions:,} sessions"
-    return f"What can be read of it was brought over into the new one: {named} with {events:,} events"
+    return f"{named} with {events:,} events were recovered into a new one"
 
 
 def _table(connection: sqlite3.Connection, name: str) -> _Table:

@@ -254,10 +254,10 @@ class SessionStore:
             rows = connection.execute(query, (len(name), name, name)).fetchall() if name else []
         found = [_info(row) for row in rows]
         if not found:
-            raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists those there are.")
+            raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists the stored ones.")
         if len(found) > 1 and found[0].id != name:
             more = ", ".join(session.id for session in found[:5])
-            raise SessionError(f"Several sessions begin with {name!r}: {more}. Give more of the id.")
+            raise SessionError(f"Several sessions begin with {name!r}: {more}. Type more of the id.")
         return found[0]
 
     # --- events ----------------------------------------------------------------------------------------------

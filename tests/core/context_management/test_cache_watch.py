@@ -156,7 +156,7 @@ BREAKS: dict[str, tuple[Callable[[Talk], None], str, str]] = {
     "rewound": (rewind, "rewind", "taken back"),
     "item dropped": (drop, "edit", "edited"),
     "expired": (wait, "expired", "7 minutes"),
-    "lost by the provider": (lose, "provider", "no known reason"),
+    "lost by the provider": (lose, "provider", "unknown reason"),
 }
 
 

@@ -63,7 +63,7 @@ async def test_a_cancel_holds_until_nothing_fits_and_is_then_refused_with_the_re
             assert (await b.say(f"{number}: {'word ' * 300}")).outcome == "done"
         assert all(body.budget.level != "block" for body in b.bodies(StepStarted))
         assert b.bodies(CompactionCompleted)
-        assert "a hook wanted to cancel it: not while I measure, but without it no request fits any more" in notices(b)
+        assert "a hook tried to cancel it: not while I measure, but no request fits without it" in notices(b)
         declined = [body.reason for body in b.bodies(CompactionFailed)]
         assert set(declined) == {"cancelled by a hook: not while I measure"}
         kept = [body for body in b.bodies(StepStarted) if body.budget.level == "compact"]
@@ -152,8 +152,8 @@ async def test_a_hook_that_fails_has_no_say(tmp_path: Path) -> None:
     async with bench(BIG + '\n[[step]]\ntext = "here"', tmp_path, compaction=options) as b:
         await fill_and_compact(b)
         assert len(b.bodies(CompactionCompleted)) == 1
-        assert "the hook before it failed (LookupError: no such thing)" in notices(b)
-        await until(lambda: "the hook after it failed (ValueError: neither)" in notices(b))
+        assert "its pre-compaction hook failed (LookupError: no such thing)" in notices(b)
+        await until(lambda: "its post-compaction hook failed (ValueError: neither)" in notices(b))
         assert (await b.say("And now?")).outcome == "done"
 
 

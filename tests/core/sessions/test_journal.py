@@ -126,7 +126,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost() -> None:
     assert screen.events == events[:20]
     assert len(screen.troubles) == 1
     assert "disk is full" in screen.troubles[0]
-    assert "Free some space" in screen.troubles[0]
+    assert "Free some disk space" in screen.troubles[0]
     disk.error = None
     await until(lambda: bool(screen.recoveries))
     for event in events[20:]:

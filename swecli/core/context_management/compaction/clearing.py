@@ -431,6 +431,6 @@ def shrunk(
             continue
         text = " ".join(getattr(part, "text", "") for part in known.parts)
         share = max(200, len(text) * largest // max(size, 1) // 2)
-        note = f"\n[… {size:,} tokens in all, cut to make room; id {entry.id} …]\n"
+        note = f"\n[… {size:,} tokens in all, cut to free space; id {entry.id} …]\n"
         result.append(ViewEntry("stub", entry.id, text[:share] + note + text[-share // 4 :]))
     return tuple(result)

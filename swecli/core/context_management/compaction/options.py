@@ -247,14 +247,14 @@ async def ask_before(
     try:
         decision = await hook(context)
     except Exception as error:  # noqa: BLE001 - a program of the user's may raise anything; it is told and has no say
-        return Wishes(focus, notes=(f"the hook before it failed ({_named(error)}) and was passed over",))
+        return Wishes(focus, notes=(f"its pre-compaction hook failed ({_named(error)}) and was ignored",))
     notes: Sequence[str] = ()
     if decision.cancel:
         why = f": {decision.reason}" if decision.reason else ""
         if not forced:
             return Wishes(declined=f"cancelled by a hook{why}")
         full = f"{before.upper:,} of {before.effective:,} tokens are in use"
-        notes = (f"a hook wanted to cancel it{why}, but without it no request fits any more ({full})",)
+        notes = (f"a hook tried to cancel it{why}, but no request fits without it ({full})",)
     words = "\n".join(text for text in (focus, decision.custom_instructions) if text)
     return Wishes(words, (decision.custom_summary or "").strip(), notes=tuple(notes))
 
@@ -266,7 +266,7 @@ async def tell_after(options: CompactionOptions, result: CompactResult) -> str:
     try:
         await options.on_post_compact(result)
     except Exception as error:  # noqa: BLE001 - what is done is done: the failure is told
-        return f"the hook after it failed ({_named(error)})"
+        return f"its post-compaction hook failed ({_named(error)})"
     return ""
 
 

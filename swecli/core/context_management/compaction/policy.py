@@ -159,14 +159,16 @@ def adjusted(
     if signals.error_density >= MANY_ERRORS:
         tail = allowances.tail if fixed_tail else int(allowances.tail * MORE_KEPT)
         more = replace(allowances, protected=int(allowances.protected * MORE_KEPT), tail=tail)
-        why = f"{signals.error_density:.0%} of the newest calls failed, so more of the newest part stays"
+        why = f"{signals.error_density:.0%} of the newest calls failed, so it keeps more of the newest part"
         plan = replace(plan, allowances=more, reasons=(*plan.reasons, why))
     if signals.message_count >= LONG_CONVERSATION:
-        why = f"the conversation has {signals.message_count} messages, so the newest {2 * recent} stay if they fit"
+        why = f"the conversation has {signals.message_count} messages, so it keeps the newest {2 * recent} if they fit"
         plan = replace(plan, recent=2 * recent, reasons=(*plan.reasons, why))
     if signals.tool_density < FEW_RESULTS:
         share = f"{signals.tool_density:.0%}"
-        plan = replace(plan, no_clearing=f"calls and results are only {share} of the conversation, so none was cleared")
+        plan = replace(
+            plan, no_clearing=f"calls and results are only {share} of the conversation, so clearing was skipped"
+        )
     return plan
 
 

@@ -238,7 +238,7 @@ class Compaction:
         if view is not None and any(entry.id == self.job.summary_id for entry in view):
             return view, Summary(text)
         self._strategies.clear()
-        self._notes.append("the summary of a hook was too long to make room and was left out")
+        self._notes.append("a hook's summary was too long and was ignored")
         return None, None
 
     def _without_model(self) -> View | None:
@@ -368,9 +368,9 @@ class Compaction:
         name = f"; the largest part is {largest.name} with {largest.tokens:,} tokens" if largest else ""
         if self._keep:
             tokens = self.sizes.view((entry for entry in self._view if entry.id in self._keep), self.ledger)
-            name += f"; what your rules never drop takes {tokens:,}"
+            name += f"; your never-drop rules keep {tokens:,}"
         reason = (
-            f"nothing that can be left out makes enough room ({self.before.used:,} of "
+            f"everything that can be removed frees too little space ({self.before.used:,} of "
             f"{self.before.effective:,} tokens are in use{name})"
         )
         return NotCompacted(reason, notes=tuple(self._notes))

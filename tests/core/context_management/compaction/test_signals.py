@@ -26,7 +26,7 @@ def test_after_many_failures_more_of_the_newest_part_stays() -> None:
     plan = adjusted(ConversationSignals(0.4, 0.6, 30), USUAL, 10)
     assert plan.allowances.protected > USUAL.protected
     assert plan.allowances.tail > USUAL.tail
-    assert plan.reasons == ("40% of the newest calls failed, so more of the newest part stays",)
+    assert plan.reasons == ("40% of the newest calls failed, so it keeps more of the newest part",)
     assert adjusted(ConversationSignals(0.4, 0.6, 30), USUAL, 10, fixed_tail=True).allowances.tail == USUAL.tail
 
 
