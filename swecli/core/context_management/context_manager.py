@@ -17,7 +17,7 @@ from swecli.core.context_management.counter import IMAGE_TOKENS
 from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.message_size import texts_of
 from swecli.core.context_management.monitor import (
-    Growing,
+    GrowingBudget,
     TokenMonitor,
     is_vague,
 )
@@ -180,9 +180,11 @@ class ContextManager:
         of the conversation alone."""
         return self.monitor.measure(request, self.limits, info, cleared=_left_out(request, *self._cleared), beside=True)
 
-    def growing(self, budget: Budget, info: ModelInfo) -> Growing:
+    def growing(self, budget: Budget, info: ModelInfo) -> GrowingBudget:
         """Follows the size of the context while the answer to a request of this size comes."""
-        return Growing(budget, self.limits, lambda text: self.monitor.count_tokens(text) * self.monitor.ratio(info))
+        return GrowingBudget(
+            budget, self.limits, lambda text: self.monitor.count_tokens(text) * self.monitor.ratio(info)
+        )
 
     def cache_miss(
         self, request: ModelRequest, usage: Usage | None, info: ModelInfo, view: tuple[ViewEntry, ...], at: float
@@ -200,7 +202,7 @@ class ContextManager:
         self._cleared = (request.messages, now)
         return now if now > before else 0
 
-    def take_up(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
+    def adopt_size(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
         """Take in the size that a request with these messages, without its tail, is known to have had earlier."""
         self.monitor.observe(replace(self._request(messages, info), tail=""), usage, info)
 

@@ -46,25 +46,25 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from swecli.core.spill import Shelf, Ticket, weight_of
+from swecli.core.spill import SpillHandle, SpillStore, weight_of
 
 View = tuple[ViewEntry, ...]
 
 LONG: Final = 1_000
-"""Characters from which on a body is put away at all: a shorter one takes about as much as what stands for it."""
+"""Characters from which on a body is evicted at all: a shorter one takes about as much as what stands for it."""
 AT_ONCE: Final = 4
-"""Bodies that are put away in one go, a tenth of a millisecond each."""
+"""Bodies that are evicted in one go, a tenth of a millisecond each."""
 IN_MEMORY: Final = 1_000_000
-"""Compressed bytes of bodies that were put away which stay in memory."""
+"""Compressed bytes of bodies that were evicted which stay in memory."""
 
 Parts = tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Away:
+class _Evicted:
     outline: Parts
-    shelf: Shelf[Parts]
-    ticket: Ticket
+    store: SpillStore[Parts]
+    handle: SpillHandle
 
 
 class EntryBody:
@@ -73,36 +73,36 @@ class EntryBody:
     __slots__ = ("_held",)
 
     def __init__(self, parts: Parts) -> None:
-        self._held: Parts | _Away = parts
+        self._held: Parts | _Evicted = parts
 
     @property
     def parts(self) -> Parts:
-        """All of it; read from the shelf where it is there. What can't be read back says so."""
+        """All of it; read from the store where it is there. What can't be read back says so."""
         held = self._held
-        if not isinstance(held, _Away):
+        if not isinstance(held, _Evicted):
             return held
         try:
-            return held.shelf.get(held.ticket)
+            return held.store.get(held.handle)
         except OSError as error:
             return tuple(_unreadable(part, error) for part in held.outline)
 
     @property
     def outline(self) -> Parts:
-        """The parts, with empty texts where reading them would take the shelf."""
+        """The parts, with empty texts where reading them would take the store."""
         held = self._held
-        return held.outline if isinstance(held, _Away) else held
+        return held.outline if isinstance(held, _Evicted) else held
 
-    def put_away(self, shelf: Shelf[Parts]) -> None:
+    def evict(self, store: SpillStore[Parts]) -> None:
         """Keep an outline in memory only."""
         held = self._held
-        if not isinstance(held, _Away):
-            self._held = _Away(tuple(stubbed(part, "") for part in held), shelf, shelf.put(held))
+        if not isinstance(held, _Evicted):
+            self._held = _Evicted(tuple(stubbed(part, "") for part in held), store, store.put(held))
 
-    def bring_back(self) -> None:
+    def restore(self) -> None:
         held = self._held
-        if isinstance(held, _Away):
+        if isinstance(held, _Evicted):
             self._held = self.parts
-            held.shelf.forget(held.ticket)
+            held.store.forget(held.handle)
 
 
 def stubbed(part: Part, text: str) -> Part:
@@ -125,9 +125,9 @@ class Bodies:
     """The long bodies of one conversation, by the ids of their entries."""
 
     def __init__(self) -> None:
-        self._shelf = Shelf[Parts](IN_MEMORY)
+        self._store = SpillStore[Parts](IN_MEMORY)
         self._here: dict[str, EntryBody] = {}
-        self._away: dict[str, EntryBody] = {}
+        self._evicted: dict[str, EntryBody] = {}
         self._leaving: deque[str] = deque()
 
     def add(self, entry: str, body: EntryBody) -> None:
@@ -136,17 +136,17 @@ class Bodies:
 
     def see(self, live: Collection[str]) -> None:
         """The model has these entries before it and no others: what it has not may go, what it has comes back."""
-        for entry in [entry for entry in self._away if entry in live]:
-            body = self._here[entry] = self._away.pop(entry)
-            body.bring_back()
+        for entry in [entry for entry in self._evicted if entry in live]:
+            body = self._here[entry] = self._evicted.pop(entry)
+            body.restore()
         self._leaving = deque(entry for entry in self._here if entry not in live)
 
-    def put_away(self, most: int = AT_ONCE) -> None:
+    def evict(self, most: int = AT_ONCE) -> None:
         """Put some of the bodies away that may go, so that no step takes long."""
         for _ in range(min(most, len(self._leaving))):
             entry = self._leaving.popleft()
-            body = self._away[entry] = self._here.pop(entry)
-            body.put_away(self._shelf)
+            body = self._evicted[entry] = self._here.pop(entry)
+            body.evict(self._store)
 
 
 def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
@@ -426,7 +426,7 @@ class Ledger:
         self._response_of: dict[str, str] = {}
         self._bodies = Bodies()
         self._seen = 0
-        """``rewrites`` at the last look for bodies that may be put away."""
+        """``rewrites`` at the last look for bodies that may be evicted."""
 
     @property
     def view(self) -> View:
@@ -595,12 +595,12 @@ class Ledger:
         target.push(item, self.view)
         self._set_view((*restored, *later))
 
-    def put_away(self) -> None:
+    def evict(self) -> None:
         """Let go of some of what the model no longer sees: it is read back when it is asked for."""
         if self._seen != self.rewrites:
             self._seen = self.rewrites
             self._bodies.see({entry.id for entry in self._view if entry.kind == "live"})
-        self._bodies.put_away()
+        self._bodies.evict()
 
     def _set_view(self, view: View) -> None:
         self._view, self._frozen = list(view), view

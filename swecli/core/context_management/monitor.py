@@ -31,7 +31,7 @@ from swecli.core.protocol.messages import Message, Usage
 _COMPONENTS: Mapping[ItemKind, str] = {"reasoning": REASONING, "tool": CALLS}
 
 
-class Growing:
+class GrowingBudget:
     """Adds up one answer. ``count`` gives the tokens of a text."""
 
     def __init__(self, budget: Budget, limits: Limits, count: Callable[[str], float]) -> None:

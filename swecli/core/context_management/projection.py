@@ -82,11 +82,11 @@ def _whole(ledger: Ledger, view: Sequence[ViewEntry], settled: Settled) -> tuple
     groups = list(_groups(ledger, view, settled.entries))
     newest = next((at for at in range(len(groups) - 1, -1, -1) if groups[at][1].role == "assistant"), 0)
     if newest:
-        ready = _Noted(settled, ledger.environment, [message for _, message in groups[:newest]])
+        ready = _Annotated(settled, ledger.environment, [message for _, message in groups[:newest]])
         settled.messages += _repaired(ready.messages, settled.ids)
         settled.answer, settled.users, settled.has_environment = ready.answer, ready.users, ready.has_environment
         settled.entries = groups[newest][0]
-    rest = _Noted(settled, ledger.environment, [message for _, message in groups[newest:]])
+    rest = _Annotated(settled, ledger.environment, [message for _, message in groups[newest:]])
     rest.close()
     ids: set[str] = set()
     return _begun([*settled.messages, *_repaired(rest.messages, ids, settled.ids)])
@@ -152,7 +152,7 @@ def _response(ledger: Ledger, message: str) -> Response | None:
     return Response(body.origin, body.stop, body.usage, body.response_id, body.complete)
 
 
-class _Noted:
+class _Annotated:
     """Messages with what the model has to be told besides: the environment (date, directory, platform) before the first
     words of the user, and why its previous answer ended early, in the next message of the user or in a message of its
     own where the model itself is to go on."""

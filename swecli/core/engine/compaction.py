@@ -19,7 +19,7 @@ from swecli.core.context_management.compaction.options import (
     CompactResult,
     EntrySizes,
     Trigger,
-    tell_after,
+    run_post_hook,
 )
 from swecli.core.context_management.compaction.package import Attachment, SessionFacts, attachments
 from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
@@ -146,17 +146,17 @@ class Compactions:
             self._limits.check(budget, client.info.ref)
             self._in_doubt = False
 
-    def take_up(self, client: ModelClient | None, model: str) -> None:
+    def adopt_size(self, client: ModelClient | None, model: str) -> None:
         """A session goes on: let the measure begin with what was known of its size. ``model`` is how the user calls the
         model."""
         ledger = self._recorder.ledger
         if client is None or not ledger.view:
             return
-        told = self.snapshots.take_up(client)
+        snapshot_seq = self.snapshots.adopt_sizes(client)
         known = known_size(self._recorder.facts, ledger.view, (model, client.info.ref))
-        if known is not None and known.seq > told:
+        if known is not None and known.seq > snapshot_seq:
             messages = project(ledger, ledger.view[: known.entries])
-            self._services.context.take_up(messages, known.usage, client.info)
+            self._services.context.adopt_size(messages, known.usage, client.info)
 
     def request_compaction(self) -> str:
         """The model asks for room: done before its next request, when every call has its result."""
@@ -169,7 +169,7 @@ class Compactions:
 
     async def before_request(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """Compact if the context is nearly full, or clear old results if that pays. True when the view changed."""
-        self._tell_of_budget(client)
+        self._warn_of_budget(client)
         self._in_vain = False
         begins, self._begun = self._begun != self._recorder.turn, self._recorder.turn
         if self._wanted:
@@ -181,7 +181,7 @@ class Compactions:
                 return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
             if prepared.blocked:
                 return await self._offer(prepared, client, prepared.reason)
-            self._tell_once("The context is nearly full, and automatic compaction is off; /compact frees space.")
+            self._report_once("The context is nearly full, and automatic compaction is off; /compact frees space.")
             return False
         self._reported = False
         return begins and self._clear_if_it_pays(prepared, client)
@@ -232,7 +232,7 @@ class Compactions:
     ) -> bool:
         stopped = self._breaker.open(self._recorder.state.steps)
         if stopped is not None:
-            self._tell_once(
+            self._report_once(
                 f"Automatic compaction has stopped: {stopped}. When no request fits, swecli frees space without a "
                 "model. /context shows what fills the context, /clear starts over."
             )
@@ -270,7 +270,7 @@ class Compactions:
             self._take_cleared(prepared, client, found.view)
         return found is not None
 
-    def _tell_of_budget(self, client: ModelClient) -> None:
+    def _warn_of_budget(self, client: ModelClient) -> None:
         """Say once for each model that the budget of the settings is more than there is."""
         limits, info = self._services.context.limits, client.info
         if info.ref not in self._budget_reported and budget_too_large(info, limits):
@@ -281,7 +281,7 @@ class Compactions:
             )
             self._recorder.emit(Notice(text, "warning", "context"))
 
-    def _tell_once(self, text: str) -> None:
+    def _report_once(self, text: str) -> None:
         if not self._reported:
             self._reported = True
             self._recorder.emit(Notice(text, "warning", "context"))
@@ -339,7 +339,7 @@ class Compactions:
             self._end(item, "rejected" if outcome.cancelled else "error", outcome.reason)
             return outcome
         self._commit(item, outcome, client, prepared.budget.effective, job.attachments)
-        self._note(filter(None, [await tell_after(compaction.options, outcome.result)]))
+        self._note(filter(None, [await run_post_hook(compaction.options, outcome.result)]))
         return outcome.result
 
     def _take_cleared(self, prepared: PreparedRequest, client: ModelClient, view: tuple[ViewEntry, ...]) -> None:

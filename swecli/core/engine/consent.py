@@ -297,9 +297,9 @@ class SandboxWatch:
         if effects.command is not None and wanted and not self._sandbox.state.checked:
             await self._check()
         elif effects.command is not None:
-            self.tell()
+            self.publish()
 
-    def tell(self) -> None:
+    def publish(self) -> None:
         """Put the state on record if it is known and new."""
         state = self._sandbox.state
         if state.checked:
@@ -326,7 +326,7 @@ class SandboxWatch:
 
     async def _check(self) -> None:
         await asyncio.to_thread(self._sandbox.check)
-        self.tell()
+        self.publish()
 
 
 class Rejected(Exception):
@@ -418,7 +418,7 @@ class Consents:
                 return True
         except OutdatedChoice:
             pass
-        self._tell_changed(call)
+        self._report_changed(call)
         return False
 
     async def outside(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[Consent | None, ToolOutcome]:
@@ -514,7 +514,7 @@ class Consents:
             if changed is call:
                 return _Answer(reply, call, call)
             if changed.ctx.choices and await self._binding(call) != shown:
-                self._tell_changed(call)
+                self._report_changed(call)
                 return None
             await changed.tool.preview(changed.params, changed.ctx)
         except (ToolError, OSError, ValueError, RuntimeError) as error:
@@ -542,7 +542,7 @@ class Consents:
     async def _binding(self, call: PreparedCall) -> str:
         return self._bind(call, (await call.tool.preview(call.params, call.ctx)).state)
 
-    def _tell_changed(self, call: PreparedCall) -> None:
+    def _report_changed(self, call: PreparedCall) -> None:
         text = f"{call.title or call.tool.name} changed after it was shown; asking again."
         self._recorder.emit(Notice(text, "warning", "permissions"))
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.ledger import INTERRUPTED
-from swecli.core.context_management.monitor import Growing
+from swecli.core.context_management.monitor import GrowingBudget
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.llm.types import (
@@ -259,14 +259,14 @@ class Answer:
             self._timer = self._loop.call_at(due, self._checkpoint)
             return
         self._timer = None
-        self._tell_growth()
+        self._report_growth()
         for running in self._parts.values():
             part = _partial(running)
             if not running.stored and not running.ended and part is not None:
                 running.stored = True
                 self._recorder.emit(ItemCheckpointed(running.item, part))
 
-    def _tell_growth(self) -> None:
+    def _report_growth(self) -> None:
         texts: dict[ItemKind, str] = {}
         for index, running in self._parts.items():
             new = "".join(running.pieces[self._reported.get(index, 0) :])
@@ -419,10 +419,10 @@ class StepAccount:
                 if cleared:
                     text = f"The provider removed about {cleared:,} tokens of old tool results."
                     self._recorder.emit(Notice(text, "info", "context", "The session's record keeps them."))
-                self._tell_disbelief(prepared, info)
+                self._report_disbelief(prepared, info)
             self._emit(step, info, self._reported)
 
-    def _tell_disbelief(self, prepared: PreparedRequest, info: ModelInfo) -> None:
+    def _report_disbelief(self, prepared: PreparedRequest, info: ModelInfo) -> None:
         context = self._services.context
         reported, context.disbelieved = context.disbelieved, None
         if reported is not None:
@@ -516,7 +516,7 @@ class Asking:
         while True:
             growing = self._services.context.growing(prepared.budget, client.info)
 
-            def meter(texts: Mapping[ItemKind, str], growing: Growing = growing) -> None:
+            def meter(texts: Mapping[ItemKind, str], growing: GrowingBudget = growing) -> None:
                 self._recorder.emit(ContextMeasured(growing.add(texts)))
 
             answer = Answer(self._recorder, Origin("", "", client.info.ref), self._services.monotonic, meter)

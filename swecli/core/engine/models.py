@@ -47,7 +47,7 @@ class ModelChoice:
         if effort is not None and effort != self._recorder.state.effort:
             self.announce(effort)
         self._recall_window()
-        self._compactions.take_up(self._connection.client, model)
+        self._compactions.adopt_size(self._connection.client, model)
         self.measure()
         self._ask()
 
@@ -70,7 +70,7 @@ class ModelChoice:
         self.measure()
         self._ask()
         if before is not None and before.info.ref != self._ref:
-            self._tell_switch(before.info)
+            self._report_switch(before.info)
         return None
 
     def fall_back(self, error: ProviderError) -> bool:
@@ -222,7 +222,7 @@ class ModelChoice:
         window = client.info.window if client is not None else None
         self._recorder.emit(ModelChanged(model, effort, window, switched, self.address))
 
-    def _tell_switch(self, before: ModelInfo) -> None:
+    def _report_switch(self, before: ModelInfo) -> None:
         """Whoever talks to a server of their own must not go on elsewhere unaware. A switch in the middle of a
         conversation loses the provider's cache of it: say what that costs."""
         if before.address and not self.address:

@@ -195,7 +195,7 @@ class Recorder:
         event = Event(self.state.seq + 1, self._clock(), self.session, self.turn, body)
         self.state.apply(event)
         self.ledger.apply(event)
-        self.ledger.put_away()
+        self.ledger.evict()
         self.cache.apply(event)
         self._log.append(event)
         return event

@@ -165,7 +165,7 @@ class Results:
         try:
             ref = await asyncio.to_thread(blobs.put, tool, text.encode("utf-8"))
         except BlobError as error:
-            self._tell_once(error)
+            self._report_once(error)
             return self.bounded(kind, outcome, room)
         excerpt = _fitting(usual_excerpt(ref.size, failed=outcome.is_error), excerpt_bytes(room))
         shown = await asyncio.to_thread(_reference, ref, text, excerpt, outcome, reason)
@@ -229,7 +229,7 @@ class Results:
         room = room if own is None else min(room, own)
         return _Measure(room, monitor.ratio(info) * scale)
 
-    def _tell_once(self, error: BlobError) -> None:
+    def _report_once(self, error: BlobError) -> None:
         if not self._reported:
             self._reported = True
             self._recorder.emit(

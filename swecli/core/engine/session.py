@@ -224,7 +224,7 @@ class Session:
         self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address))
         if resumed:
             self._compactions.snapshots.resume()
-        self._sandbox.tell()
+        self._sandbox.publish()
         if self._services.sandbox_early:
             self._sandbox.start()
         if trouble is not None:

@@ -220,7 +220,7 @@ class SessionSnapshots:
             if self._newest is None and self._recorder.ledger.undoable is not None:  # each compaction saves one
                 self._notice("This session has no snapshot; its whole record was read instead.", warn=False)
 
-    def take_up(self, client: ModelClient) -> int:
+    def adopt_sizes(self, client: ModelClient) -> int:
         """Take over the sizes that the snapshot knows. Returns the newest event whose size it told; 0 for none."""
         snapshot, context = self._newest, self._services.context
         if snapshot is None or not snapshot.marks:
@@ -231,7 +231,7 @@ class SessionSnapshots:
             context.monitor.adopt_sizes(messages[:same], snapshot.sizes)
         if not snapshot.token_count or same < len(snapshot.marks) or snapshot.model != client.info.ref:
             return 0
-        context.take_up(messages[:same], Usage(input_total=snapshot.token_count), client.info)
+        context.adopt_size(messages[:same], Usage(input_total=snapshot.token_count), client.info)
         return snapshot.seq
 
     def _misses_something(self, seq: int) -> bool:

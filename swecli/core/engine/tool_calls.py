@@ -255,7 +255,7 @@ class ToolCalls:
         async with self._recorded(consent):
             outcome = await call.tool.run(call.params, ctx)
         self._sandbox.ran(ctx, call.effects)
-        self._sandbox.tell()
+        self._sandbox.publish()
         for origin in _strangers(call, ctx, outcome):
             self._recorder.emit(UntrustedContent(call.item, origin))
         for changed in outcome.changed:

@@ -265,10 +265,10 @@ class Journal:
 
     def _failed(self, error: Exception) -> None:
         first, longest = self._retry_seconds
-        told = self._pause > 0
-        self._pause = min(longest, self._pause * 2) if told else first
+        reported = self._pause > 0
+        self._pause = min(longest, self._pause * 2) if reported else first
         self._next_attempt = time.monotonic() + self._pause
-        if not told:
+        if not reported:
             self._on_loop(self._on_trouble, _sentence(error))
 
     def _on_loop(self, callback: Callable[..., object], *arguments: object) -> None:

@@ -138,7 +138,7 @@ async def test_a_summary_that_is_too_long_is_left_out(tmp_path: Path) -> None:
         done = b.bodies(CompactionCompleted)[0]
         assert done.strategies == ("summary",)
         assert "Find the bug." in conversation(b)
-        assert "the summary of a hook was too long" in notices(b)
+        assert "a hook's summary was too long" in notices(b)
 
 
 async def test_a_hook_that_fails_has_no_say(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ async def test_the_user_moves_a_command_and_an_interrupt_leaves_jobs_alone(tmp_p
     async with session(tmp_path, *steps) as made:
         made.session.send(Background("t9"))
         await until(lambda: bool(made.bodies(Notice)))
-        assert "Only a command that runs" in made.bodies(Notice)[-1].text
+        assert "Only a running command" in made.bodies(Notice)[-1].text
         turn = made.say("go")
         task = asyncio.create_task(turn)
         await until(lambda: any(body.channel == "output" for body in made.bodies(ItemDelta)))

@@ -216,7 +216,7 @@ class CompactResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class HookOutcome:
     """What holds for one compaction after its hook was asked. ``declined`` says why there is to be none; empty when
     it goes on. ``notes`` are for the user."""
 
@@ -226,7 +226,7 @@ class Wishes:
     notes: tuple[str, ...] = ()
 
 
-async def ask_before(
+async def run_pre_hook(
     options: CompactionOptions,
     trigger: Trigger,
     focus: str,
@@ -235,31 +235,31 @@ async def ask_before(
     target: int,
     *,
     forced: bool,
-) -> Wishes:
+) -> HookOutcome:
     """Ask the hook. A cancel is honoured unless no request fits any more; a hook that fails has no say.
 
     ``messages`` is their number, ``target`` the size in tokens that is aimed at.
     """
     hook = options.on_pre_compact
     if hook is None:
-        return Wishes(focus)
+        return HookOutcome(focus)
     context = CompactContext("manual" if trigger == "manual" else "auto", before.used, target, messages, focus or None)
     try:
         decision = await hook(context)
     except Exception as error:  # noqa: BLE001 - a program of the user's may raise anything; it is told and has no say
-        return Wishes(focus, notes=(f"its pre-compaction hook failed ({_named(error)}) and was ignored",))
+        return HookOutcome(focus, notes=(f"its pre-compaction hook failed ({_named(error)}) and was ignored",))
     notes: Sequence[str] = ()
     if decision.cancel:
         why = f": {decision.reason}" if decision.reason else ""
         if not forced:
-            return Wishes(declined=f"cancelled by a hook{why}")
+            return HookOutcome(declined=f"cancelled by a hook{why}")
         full = f"{before.upper:,} of {before.effective:,} tokens are in use"
         notes = (f"a hook tried to cancel it{why}, but no request fits without it ({full})",)
     words = "\n".join(text for text in (focus, decision.custom_instructions) if text)
-    return Wishes(words, (decision.custom_summary or "").strip(), notes=tuple(notes))
+    return HookOutcome(words, (decision.custom_summary or "").strip(), notes=tuple(notes))
 
 
-async def tell_after(options: CompactionOptions, result: CompactResult) -> str:
+async def run_post_hook(options: CompactionOptions, result: CompactResult) -> str:
     """Tell the hook what was done. Returns what the user should know of it, empty when all went well."""
     if options.on_post_compact is None:
         return ""

@@ -20,9 +20,9 @@ from swecli.core.context_management.compaction.options import (
     CompactionOptions,
     CompactResult,
     EntrySizes,
+    HookOutcome,
     Trigger,
-    Wishes,
-    ask_before,
+    run_pre_hook,
     tail_allowance,
     tail_start,
 )
@@ -163,7 +163,7 @@ class Compaction:
         if await self._context.count_exactly(self._messages, info):  # no decision rests on an estimate
             self._start()
         self._forget()
-        wishes = await self._wishes()
+        wishes = await self._hook_outcome()
         if wishes.declined:
             return NotCompacted(wishes.declined, cancelled=True)
         self._notes += (*wishes.notes, *self._plan.reasons)
@@ -208,12 +208,12 @@ class Compaction:
 
     # --- asking -------------------------------------------------------------------------------------------
 
-    async def _wishes(self) -> Wishes:
+    async def _hook_outcome(self) -> HookOutcome:
         target = self.before.effective - int(conversation_room(self.before) * (1 - ACCEPTED_FILL))
         forced = self._hard_pressed
         job = self.job
         messages = len(self._messages)
-        return await ask_before(self.options, job.trigger, job.focus, self.before, messages, target, forced=forced)
+        return await run_pre_hook(self.options, job.trigger, job.focus, self.before, messages, target, forced=forced)
 
     async def _summary(self, focus: str, sleep: Callable[[float], Awaitable[None]]) -> Summary:
         job = self.job
