@@ -27,7 +27,7 @@ from swecli.core.context_management.compaction.options import (
     StrategyName,
     SummarizationStrategy,
     TruncationStrategy,
-    tell_after,
+    run_post_hook,
 )
 from swecli.core.context_management.compaction.package import SessionFacts
 from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job
@@ -657,7 +657,7 @@ class ContextManager(context_manager.ContextManager):
         outcome = await Compaction(self, ledger, job, options).run()
         if not isinstance(outcome, Compacted):
             return CompactedHistory(tuple(history), None, outcome.reason)
-        trouble = await tell_after(options, outcome.result)
+        trouble = await run_post_hook(options, outcome.result)
         return CompactedHistory(project(ledger, outcome.view), outcome.result, trouble)
 
     @staticmethod

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from swecli import __version__
 from swecli.core.atomic_text import ASIDE
@@ -28,8 +28,16 @@ from swecli.core.sessions.database import Database, open_database, open_in_memor
 from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
 from swecli.core.sessions.rescue import is_damage
 from swecli.core.sessions.results import ResultStore
-from swecli.core.sessions.snapshots import SnapshotStore
-from swecli.core.sessions.store import HAS_MESSAGE, SessionError, SessionStore, StoredFacts
+from swecli.core.sessions.store import (
+    SessionError,
+    SessionStore,
+    SnapshotStore,
+    StoredFacts,
+    list_sessions,
+    live_holders,
+    newest_messages,
+    session_usage,
+)
 from swecli.core.workspace.process_tree import Process
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -230,23 +238,7 @@ MESSAGES = 6
 LONGEST = 600
 """Characters of a message in a preview."""
 
-_LIST = f"""
-    SELECT s.id, s.title, s.cwd, s.model, s.updated,
-        (SELECT count(*) FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started')
-    FROM sessions s WHERE {HAS_MESSAGE}
-    ORDER BY s.updated DESC LIMIT ?
-"""
-_STEPS = """
-    SELECT session_id,
-        sum(coalesce(json_extract(body, '$.usage.input_total'), 0)
-            + coalesce(json_extract(body, '$.usage.output_total'), 0)),
-        group_concat(coalesce(json_extract(body, '$.cost'), '?'), ' ')
-    FROM events WHERE type = 'step_ended' GROUP BY session_id
-"""
-_LAST = """
-    SELECT CAST(body AS BLOB) FROM events WHERE session_id = ? AND type IN ('item_started', 'item_completed')
-    ORDER BY seq DESC LIMIT 400
-"""
+T = TypeVar("T")
 
 
 class SessionList:
@@ -269,8 +261,7 @@ class SessionList:
 
     def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
         path = user_paths_of(self._data, session.folder, self._own)
-        bodies = [bytes(row[0]) for row in _rows(path, _LAST, (session.id,))]
-        return messages(bodies)
+        return messages(_read(path, lambda connection: newest_messages(connection, session.id), []))
 
     def open(self, session_id: str) -> OpenSession:
         return self._opener(session_id)
@@ -282,23 +273,22 @@ class SessionList:
             return []
 
     def _sessions(self, path: Path) -> list[StoredSession]:
-        rows = _rows(path, _LIST, (PER_FOLDER,))
-        if not rows:
+        sessions = _read(path, lambda connection: list_sessions(connection, limit=PER_FOLDER), ())
+        if not sessions:
             return []
-        steps = {str(name): (count, costs) for name, count, costs in _rows(path, _STEPS, ())}
-        held = _held(path)
+        usage = _read(path, session_usage, {})
+        holders = _read(path, lambda connection: live_holders(connection, Process.current()), {})
         found: list[StoredSession] = []
-        for name, title, cwd, model, updated, turns in rows:
-            count, costs = steps.get(str(name), (0, ""))
+        for one in sessions:
+            tokens, costs = usage.get(one.id, (0, ""))
             away = ""
             if path != self._own:
-                away = f"It is of another folder: swecli -C {shlex.quote(str(cwd))} -r {name}"
-            elif str(name) in held:
-                away = f"It is open in another swecli (process {held[str(name)]}); close it there first"
-            title = " ".join(str(title).split())
-            found.append(
-                StoredSession(str(name), title, str(cwd), updated, turns, count or 0, _cost(costs), str(model), away)
-            )
+                away = f"It is of another folder: swecli -C {shlex.quote(one.cwd)} -r {one.id}"
+            elif one.id in holders:
+                away = f"It is open in another swecli (process {holders[one.id].pid}); close it there first"
+            title = " ".join(one.title.split())
+            cost = _cost(costs)
+            found.append(StoredSession(one.id, title, one.cwd, one.updated, one.turns, tokens, cost, one.model, away))
         return found
 
 
@@ -341,17 +331,6 @@ def _cost(costs: str) -> str:
     return f"${total:.2f}"
 
 
-def _held(path: Path) -> dict[str, int]:
-    """Sessions that another live process has open, with its id."""
-    own = Process.current()
-    held: dict[str, int] = {}
-    for name, pid, started in _rows(path, "SELECT session_id, pid, process_started FROM leases", ()):
-        process = Process(int(pid), str(started))
-        if process != own and process.alive:
-            held[str(name)] = process.pid
-    return held
-
-
 def _changed(path: Path) -> float:
     try:
         return max(os.path.getmtime(each) for each in (path, Path(f"{path}-wal")) if each.exists())
@@ -359,14 +338,15 @@ def _changed(path: Path) -> float:
         return 0.0
 
 
-def _rows(path: Path, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+def _read(path: Path, read: Callable[[sqlite3.Connection], T], missing: T) -> T:
+    """What is read of a database that may be open elsewhere; ``missing`` where it can't be."""
     if not path.is_file():
-        return []
+        return missing
     try:
         with closing(read_only(path)) as connection:
-            return connection.execute(query, values).fetchall()
+            return read(connection)
     except sqlite3.Error:
-        return []
+        return missing
 
 
 LARGE: Final = 131_072

@@ -53,7 +53,7 @@ from swecli.core.protocol.events import (
     is_fact,
 )
 from swecli.core.protocol.messages import Message, Part, ToolCallPart
-from swecli.core.spill import Shelf, Ticket
+from swecli.core.spill import SpillHandle, SpillStore
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.process import scrubbed_environment
@@ -80,7 +80,7 @@ __all__ = (
 SERVER = "server"
 """Name of the provider at ``base_url``."""
 _PAGE = 64
-"""Facts that are put on the shelf at once."""
+"""Facts that are spilled at once."""
 
 Approve = Callable[[PermissionRequested], Awaitable[bool]]
 """Answers a call that needs consent."""
@@ -150,7 +150,7 @@ class Client:
 
         self.context_manager.client = client
         services = replace(self._services, make_client=connected)
-        self._session = Session(uuid4().hex[:12], services, _ShelvedLog)
+        self._session = Session(uuid4().hex[:12], services, _SpilledLog)
         self._events = self._session.subscribe()
         self._session.start(client.info.ref, "")
         return self
@@ -300,21 +300,21 @@ Agent = Client
 """The same by another of its names."""
 
 
-class _ShelvedLog:
-    """Publishes events, and keeps the facts among them on a shelf: on no disk that outlives the process."""
+class _SpilledLog:
+    """Publishes events, and keeps the facts among them in a spill store: on no disk that outlives the process."""
 
     def __init__(self, publish: Callable[[Sequence[Event]], None]) -> None:
         self._publish = publish
-        self._shelf = Shelf[tuple[Event, ...]]()
-        self._pages: list[tuple[int, Ticket]] = []
-        """The newest sequence number of each page that is on the shelf."""
+        self._spill = SpillStore[tuple[Event, ...]]()
+        self._pages: list[tuple[int, SpillHandle]] = []
+        """The newest sequence number of each spilled page."""
         self._newest: list[Event] = []
 
     def append(self, event: Event) -> None:
         if is_fact(event.body):
             self._newest.append(event)
             if len(self._newest) >= _PAGE:
-                self._pages.append((event.seq, self._shelf.put(tuple(self._newest))))
+                self._pages.append((event.seq, self._spill.put(tuple(self._newest))))
                 self._newest = []
         asyncio.get_running_loop().call_soon(self._publish, (event,))
 
@@ -325,7 +325,7 @@ class _ShelvedLog:
         for _, ticket in pages[bisect_right(pages, after, key=itemgetter(0)) :]:
             if len(found) >= limit or (found and found[-1].seq >= upto):
                 break
-            found += [event for event in self._shelf.get(ticket) if after < event.seq <= upto]
+            found += [event for event in self._spill.get(ticket) if after < event.seq <= upto]
         else:
             known = found[-1].seq if found else after
             found += [event for event in newest if known < event.seq <= upto]
@@ -336,4 +336,4 @@ class _ShelvedLog:
 
     async def close(self) -> None:
         await asyncio.sleep(0)
-        self._shelf.close()
+        self._spill.close()

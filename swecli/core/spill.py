@@ -1,4 +1,4 @@
-"""Where long things of a session are while nobody looks at them: compressed, and on disk when they are many."""
+"""A spill store for long values of a session that are out of sight: compressed, on disk when they are many."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Span:
     size: int
 
 
-Ticket = bytes | Span
+SpillHandle = bytes | Span
 """What gives a thing back: its compressed bytes, or where in the file they are."""
 
 
@@ -36,12 +36,11 @@ def weight_of(value: object) -> int:
     return sum(weight_of(getattr(value, name)) for name in getattr(type(value), "__slots__", ()))
 
 
-class Shelf(Generic[T]):
-    """Values put away, ``in_memory`` compressed bytes of them without the disk. The file has no name, is readable by
-    nobody else and ends with the process; where it can't be written, values stay in memory, compressed.
+class SpillStore(Generic[T]):
+    """Values out of sight: up to ``in_memory`` compressed bytes in memory, the rest on disk. The file has no name, is
+    private and ends with the process; where it can't be written, values stay in memory, compressed.
 
-    What is put away is exactly what comes back, unlike in the store of the session, where keys are masked. Values come
-    back in any thread.
+    Each value comes back exactly, unlike from the session's database, where keys are masked, and in any thread.
     """
 
     def __init__(self, in_memory: int = IN_MEMORY) -> None:
@@ -52,8 +51,8 @@ class Shelf(Generic[T]):
         self.in_memory = 0
         """Compressed bytes in memory."""
 
-    def put(self, thing: T) -> Ticket:
-        """Put a value away; it has to be one that can be pickled."""
+    def put(self, thing: T) -> SpillHandle:
+        """Store a value that can be pickled."""
         import pickle  # when first needed: the first frame does not wait for it
         import zlib
 
@@ -66,8 +65,8 @@ class Shelf(Generic[T]):
         self.in_memory += len(packed)
         return packed
 
-    def get(self, ticket: Ticket) -> T:
-        """What was put away, equal to what it was.
+    def get(self, handle: SpillHandle) -> T:
+        """The stored value, equal to what it was.
 
         Raises:
             OSError: the file can't be read.
@@ -75,16 +74,14 @@ class Shelf(Generic[T]):
         import pickle
         import zlib
 
-        packed = ticket if isinstance(ticket, bytes) else self._read(ticket)
+        packed = handle if isinstance(handle, bytes) else self._read(handle)
         return cast("T", pickle.loads(zlib.decompress(packed)))  # only what ``put`` has written
 
-    def forget(self, ticket: Ticket) -> None:
-        """The ticket is used no longer."""
-        if isinstance(ticket, bytes):
-            self.in_memory -= len(ticket)
+    def forget(self, handle: SpillHandle) -> None:
+        if isinstance(handle, bytes):
+            self.in_memory -= len(handle)
 
     def close(self) -> None:
-        """Nothing is given back any more."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -94,7 +91,7 @@ class Shelf(Generic[T]):
             if self._file is None:
                 import tempfile
 
-                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # lives as long as the shelf
+                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # lives as long as the store
             self._file.seek(self._end)
             written = self._file.write(packed)
             if written != len(packed):

@@ -137,7 +137,7 @@ async def test_a_database_that_takes_nothing_in_the_middle_of_a_session(
         assert await run.say("Begin.") == "done"
         with trouble(opened[0]):
             assert await run.say("Read the log. " + "It matters. " * 2_000) == "done"
-            assert "can't be stored at the moment" in run.notices
+            assert "can't be stored right now" in run.notices
             assert "Long results stay in the context, shortened in their middle." in run.notices
             assert "line 0 of the log" in run.results[-1]
             assert "line 999 of the log" in run.results[-1]

@@ -11,7 +11,7 @@ import pytest
 from swecli.assembly.storage import DATABASE, open_storage
 from swecli.core.sessions import rescue
 from swecli.core.sessions.database import open_database
-from swecli.core.sessions.migrations import MIGRATIONS
+from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.store import SessionStore
 from swecli.core.workspace.process_tree import Process
 from swecli.launch import LaunchOptions, StartError

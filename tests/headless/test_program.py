@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from swecli.core.llm.script import parse_script
-from swecli.core.protocol.codec import decode_event, encode_command
+from swecli.core.protocol.codec import encode_command
 from swecli.core.protocol.commands import ReplyPermission, Submit
+from tests.support.event_lines import decode_event
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.program import ROOT, Ended, Program
 

@@ -16,7 +16,7 @@ import pytest
 from swecli.core.protocol import messages
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.codec import decode_event, encode_command
+from swecli.core.protocol.codec import encode_command
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
     Body,
@@ -48,6 +48,7 @@ from swecli.headless.printers import (
 from swecli.headless.run import HeadlessRun, Request
 from swecli.output import Output, Writer
 from swecli.stopping import Stop
+from tests.support.event_lines import decode_event
 from tests.support.fake_session import WAIT_FOR_INTERRUPT, FakeSession
 
 BUDGET = Budget((), 500, 500, 1000, 1200, 200, "ok")

@@ -25,7 +25,7 @@ class Said:
             number = len(self.events) + 1
             self.events.append(Event(number, float(number), "s", 1, body))
             self.ledger.apply(self.events[-1])
-            self.ledger.put_away()
+            self.ledger.evict()
 
     def user(self, text: str) -> str:
         """A message of the user."""

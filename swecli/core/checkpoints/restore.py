@@ -15,6 +15,7 @@ from typing import Literal
 from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.journal import Broken, Change, Operation
 from swecli.core.checkpoints.store import Image, capture
+from swecli.core.protocol.events import Restoration
 from swecli.core.workspace.atomic_write import PREFIX, Folder, StaleFileError, atomic_write
 from swecli.core.workspace.text_file import READ_FLAGS
 
@@ -380,15 +381,12 @@ def _now(path: str, like: Image) -> Image:
     return capture(path, lambda data, digest: True, _COMPARED, secret=like.content.startswith("?"))
 
 
-How = Literal["restored", "brought back", "removed", "mode restored", "link restored"]
-
-
 @dataclass(frozen=True, slots=True)
 class RestoredPath:
     """One path (absolute) that was changed, and how."""
 
     path: str
-    how: How
+    how: Restoration
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +433,7 @@ def outcome(
     )
 
 
-def _how(step: Step) -> How:
+def _how(step: Step) -> Restoration:
     if step.then.kind == "absent":
         return "removed"
     if step.now.kind == "absent":

@@ -10,39 +10,18 @@ from msgspec.structs import replace
 
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ServerClearing
 from swecli.core.protocol.budget import (
-    ASSISTANT,
-    CALLS,
     MEMORY,
     PROJECT_INSTRUCTIONS,
-    REASONING,
     RESULTS,
     SKILLS,
     SYSTEM,
-    TAIL,
     TOOLS,
-    USER,
     USER_INSTRUCTIONS,
     Budget,
     Component,
     ContextLevel,
     is_tools,
 )
-
-__all__ = (
-    "ASSISTANT",
-    "CALLS",
-    "MEMORY",
-    "PROJECT_INSTRUCTIONS",
-    "REASONING",
-    "RESULTS",
-    "SKILLS",
-    "SYSTEM",
-    "TAIL",
-    "TOOLS",
-    "USER",
-    "USER_INSTRUCTIONS",
-)
-
 
 FIXED = (SYSTEM, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, SKILLS)
 """Components that are in every request, whatever is said; the tools are, too."""
@@ -54,13 +33,13 @@ LEAST_ROOM = 400
 """Tokens that a request must have besides the fixed parts, so that a message can be sent at all."""
 
 _ADVICE = {
-    SYSTEM: "A model with a larger window helps.",
+    SYSTEM: "Use a model with a larger window.",
     USER_INSTRUCTIONS: "Shorten your own instruction file.",
     PROJECT_INSTRUCTIONS: "Shorten the project's instruction files.",
-    MEMORY: "Take notes out of the memory that are no longer needed.",
+    MEMORY: "Remove notes that you no longer need from memory.",
     SKILLS: "Use fewer skills at a time.",
     TOOLS: "Use fewer tools or servers.",
-    RESULTS: "/compact makes room.",
+    RESULTS: "/compact frees space.",
 }
 
 Amount = float | int
@@ -95,19 +74,17 @@ class ComponentLimits:
             SYSTEM: self.system,
             USER_INSTRUCTIONS: self.instructions,
             PROJECT_INSTRUCTIONS: self.instructions,
-            TOOLS: self.tools,
             RESULTS: self.tool_results,
         }
-        return named.get(_kind(name))
+        return self.tools if is_tools(name) else named.get(name)
 
     def of_result(self, effective: int) -> int | None:
         """Tokens that a single result may take in an effective window of so many."""
         return in_tokens(self.tool_result, effective)
 
 
-def _kind(component: str) -> str:
-    """The component's name without the source of its tools."""
-    return TOOLS if is_tools(component) else component
+def _advice(component: str) -> str:
+    return _ADVICE.get(TOOLS if is_tools(component) else component, "")
 
 
 def in_tokens(amount: Amount | None, effective: int) -> int | None:
@@ -118,7 +95,6 @@ def in_tokens(amount: Amount | None, effective: int) -> int | None:
 
 
 def limited(components: Iterable[Component], limits: ComponentLimits, effective: int) -> tuple[Component, ...]:
-    """The components with their limits."""
     return tuple(
         replace(part, limit=limit) if (limit := in_tokens(limits.of_component(part.name), effective)) else part
         for part in components
@@ -131,13 +107,12 @@ def over_limit(budget: Budget) -> tuple[str, ...]:
     over.sort(key=lambda part: part.tokens / (part.limit or 1), reverse=True)
     return tuple(
         f"{part.name}: {part.tokens:,} tokens, {part.tokens / max(1, budget.effective):.0%} of the window; "
-        f"its limit is {part.limit:,}. {_ADVICE.get(_kind(part.name), '')}".rstrip()
+        f"its limit is {part.limit:,}. {_advice(part.name)}".rstrip()
         for part in over
     )
 
 
 def fixed_tokens(budget: Budget) -> int:
-    """Tokens of what is in every request."""
     return sum(part.tokens for part in _fixed_parts(budget))
 
 
@@ -157,58 +132,36 @@ def much_fixed(budget: Budget) -> str:
         return ""
     largest = max(_fixed_parts(budget), key=lambda part: part.tokens)
     return (
-        f"What is in every request takes {tokens:,} of the {budget.effective:,} tokens that this model has room for "
+        f"The fixed part of every request takes {tokens:,} of the {budget.effective:,} tokens available "
         f"({tokens / budget.effective:.0%}), so the conversation is compacted often. The largest part is "
-        f"{largest.name} with {largest.tokens:,}. {_ADVICE[_kind(largest.name)]}"
+        f"{largest.name} with {largest.tokens:,}. {_advice(largest.name)}"
     )
 
 
-def no_room(budget: Budget, block: int) -> str:
-    """Why no message fits beside the fixed parts; empty where there is room. ``block`` is the size in tokens from
-    which on nothing is sent."""
+def no_room(budget: Budget) -> str:
     fixed = _fixed_parts(budget)
     tokens = sum(part.tokens for part in fixed)
     upper = tokens * budget.upper / budget.used if budget.used else tokens
-    if not fixed or upper + LEAST_ROOM <= block:
+    if not fixed or upper + LEAST_ROOM <= budget.block_at:
         return ""
     largest = max(fixed, key=lambda part: part.tokens)
-    advice = _ADVICE[_kind(largest.name)]
     return (
-        f"What is in every request takes {tokens:,} of the {budget.effective:,} tokens that this model has room for, "
-        f"so no message fits. The largest part is {largest.name} with {largest.tokens:,}. {advice}"
+        f"The fixed part of every request takes {tokens:,} of the {budget.effective:,} tokens available, "
+        f"so no message fits. The largest part is {largest.name} with {largest.tokens:,}. {_advice(largest.name)}"
     )
 
 
 NAMED_COMPONENTS = 3
 
-COMPACT_ADVICE = "/compact makes room"
+COMPACT_ADVICE = "/compact frees space"
 """Where that was not tried yet."""
 BLOCK_ADVICE = ("/clear starts with an empty context", "/model switches to one with a larger window")
 MANUAL_ADVICE = (
-    "/compact free makes room without a model",
-    "/compact has a summary written",
+    "/compact free removes old results without a model",
+    "/compact writes a summary",
     *BLOCK_ADVICE,
 )
 """Where nothing is compacted unless the user says so."""
-
-
-@dataclass(frozen=True, slots=True)
-class GateDecision:
-    """``reason`` is one sentence or two for the user; empty at level ok. ``largest`` are the components that take
-    the most room, largest first."""
-
-    level: ContextLevel
-    reason: str
-    largest: tuple[Component, ...]
-
-
-def decide(budget: Budget, advice: Sequence[str] = BLOCK_ADVICE) -> GateDecision:
-    """Judge a measured request by the upper edge of its size.
-
-    ``advice`` is what the user can do about a full context here and now, as clauses.
-    """
-    largest = tuple(sorted(budget.components, key=lambda part: part.tokens, reverse=True)[:NAMED_COMPONENTS])
-    return GateDecision(budget.level, _reason(budget, largest, advice), largest)
 
 
 def percent(budget: Budget) -> int:
@@ -218,7 +171,11 @@ def percent(budget: Budget) -> int:
     return budget.upper * 100 // budget.effective
 
 
-def _reason(budget: Budget, largest: Sequence[Component], advice: Sequence[str]) -> str:
+def gate_reason(budget: Budget, advice: Sequence[str] = BLOCK_ADVICE) -> str:
+    """Why a measured request is warned of or not sent, in one sentence or two for the user; empty at level ok.
+
+    ``advice`` is what the user can do about a full context here and now, as clauses.
+    """
     if budget.level == "ok":
         return ""
     if budget.effective <= 0:
@@ -226,15 +183,13 @@ def _reason(budget: Budget, largest: Sequence[Component], advice: Sequence[str])
     about = "" if budget.source == "measured" else "about "
     size = f"{about}{percent(budget)} % full ({budget.upper:,} of {budget.effective:,} tokens)"
     if budget.level == "block":
+        largest = sorted(budget.components, key=lambda part: part.tokens, reverse=True)[:NAMED_COMPONENTS]
         parts = ", ".join(f"{part.name} {part.tokens:,}" for part in largest)
         todo = "; ".join(advice)
-        return (
-            f"The context is {size}, so no request is sent and nothing is lost. Largest: {parts}."
-            f"{f' What helps: {todo}.' if todo else ''}"
-        )
+        return f"The context is {size}, so nothing was sent. Largest: {parts}.{f' Try: {todo}.' if todo else ''}"
     if budget.level == "compact":
-        return f"The context is {size}. Soon no request fits any more; /compact makes room."
-    return f"The context is {size}. /compact makes room, /context shows what takes it."
+        return f"The context is {size}. Soon no request will fit; /compact frees space."
+    return f"The context is {size}. /compact frees space, /context shows what fills it."
 
 
 RESERVE_SHARE = 0.20
@@ -321,12 +276,6 @@ def level_of(upper: int, effective: int, limits: Limits) -> ContextLevel:
     if upper >= compact_edge(effective, limits):
         return "compact"
     return "warn" if upper >= edge(limits.warn, effective) else "ok"
-
-
-def first_edge(limits: Limits, effective: int) -> int:
-    """The smallest number of tokens at which the level is no longer ``ok``."""
-    warn = edge(limits.warn, effective)
-    return warn if limits.target_tokens is None else min(warn, limits.target_tokens)
 
 
 def compact_edge(effective: int, limits: Limits) -> int:

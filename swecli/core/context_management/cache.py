@@ -85,7 +85,7 @@ class CacheWatch:
         idle = max(0.0, watched.at - previous.at)
         if idle >= self._ttl:
             return CacheMiss("expired", f"the cache expired: {_minutes(idle)} between two requests", missed)
-        return CacheMiss("provider", "the provider did not find the prompt in its cache, for no known reason", missed)
+        return CacheMiss("provider", "the provider did not find the prompt in its cache, for an unknown reason", missed)
 
 
 def _changed(before: WatchedRequest, now: WatchedRequest, summaries: set[str]) -> tuple[BreakKind, str] | None:
@@ -143,10 +143,10 @@ def _edited(before: Sequence[ViewEntry], now: Sequence[ViewEntry], summaries: se
     if removed or restored:
         return "undo", "a compaction was undone"
     if stubbed:
-        return "clearing", f"{stubbed} old results and arguments were cleared to make room"
+        return "clearing", f"{stubbed} old results and arguments were cleared to free space"
     gone = [number for number, entry in enumerate(before) if entry.id not in new]
     if gone and gone == list(range(gone[0], len(before))):
-        return "rewind", "the conversation was taken back to an earlier point"
+        return "rewind", "the conversation was rewound"
     return "edit", "the conversation was edited"
 
 
@@ -195,7 +195,6 @@ class CacheHistory:
         return tuple(self._misses)
 
     def apply(self, event: Event) -> None:
-        """Take in one event."""
         match event.body:
             case ModelResponded(usage=Usage() as usage) if usage.input_total:
                 self._requests.append(CachedRequest(event.turn, event.ts, usage))

@@ -114,7 +114,6 @@ class _Sums:
     shares: dict[str, float] = field(default_factory=lambda: {})
 
     def add(self, size: MessageSize, factor: float) -> None:
-        """One more message with so many true tokens per estimated one."""
         self.estimated += size.total
         self.true += factor * size.total
         for component, tokens in size.counts:
@@ -151,7 +150,6 @@ class FamilyRatios:
     """No memory: every session starts with what the model's name tells."""
 
     def known(self, model: str) -> Learned:
-        """The ratio of the family."""
         return Learned(family_ratio(model))
 
     def keep(self, model: str, learned: Learned) -> None:
@@ -344,7 +342,6 @@ class Calibration:
         return rest
 
     def _extends_anchor(self, sent: Sent) -> bool:
-        """Whether the request begins with all messages of the newest reported one."""
         anchor = self._anchor
         return anchor is not None and sent.messages[: len(anchor.messages)] == anchor.messages
 
@@ -388,7 +385,6 @@ class LearnedRatios:
         return Learned(family_ratio(model))
 
     def keep(self, model: str, learned: Learned) -> None:
-        """Write what was learned of a model."""
         entry: JsonObject = {
             "ratio": round(learned.ratio, 4),
             "tokens": round(learned.tokens),
@@ -401,12 +397,12 @@ class LearnedRatios:
             self._write(_newest({**self._read(), model: entry}))
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            self._tell_once(f"What was learned of {model}'s tokens could not be kept in {self._path}: {reason}.")
+            self._report_once(f"The token ratio of {model} could not be saved to {self._path}: {reason}.")
             return
         if aside is not None:
-            self._tell_once(f"{self._path} was broken; it is kept as {aside}.")
+            self._report_once(f"{self._path} was broken; it is kept as {aside}.")
 
-    def _tell_once(self, text: str) -> None:
+    def _report_once(self, text: str) -> None:
         if not self._told:
             self._told = True
             self.tell(text)

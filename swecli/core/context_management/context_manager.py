@@ -10,15 +10,14 @@ from swecli.core.context_management.budget import (
     BLOCK_ADVICE,
     COMPACT_ADVICE,
     Limits,
-    decide,
-    first_edge,
+    gate_reason,
 )
 from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
 from swecli.core.context_management.counter import IMAGE_TOKENS
 from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.message_size import texts_of
 from swecli.core.context_management.monitor import (
-    Growing,
+    GrowingBudget,
     TokenMonitor,
     is_vague,
 )
@@ -80,7 +79,8 @@ class ContextManager:
         texts = texts or PromptTexts()
         self.limits = limits or Limits()
         self._prompt = SystemPrompt(tools, lean_tools, special_tools, texts, self.limits)
-        self._headless = texts.headless
+        self.unattended = texts.headless
+        """Whether the model knows that nobody watches."""
         self.monitor = monitor or TokenMonitor()
         self._advice = tuple(advice)
         self._warned = False
@@ -97,11 +97,6 @@ class ContextManager:
         self.disbelieved: int | None = None
         """A size that a model reported and that can't be true; whoever tells of it sets it back to None."""
 
-    @property
-    def unattended(self) -> bool:
-        """Whether the model is told that nobody watches."""
-        return self._headless
-
     async def settle(self, ledger: Ledger, info: ModelInfo | None = None) -> None:
         """Count what is new in the ledger, long texts in a thread, so that measuring never holds up the event loop.
 
@@ -116,7 +111,7 @@ class ContextManager:
         if info is not None and self._may_be_near(new, texts, info):
             messages = project(ledger)
             budget = self.measure(messages, info)
-            if budget.upper >= NEAR * first_edge(self.limits, budget.effective):
+            if budget.upper >= NEAR * min(budget.warn_at, budget.compact_at):
                 await self.count_exactly(messages, info)
         await self.monitor.keep_ratios()
 
@@ -129,7 +124,7 @@ class ContextManager:
         images = sum(isinstance(part, ImagePart) for entry in new for part in entry.parts)
         images += sum(len(part.images) for entry in new for part in entry.parts if isinstance(part, ToolResultPart))
         grown = 2 * sum(len(text.encode("utf-8", "replace")) for text in texts) * max(1.0, self.monitor.ratio(info))
-        return measured.upper + grown + IMAGE_TOKENS * images >= NEAR * first_edge(self.limits, measured.effective)
+        return measured.upper + grown + IMAGE_TOKENS * images >= NEAR * min(measured.warn_at, measured.compact_at)
 
     async def count_exactly(self, messages: Sequence[Message], info: ModelInfo) -> bool:
         """Let no estimate be left in the measure of a request with these messages. True where that may differ now."""
@@ -152,7 +147,7 @@ class ContextManager:
         The tail tells the model about a filling context, so a request at the warning level is measured with
         that note in it. ``notes`` are told in the tail too. ``watermarks`` see ``build_request``.
         """
-        notes = [read_prompt("headless"), *notes] if self._headless else notes
+        notes = [read_prompt("headless"), *notes] if self.unattended else notes
         tail = tail_text(mode=mode, todos=todos, notes=notes)
         request = self._request(messages, info, tail, effort=effort, session=session, watermarks=watermarks)
         budget = self._measure(request, info)
@@ -162,19 +157,19 @@ class ContextManager:
             request = self._request(messages, info, tail, effort=effort, session=session, watermarks=watermarks)
             budget = self._measure(request, info)
         self.newest = budget
-        decision = decide(budget, self._advice)
+        reason = gate_reason(budget, self._advice)
         warning = ""
         if budget.level == "ok":
             self._warned = False
         elif not self._warned and budget.level != "block":
             self._warned = True
-            warning = decision.reason
+            warning = reason
         fitted = fit_output(request, budget, info, self.limits)
-        return PreparedRequest(fitted, budget, decision.reason if budget.level == "block" else "", warning)
+        return PreparedRequest(fitted, budget, reason if budget.level == "block" else "", warning)
 
     def why_blocked(self, budget: Budget) -> str:
         """Why a request is not sent after a compaction was tried in vain."""
-        return decide(budget, [advice for advice in self._advice if not advice.startswith("/compact")]).reason
+        return gate_reason(budget, [advice for advice in self._advice if not advice.startswith("/compact")])
 
     def measure(self, messages: Sequence[Message], info: ModelInfo) -> Budget:
         """The measure of a request that would be made now, without its tail."""
@@ -185,9 +180,11 @@ class ContextManager:
         of the conversation alone."""
         return self.monitor.measure(request, self.limits, info, cleared=_left_out(request, *self._cleared), beside=True)
 
-    def growing(self, budget: Budget, info: ModelInfo) -> Growing:
+    def growing(self, budget: Budget, info: ModelInfo) -> GrowingBudget:
         """Follows the size of the context while the answer to a request of this size comes."""
-        return Growing(budget, self.limits, lambda text: self.monitor.count_tokens(text) * self.monitor.ratio(info))
+        return GrowingBudget(
+            budget, self.limits, lambda text: self.monitor.count_tokens(text) * self.monitor.ratio(info)
+        )
 
     def cache_miss(
         self, request: ModelRequest, usage: Usage | None, info: ModelInfo, view: tuple[ViewEntry, ...], at: float
@@ -205,7 +202,7 @@ class ContextManager:
         self._cleared = (request.messages, now)
         return now if now > before else 0
 
-    def take_up(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
+    def adopt_size(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
         """Take in the size that a request with these messages, without its tail, is known to have had earlier."""
         self.monitor.observe(replace(self._request(messages, info), tail=""), usage, info)
 

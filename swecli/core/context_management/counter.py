@@ -63,7 +63,6 @@ class CharCounter:
         self._chars_per_token = chars_per_token
 
     def count(self, text: str) -> int:
-        """Characters over characters per token, rounded up."""
         return math.ceil(len(text) / self._chars_per_token)
 
 
@@ -224,7 +223,6 @@ def _ruled(run: str) -> float:
 
 
 def _run(character: str, length: int) -> float:
-    """A run of one character."""
     return 1.0 + (length - 1) / _RULED.get(character, _RULED_ASCII if character.isascii() else _RULED_OTHER)
 
 
@@ -386,7 +384,6 @@ class HybridCounter:
 
     @property
     def exact(self) -> bool:
-        """Whether the vocabulary is loaded."""
         return self._tokenizer is not None
 
     def warm_up(self) -> threading.Thread:
@@ -448,7 +445,6 @@ class HybridCounter:
             self.tell(f"Exact token counts are not available, estimates are used: {error}.")
 
     def _sampled(self, text: str) -> int:
-        """An estimate from pieces spread evenly over the text."""
         if len(text) <= SAMPLE_CHARS * SAMPLES:
             return self._estimator.count(text)
         step = (len(text) - SAMPLE_CHARS) // (SAMPLES - 1)

@@ -111,7 +111,6 @@ class Instructions:
         return "\n\n".join(part for part in (self.render_own(), self.render_project()) if part)
 
     def render_own(self) -> str:
-        """The section of the user's own file; empty without one."""
         files = [file for file in self.files if file.own]
         return "\n\n".join([read_prompt("instructions"), *_tagged(files, "instructions")]) if files else ""
 
@@ -125,7 +124,6 @@ class Instructions:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the rendered section."""
         return sha256(self.render().encode("utf-8", "replace")).hexdigest()
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from swecli.core.context_management.read_set import ReadSet, summary_items
-from swecli.core.context_management.view_stack import ViewStack
+from swecli.core.context_management.read_set import ReadSet
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
     Body,
@@ -47,27 +46,25 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from swecli.core.spill import Shelf, Ticket, weight_of
+from swecli.core.spill import SpillHandle, SpillStore, weight_of
 
-if TYPE_CHECKING:
-    from swecli.core.context_management.projection import Projected
-
+View = tuple[ViewEntry, ...]
 
 LONG: Final = 1_000
-"""Characters from which on a body is put away at all: a shorter one takes about as much as what stands for it."""
+"""Characters from which on a body is evicted at all: a shorter one takes about as much as what stands for it."""
 AT_ONCE: Final = 4
-"""Bodies that are put away in one go, a tenth of a millisecond each."""
+"""Bodies that are evicted in one go, a tenth of a millisecond each."""
 IN_MEMORY: Final = 1_000_000
-"""Compressed bytes of bodies that were put away which stay in memory."""
+"""Compressed bytes of bodies that were evicted which stay in memory."""
 
 Parts = tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Away:
+class _Evicted:
     outline: Parts
-    shelf: Shelf[Parts]
-    ticket: Ticket
+    store: SpillStore[Parts]
+    handle: SpillHandle
 
 
 class EntryBody:
@@ -76,37 +73,36 @@ class EntryBody:
     __slots__ = ("_held",)
 
     def __init__(self, parts: Parts) -> None:
-        self._held: Parts | _Away = parts
+        self._held: Parts | _Evicted = parts
 
     @property
     def parts(self) -> Parts:
-        """All of it; read from the shelf where it is there. What can't be read back says so."""
+        """All of it; read from the store where it is there. What can't be read back says so."""
         held = self._held
-        if not isinstance(held, _Away):
+        if not isinstance(held, _Evicted):
             return held
         try:
-            return held.shelf.get(held.ticket)
+            return held.store.get(held.handle)
         except OSError as error:
             return tuple(_unreadable(part, error) for part in held.outline)
 
     @property
     def outline(self) -> Parts:
-        """The parts, with empty texts where reading them would take the shelf."""
+        """The parts, with empty texts where reading them would take the store."""
         held = self._held
-        return held.outline if isinstance(held, _Away) else held
+        return held.outline if isinstance(held, _Evicted) else held
 
-    def put_away(self, shelf: Shelf[Parts]) -> None:
+    def evict(self, store: SpillStore[Parts]) -> None:
         """Keep an outline in memory only."""
         held = self._held
-        if not isinstance(held, _Away):
-            self._held = _Away(tuple(stubbed(part, "") for part in held), shelf, shelf.put(held))
+        if not isinstance(held, _Evicted):
+            self._held = _Evicted(tuple(stubbed(part, "") for part in held), store, store.put(held))
 
-    def bring_back(self) -> None:
-        """Have all of it in memory again."""
+    def restore(self) -> None:
         held = self._held
-        if isinstance(held, _Away):
+        if isinstance(held, _Evicted):
             self._held = self.parts
-            held.shelf.forget(held.ticket)
+            held.store.forget(held.handle)
 
 
 def stubbed(part: Part, text: str) -> Part:
@@ -129,29 +125,28 @@ class Bodies:
     """The long bodies of one conversation, by the ids of their entries."""
 
     def __init__(self) -> None:
-        self._shelf = Shelf[Parts](IN_MEMORY)
+        self._store = SpillStore[Parts](IN_MEMORY)
         self._here: dict[str, EntryBody] = {}
-        self._away: dict[str, EntryBody] = {}
+        self._evicted: dict[str, EntryBody] = {}
         self._leaving: deque[str] = deque()
 
     def add(self, entry: str, body: EntryBody) -> None:
-        """A body that the model has before it now."""
         if weight_of(body.outline) >= LONG:
             self._here[entry] = body
 
     def see(self, live: Collection[str]) -> None:
         """The model has these entries before it and no others: what it has not may go, what it has comes back."""
-        for entry in [entry for entry in self._away if entry in live]:
-            body = self._here[entry] = self._away.pop(entry)
-            body.bring_back()
+        for entry in [entry for entry in self._evicted if entry in live]:
+            body = self._here[entry] = self._evicted.pop(entry)
+            body.restore()
         self._leaving = deque(entry for entry in self._here if entry not in live)
 
-    def put_away(self, most: int = AT_ONCE) -> None:
+    def evict(self, most: int = AT_ONCE) -> None:
         """Put some of the bodies away that may go, so that no step takes long."""
         for _ in range(min(most, len(self._leaving))):
             entry = self._leaving.popleft()
-            body = self._away[entry] = self._here.pop(entry)
-            body.put_away(self._shelf)
+            body = self._evicted[entry] = self._here.pop(entry)
+            body.evict(self._store)
 
 
 def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
@@ -302,6 +297,108 @@ class ItemRecord:
         return next((part for part in parts if isinstance(part, ToolCallPart)), None)
 
 
+# --- what undo and projection keep ------------------------------------------------------------------------
+_Piece = slice | View
+"""A stretch of the later view, or entries that are not in it."""
+
+
+class ViewStack:
+    """Views by the items of the compactions that replaced them, the newest on top. Long sessions compact a hundred
+    times, and every view names all that is in it: only the newest is kept whole."""
+
+    def __init__(self, views: Iterable[tuple[str, View]] = ()) -> None:
+        self._items: list[str] = []
+        self._older: list[tuple[_Piece, ...]] = []
+        self._top: View = ()
+        for item, view in views:
+            self.push(item, view)
+
+    @property
+    def item(self) -> str | None:
+        """The item of the view on top; None where there is none."""
+        return self._items[-1] if self._items else None
+
+    @property
+    def view(self) -> View:
+        """The view on top; empty where there is none."""
+        return self._top
+
+    def push(self, item: str, view: View) -> None:
+        if self._items:
+            self._older.append(_pieces(self._top, view))
+        self._items.append(item)
+        self._top = view
+
+    def pop(self) -> tuple[str, View]:
+        """Take the view on top.
+
+        Raises:
+            IndexError: there is none.
+        """
+        item, view = self._items.pop(), self._top
+        self._top = _joined(self._older.pop(), view) if self._older else ()
+        return item, view
+
+    def clear(self) -> None:
+        self._items.clear()
+        self._older.clear()
+        self._top = ()
+
+    def all(self) -> list[tuple[str, View]]:
+        views = [self._top]
+        for pieces in reversed(self._older):
+            views.append(_joined(pieces, views[-1]))
+        return list(zip(self._items, reversed(views), strict=True)) if self._items else []
+
+
+def _pieces(old: View, new: View) -> tuple[_Piece, ...]:
+    """``old`` in terms of ``new``."""
+    places = {entry.id: place for place, entry in enumerate(new)}
+    pieces: list[slice | list[ViewEntry]] = []
+    for entry in old:
+        place, last = places.get(entry.id), pieces[-1] if pieces else None
+        if place is None or not (new[place] is entry or new[place] == entry):
+            if isinstance(last, list):
+                last.append(entry)
+            else:
+                pieces.append([entry])
+        elif isinstance(last, slice) and last.stop == place:
+            pieces[-1] = slice(last.start, place + 1)
+        else:
+            pieces.append(slice(place, place + 1))
+    return tuple(tuple(piece) if isinstance(piece, list) else piece for piece in pieces)
+
+
+def _joined(pieces: Iterable[_Piece], new: View) -> View:
+    return tuple(entry for piece in pieces for entry in (new[piece] if isinstance(piece, slice) else piece))
+
+
+@dataclass(slots=True)
+class Settled:
+    """The beginning of a conversation that nothing said later can change, and what has to be known of it.
+
+    ``entries`` of the view are in it. ``answer`` is the newest answer in it, ``users`` how many user messages follow
+    that; ``has_environment``: the environment is in it; ``ids`` are its call ids.
+    """
+
+    rewrites: int
+    entries: int = 0
+    messages: list[Message] = field(default_factory=lambda: [])
+    ids: set[str] = field(default_factory=lambda: set())
+    answer: Message | None = None
+    users: int = 0
+    has_environment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Projected:
+    """The messages of one revision of a ledger's view, and what of them the next revision can reuse."""
+
+    revision: int
+    messages: tuple[Message, ...]
+    settled: Settled
+
+
 class Ledger:
     """Reduction of events. ``entries`` and ``items`` only grow; ``view`` is what the model sees, in order."""
 
@@ -316,7 +413,7 @@ class Ledger:
         self.stored: dict[str, str] = {}
         """References of results that are stored outside of the context, by item."""
         self._view: list[ViewEntry] = []
-        self._frozen: tuple[ViewEntry, ...] | None = ()
+        self._frozen: View | None = ()
         self.environment: str = ""
         self.revision: int = 0
         """Changes with each change of the view."""
@@ -329,14 +426,27 @@ class Ledger:
         self._response_of: dict[str, str] = {}
         self._bodies = Bodies()
         self._seen = 0
-        """``rewrites`` at the last look for bodies that may be put away."""
+        """``rewrites`` at the last look for bodies that may be evicted."""
 
     @property
-    def view(self) -> tuple[ViewEntry, ...]:
-        """What the model sees, in order."""
+    def view(self) -> View:
         if self._frozen is None:  # made when it is looked at: a long history is taken in without a copy at each entry
             self._frozen = tuple(self._view)
         return self._frozen
+
+    def live_items(self) -> set[str]:
+        """Items of which the model has something before it word for word, files attached to a summary included."""
+        live = {self.entries[one.id].item for one in self._view if one.kind == "live" and one.id in self.entries}
+        return live | self.summary_items()
+
+    def present_items(self) -> set[str]:
+        """Items that the model knows of: in the view, as a stub, or behind a summary."""
+        shown = (entry for one in self._view for entry in (one.id, *one.sources))
+        return {self.entries[entry].item for entry in shown if entry in self.entries} | self.summary_items()
+
+    def summary_items(self) -> set[str]:
+        """Items of compactions whose text is in the view."""
+        return {entry.id for entry in self._view if entry.kind == "summary"}
 
     def apply(self, event: Event) -> None:
         """Take in one event; deltas and events that concern no message change nothing."""
@@ -357,7 +467,7 @@ class Ledger:
                 self.changes.append(change)
                 if change.item in self.entries:
                     self.files.changed(change, event.ts)
-            case FileRead(item=item) as read if item in self.entries or item in summary_items(self.view):
+            case FileRead(item=item) as read if item in self.entries or item in self.summary_items():
                 self.files.read(read, event.ts)
             case ItemsOffloaded(items=items):
                 self.stored.update((offloaded.item, offloaded.ref) for offloaded in items)
@@ -385,10 +495,8 @@ class Ledger:
             body.item, kind, name, body.status, call, EntryBody(body.parts), event.turn, _exit_status(body)
         )
         self.items[body.item] = record
-        if kind == "user" and body.parts:
-            self._add(Entry(body.item, "user", body.item, body.item, record.body, name, event.turn, event.ts))
-        elif kind == "attachment" and body.parts:
-            self._add(Entry(body.item, "attachment", body.item, body.item, record.body, name, event.turn, event.ts))
+        if (kind == "user" or kind == "attachment") and body.parts:
+            self._add(Entry(body.item, kind, body.item, body.item, record.body, name, event.turn, event.ts))
         elif kind == "tool" and body.item in self._response_of:
             self._add_result(record, self._response_of[body.item], event)
 
@@ -467,7 +575,7 @@ class Ledger:
         return self._undo.item
 
     @property
-    def replaced_view(self) -> tuple[ViewEntry, ...]:
+    def replaced_view(self) -> View:
         """The view that the newest compaction in force took the place of; empty where there is none."""
         return self._undo.view
 
@@ -487,14 +595,14 @@ class Ledger:
         target.push(item, self.view)
         self._set_view((*restored, *later))
 
-    def put_away(self) -> None:
+    def evict(self) -> None:
         """Let go of some of what the model no longer sees: it is read back when it is asked for."""
         if self._seen != self.rewrites:
             self._seen = self.rewrites
             self._bodies.see({entry.id for entry in self._view if entry.kind == "live"})
-        self._bodies.put_away()
+        self._bodies.evict()
 
-    def _set_view(self, view: tuple[ViewEntry, ...]) -> None:
+    def _set_view(self, view: View) -> None:
         self._view, self._frozen = list(view), view
         self.revision += 1
         self.rewrites += 1
@@ -504,7 +612,7 @@ def _exit_status(body: ItemCompleted) -> int | None:
     return next((block.exit_status for block in body.blocks if isinstance(block, TerminalBlock)), None)
 
 
-def _before(view: tuple[ViewEntry, ...], item: str, order: Mapping[str, int]) -> tuple[ViewEntry, ...] | None:
+def _before(view: View, item: str, order: Mapping[str, int]) -> View | None:
     """The part of a view before an entry, all of it where the entry is not in it; None where a summary in that part
     stands for the entry or for later ones."""
     part = view[: next((n for n, entry in enumerate(view) if entry.id == item), len(view))]

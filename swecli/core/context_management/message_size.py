@@ -51,7 +51,6 @@ class MessageSize:
         self._content: tuple[Part, ...] | bytes = parts
 
     def is_of(self, message: Message) -> bool:
-        """Whether this is the size of the message as it is."""
         if self.role != message.role:
             return False
         if isinstance(self._content, tuple):
@@ -62,7 +61,6 @@ class MessageSize:
         return True
 
     def recount(self, counts: tuple[tuple[str, int], ...]) -> None:
-        """Take better counts of the same content."""
         self.counts = counts
         self.total = sum(tokens for _, tokens in counts)
 
@@ -159,7 +157,6 @@ class SizeCache:
             del self._messages[name]
 
     def schema(self, schema: ToolSchema) -> int:
-        """Tokens of one tool description."""
         known = self._schemas.get(schema.name)
         if known is not None and (known[0] is schema or known[0] == schema):
             return known[1]
@@ -239,7 +236,6 @@ def _feed(digest: blake2b, parts: tuple[Part, ...]) -> None:
 
 
 def texts_of(part: Part) -> tuple[str, ...]:
-    """The texts of a part that are counted."""
     match part:
         case TextPart(text=text) | ReasoningPart(text=text) | ToolResultPart(text=text):
             return (text,)

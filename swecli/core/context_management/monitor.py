@@ -31,7 +31,7 @@ from swecli.core.protocol.messages import Message, Usage
 _COMPONENTS: Mapping[ItemKind, str] = {"reasoning": REASONING, "tool": CALLS}
 
 
-class Growing:
+class GrowingBudget:
     """Adds up one answer. ``count`` gives the tokens of a text."""
 
     def __init__(self, budget: Budget, limits: Limits, count: Callable[[str], float]) -> None:
@@ -75,20 +75,16 @@ class TokenMonitor:
 
     def __init__(self, counter: CountsTokens | None = None, ratios: RatioStore | None = None) -> None:
         self._sizes = SizeCache(counter)
+        self.counter = self._sizes.counter
         self.ratios: RatioStore = ratios or FamilyRatios()
         self.part_counts: dict[str, tuple[EntryBody, int]] = {}
         """Estimates of ledger entries by id, with the body that was counted; kept by ``EntrySizes``."""
         self._kept: dict[str, float] = {}
         self._calibrations: dict[str, Calibration] = {}
 
-    @property
-    def counter(self) -> CountsTokens:
-        """What counts."""
-        return self._sizes.counter
-
     def count_tokens(self, text: str) -> int:
         """Estimated tokens of a text, in the counter's own unit."""
-        return self._sizes.counter.count(text)
+        return self.counter.count(text)
 
     def count_once(self, message: Message) -> int:
         """Estimated tokens of a message with its calls and results, in the counter's own unit; its size is not kept."""
@@ -219,7 +215,7 @@ class TokenMonitor:
             fixed=(tuple(block.text for block in request.system), request.tools),
             fixed_tokens=fixed_tokens,
             messages=(self._sizes.beside if beside else self._sizes.messages)(request.messages),
-            tail_tokens=self._sizes.counter.count(request.tail),
+            tail_tokens=self.counter.count(request.tail),
         )
 
     def _fixed_components(self, request: ModelRequest, names: Mapping[str, str]) -> dict[str, int]:

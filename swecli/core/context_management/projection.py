@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
@@ -21,9 +20,11 @@ from swecli.core.context_management.ledger import (
     MISSING_RESULT,
     Entry,
     Ledger,
+    Projected,
+    Settled,
     stubbed,
 )
-from swecli.core.context_management.marks import without_notes
+from swecli.core.context_management.prompts import without_notes
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import (
     ImagePart,
@@ -36,32 +37,6 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-
-
-@dataclass(slots=True)
-class Settled:
-    """The beginning of a conversation that nothing said later can change, and what has to be known of it.
-
-    ``entries`` of the view are in it. ``answer`` is the newest answer in it, ``users`` how many user messages follow
-    that; ``told`` is whether the environment stands in it; ``ids`` are the call ids in it.
-    """
-
-    rewrites: int
-    entries: int = 0
-    messages: list[Message] = field(default_factory=lambda: [])
-    ids: set[str] = field(default_factory=lambda: set())
-    answer: Message | None = None
-    users: int = 0
-    told: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Projected:
-    """The messages of one revision of a ledger's view, and what of them the next revision can take over."""
-
-    revision: int
-    messages: tuple[Message, ...]
-    settled: Settled
 
 
 def project(ledger: Ledger, view: Sequence[ViewEntry] | None = None) -> tuple[Message, ...]:
@@ -107,11 +82,11 @@ def _whole(ledger: Ledger, view: Sequence[ViewEntry], settled: Settled) -> tuple
     groups = list(_groups(ledger, view, settled.entries))
     newest = next((at for at in range(len(groups) - 1, -1, -1) if groups[at][1].role == "assistant"), 0)
     if newest:
-        ready = _Noted(settled, ledger.environment, [message for _, message in groups[:newest]])
+        ready = _Annotated(settled, ledger.environment, [message for _, message in groups[:newest]])
         settled.messages += _repaired(ready.messages, settled.ids)
-        settled.answer, settled.users, settled.told = ready.answer, ready.users, ready.told
+        settled.answer, settled.users, settled.has_environment = ready.answer, ready.users, ready.has_environment
         settled.entries = groups[newest][0]
-    rest = _Noted(settled, ledger.environment, [message for _, message in groups[newest:]])
+    rest = _Annotated(settled, ledger.environment, [message for _, message in groups[newest:]])
     rest.close()
     ids: set[str] = set()
     return _begun([*settled.messages, *_repaired(rest.messages, ids, settled.ids)])
@@ -177,29 +152,29 @@ def _response(ledger: Ledger, message: str) -> Response | None:
     return Response(body.origin, body.stop, body.usage, body.response_id, body.complete)
 
 
-class _Noted:
+class _Annotated:
     """Messages with what the model has to be told besides: the environment (date, directory, platform) before the first
     words of the user, and why its previous answer ended early, in the next message of the user or in a message of its
     own where the model itself is to go on."""
 
     def __init__(self, settled: Settled, environment: str, messages: Iterable[Message]) -> None:
         self.messages: list[Message] = []
-        self.answer, self.users, self.told = settled.answer, settled.users, settled.told
+        self.answer, self.users, self.has_environment = settled.answer, settled.users, settled.has_environment
         for message in messages:
             self._add(message, environment)
 
     def _add(self, message: Message, environment: str) -> None:
-        if message.role == "user" and not self.told:
-            self.told = True
+        if message.role == "user" and not self.has_environment:
+            self.has_environment = True
             if environment:
                 message = replace(message, parts=(TextPart(environment), *message.parts))
-        untold = self._untold() if message.role != "tool" else None
-        if untold is not None:
+        cut = self._unexplained() if message.role != "tool" else None
+        if cut is not None:
             if message.role == "user":
-                note = INTERRUPTION_NOTE if _interrupted(untold) else CUT_NOTE
+                note = INTERRUPTION_NOTE if _interrupted(cut) else CUT_NOTE
                 message = replace(message, parts=(TextPart(note), *message.parts))
-            elif not _interrupted(untold):
-                self.messages.append(_go_on(untold))
+            elif not _interrupted(cut):
+                self.messages.append(_go_on(cut))
         self.messages.append(message)
         if message.role == "assistant":
             self.answer, self.users = message, 0
@@ -208,12 +183,12 @@ class _Noted:
 
     def close(self) -> None:
         """Nothing more follows: the model goes on with an answer that was cut."""
-        untold = self._untold()
-        if untold is not None and not _interrupted(untold):
-            self.messages.append(_go_on(untold))
+        cut = self._unexplained()
+        if cut is not None and not _interrupted(cut):
+            self.messages.append(_go_on(cut))
 
-    def _untold(self) -> Message | None:
-        """The newest answer if it ended early, shows something, and nobody has told the model yet."""
+    def _unexplained(self) -> Message | None:
+        """The newest answer if it ended early, shows something, and no note to the model says so yet."""
         answer = self.answer
         if answer is None or self.users or not _ended_early(answer):
             return None
@@ -246,7 +221,6 @@ def repair(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def _begun(messages: list[Message]) -> tuple[Message, ...]:
-    """The messages, the user's first."""
     if messages and messages[0].role != "user":
         return (Message("user", (TextPart(CONTINUATION),), "continuation"), *messages)
     return tuple(messages)

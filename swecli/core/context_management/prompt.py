@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import zip_longest
 
 from swecli.core.context_management.budget import Limits, clamp_output, percent, window_of
-from swecli.core.context_management.marks import without_notes
-from swecli.core.context_management.prompts import LEAN_WINDOW, mode_note, note, system_prompt
+from swecli.core.context_management.prompts import LEAN_WINDOW, mode_note, note, system_prompt, without_notes
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import MEMORY, PROJECT_INSTRUCTIONS, SKILLS, SYSTEM, USER_INSTRUCTIONS, Budget
@@ -28,53 +28,29 @@ _GROUPS = (
 
 @dataclass(frozen=True, slots=True)
 class PromptSection:
-    """One section. ``name`` is one of this module's or of ``components``; other names come last. A section that is
-    not ``cacheable`` may change from request to request and is moved out of the system prompt."""
+    """One section. ``name`` is one of this module's or of ``components``; other names come last."""
 
     name: str
     content: str
-    cacheable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A built system prompt. ``components`` maps each block's text to the component that it counts for;
-    ``volatile`` is text for the tail."""
+    """A built system prompt. ``components`` maps each block's text to the component that it counts for."""
 
     system: tuple[SystemBlock, ...]
     components: Mapping[str, str]
-    volatile: str = ""
-
-    @property
-    def breakpoints(self) -> tuple[int, ...]:
-        """Indexes of the blocks that end with a cache breakpoint; at most three."""
-        return tuple(index for index, block in enumerate(self.system) if block.breakpoint)
 
 
-class PromptBuilder:
-    """Orders sections. Equal sections give equal bytes, whatever the order in which they were added."""
-
-    def __init__(self, sections: Iterable[PromptSection] = ()) -> None:
-        self._sections = list(sections)
-
-    def add(self, section: PromptSection) -> None:
-        """Add one section; sections of one name keep the order in which they were added."""
-        self._sections.append(section)
-
-    def build(self) -> Prompt:
-        """Put the prompt together; empty sections are left out."""
-        present = [section for section in self._sections if section.content.strip()]
-        stable = sorted((section for section in present if section.cacheable), key=_rank)
-        blocks: list[SystemBlock] = []
-        for index, section in enumerate(stable):
-            is_last = index + 1 == len(stable)
-            ends_group = is_last or _group(stable[index + 1]) != _group(section)
-            blocks.append(SystemBlock(section.content, breakpoint=ends_group))
-        return Prompt(
-            system=tuple(blocks),
-            components={section.content: _component(section) for section in stable},
-            volatile="\n\n".join(section.content for section in present if not section.cacheable),
-        )
+def build_prompt(sections: Iterable[PromptSection]) -> Prompt:
+    """Equal sections give equal bytes, whatever their order; those of one name keep theirs, empty ones are left out. At
+    most three blocks end with a cache breakpoint."""
+    stable = sorted((section for section in sections if section.content.strip()), key=_rank)
+    blocks: list[SystemBlock] = []
+    for section, following in zip_longest(stable, stable[1:]):
+        ends_group = following is None or _group(following) != _group(section)
+        blocks.append(SystemBlock(section.content, breakpoint=ends_group))
+    return Prompt(tuple(blocks), {section.content: _component(section) for section in stable})
 
 
 def _rank(section: PromptSection) -> tuple[int, str]:
@@ -144,7 +120,7 @@ class SystemPrompt:
                 PromptSection(USER_INSTRUCTIONS, texts.user_instructions),
                 PromptSection(PROJECT_INSTRUCTIONS, texts.instructions),
             ]
-            prompt = self._prompts[info.ref, base] = PromptBuilder(sections).build()
+            prompt = self._prompts[info.ref, base] = build_prompt(sections)
         return prompt
 
 
@@ -172,16 +148,15 @@ def tail_text(
     mode: Mode = "default",
     todos: Iterable[Todo] = (),
     budget: Budget | None = None,
-    git: str = "",
     notes: Iterable[str] = (),
     can_compact: bool = False,
 ) -> str:
     """The tail of one request; empty when there is nothing to say. ``can_compact``: the model has the tool for it.
 
-    ``budget`` is the newest measure: the model is told of it from the warning level on. ``git`` is the state of
-    the work tree in a line or two. What comes from outside can't end the note early.
+    ``budget`` is the newest measure, which the model learns from the warning level on. Text from outside can't end the
+    note early.
     """
-    parts = [mode_note(mode), _todo_text(todos), f"Git: {git}" if git else "", usage_note(budget, can_compact), *notes]
+    parts = [mode_note(mode), _todo_text(todos), usage_note(budget, can_compact), *notes]
     text = "\n\n".join(part for part in parts if part)
     return note(without_notes(text)) if text else ""
 
@@ -192,9 +167,9 @@ def usage_note(budget: Budget | None, can_compact: bool = False) -> str:
         return ""
     text = (
         f"The context window is {percent(budget)} % full. Read narrow ranges, keep output short, and bring what you "
-        "are doing to a state that can be picked up again."
+        "are doing to a state that can be resumed."
     )
-    return f"{text} Before large work you can make room with compact_context." if can_compact else text
+    return f"{text} Before large work free space with compact_context." if can_compact else text
 
 
 def _todo_text(todos: Iterable[Todo]) -> str:
@@ -234,7 +209,7 @@ def build_request(
         tools=tuple(sorted(tools, key=lambda tool: tool.name)),
         messages=tuple(messages),
         breakpoints=marks,
-        tail="\n\n".join(part for part in (prompt.volatile, tail) if part),
+        tail=tail,
         max_output_tokens=clamp_output(info, limits, 0),
         effort=effort,
         session=session,
@@ -254,9 +229,10 @@ def message_breakpoints(messages: Sequence[Message], *watermarks: int) -> tuple[
     In order of worth: the last message; the message that was last in the previous request, where an answer and its
     results have more blocks than a provider looks back; the watermarks of clearing; the end of the previous turn.
     """
-    last, previous = len(messages) - 1, _previous_last(messages)
+    last, previous = len(messages) - 1, _before_newest(messages, "assistant")
     far = previous is not None and sum(len(message.parts) for message in messages[previous + 1 :]) >= LOOKBACK
-    wanted = (last, previous if far else None, *watermarks, _turn_end(messages), previous)
+    turn_end = _before_newest(messages, "user")
+    wanted = (last, previous if far else None, *watermarks, turn_end, previous)
     chosen: list[int] = []
     for index in wanted:
         if index is not None and 0 <= index <= last and index not in chosen:
@@ -264,20 +240,9 @@ def message_breakpoints(messages: Sequence[Message], *watermarks: int) -> tuple[
     return tuple(sorted(chosen[:MESSAGE_BREAKPOINTS]))
 
 
-def _turn_end(messages: Sequence[Message]) -> int | None:
-    """The message before the user's newest one."""
-    newest = _last_of(messages, "user")
-    return newest - 1 if newest is not None else None
-
-
-def _previous_last(messages: Sequence[Message]) -> int | None:
-    """The message before the model's newest answer."""
-    newest = _last_of(messages, "assistant")
-    return newest - 1 if newest is not None else None
-
-
-def _last_of(messages: Sequence[Message], role: str) -> int | None:
-    return next((index for index in range(len(messages) - 1, -1, -1) if messages[index].role == role), None)
+def _before_newest(messages: Sequence[Message], role: str) -> int | None:
+    """Index of the message before the newest one of this role."""
+    return next((index - 1 for index in range(len(messages) - 1, -1, -1) if messages[index].role == role), None)
 
 
 def _limited(system: tuple[SystemBlock, ...], most: int) -> tuple[SystemBlock, ...]:

@@ -6,11 +6,10 @@ the hash of its bytes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
-from swecli.core.protocol.events import FileChanged, FileRead, ViewEntry
+from swecli.core.protocol.events import FileChanged, FileRead
 
 KEPT = 40
 """Touches of one file that are remembered; the newest."""
@@ -40,11 +39,9 @@ class ReadSet:
         self._touches: dict[str, list[Touch]] = {}
 
     def read(self, body: FileRead, at: float) -> None:
-        """The model was shown lines of a file."""
         self._add(body.path, Touch(body.item, body.sha256, at, body.first, body.last))
 
     def changed(self, body: FileChanged, at: float) -> None:
-        """A call of the model changed a file."""
         self._add(body.path, Touch(body.item, body.after, at))
 
     def _add(self, path: str, touch: Touch) -> None:
@@ -92,27 +89,3 @@ class ReadSet:
             touch = self.last(path, present)
             if touch is not None and any(one.item in live for one in self._touches[path]):
                 yield path, touch
-
-
-class OfItem(Protocol):
-    """A ledger entry, as far as it matters here."""
-
-    @property
-    def item(self) -> str: ...
-
-
-def live_items(view: Iterable[ViewEntry], entries: Mapping[str, OfItem]) -> set[str]:
-    """Items of which the model has something before it word for word; what took the place of others is one."""
-    known = {entries[entry.id].item for entry in view if entry.kind == "live" and entry.id in entries}
-    return known | summary_items(view)
-
-
-def present_items(view: Iterable[ViewEntry], entries: Mapping[str, OfItem]) -> set[str]:
-    """Items that the model knows of: in the view, as a stub, or behind a summary."""
-    known = {entries[one].item for entry in view for one in (entry.id, *entry.sources) if one in entries}
-    return known | summary_items(view)
-
-
-def summary_items(view: Iterable[ViewEntry]) -> set[str]:
-    """Items of compactions whose text is in the view: files may be attached to it."""
-    return {entry.id for entry in view if entry.kind == "summary"}

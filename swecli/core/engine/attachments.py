@@ -48,7 +48,7 @@ class Attachments:
             if mention.problem:
                 self._tell(mention.word, mention.problem)
             elif len(calls) == MOST:
-                self._tell(mention.word, f"a message attaches {MOST} files at most")
+                self._tell(mention.word, f"a message can attach at most {MOST} files")
             else:
                 calls[mention.word] = self._begin(mention)
         await self._scheduler.run(tuple(calls.values()))

@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from swecli.core.context_management.budget import (
-    Limits,
     budget_too_large,
-    edge,
     fixed_tokens,
     much_fixed,
     no_room,
@@ -21,7 +19,7 @@ from swecli.core.context_management.compaction.options import (
     CompactResult,
     EntrySizes,
     Trigger,
-    tell_after,
+    run_post_hook,
 )
 from swecli.core.context_management.compaction.package import Attachment, SessionFacts, attachments
 from swecli.core.context_management.compaction.plan import CompactionPlan, plan_compaction
@@ -65,18 +63,16 @@ LEAVE = "Leave it as it is"
 class LimitNotices:
     """Tells once for each model and component."""
 
-    def __init__(self, recorder: Recorder, limits: Limits) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._limits = limits
         self._reported: set[tuple[str, str]] = set()
 
     def check(self, budget: Budget, model: str, *, exact: bool = True) -> bool:
         """Look at a measure of a request to ``model``. True where there is something to tell that rests on estimates
         only (not ``exact``): it is not told yet."""
+        trouble = no_room(budget)
         if not exact:
-            edge_of_block = edge(self._limits.block, budget.effective)
-            return bool(no_room(budget, edge_of_block) or much_fixed(budget) or over_limit(budget))
-        trouble = no_room(budget, edge(self._limits.block, budget.effective))
+            return bool(trouble or much_fixed(budget) or over_limit(budget))
         if trouble:
             self._tell((model, ""), Notice(trouble, "error", "context"))
             return False
@@ -102,7 +98,7 @@ class Compactions:
         self._connection = connection
         self.snapshots = SessionSnapshots(services, recorder)
         self._in_doubt = False
-        self._limits = LimitNotices(recorder, services.context.limits)
+        self._limits = LimitNotices(recorder)
         self._gateway = gateway_of(services, recorder)
         self._asker = asker
         self._breaker = Breaker()
@@ -117,7 +113,6 @@ class Compactions:
         self._budget_reported: set[str] = set()
 
     def plan(self, client: ModelClient) -> CompactionPlan:
-        """What a compaction would do now."""
         services, ledger = self._services, self._recorder.ledger
         effective = services.context.measure(project(ledger), client.info).effective
         sizes = EntrySizes(services.context.monitor, client.info)
@@ -133,7 +128,6 @@ class Compactions:
         return plan_compaction(compaction, services.price, services.side_models.get("summary"))
 
     def retention(self, client: ModelClient) -> tuple[RuleReport, ...]:
-        """What the user's rules did so far."""
         sizes = EntrySizes(self._services.context.monitor, client.info)
         return report(self._recorder.ledger, sizes, self._services.compaction.retention)
 
@@ -152,22 +146,22 @@ class Compactions:
             self._limits.check(budget, client.info.ref)
             self._in_doubt = False
 
-    def take_up(self, client: ModelClient | None, model: str) -> None:
+    def adopt_size(self, client: ModelClient | None, model: str) -> None:
         """A session goes on: let the measure begin with what was known of its size. ``model`` is how the user calls the
         model."""
         ledger = self._recorder.ledger
         if client is None or not ledger.view:
             return
-        told = self.snapshots.take_up(client)
+        snapshot_seq = self.snapshots.adopt_sizes(client)
         known = known_size(self._recorder.facts, ledger.view, (model, client.info.ref))
-        if known is not None and known.seq > told:
+        if known is not None and known.seq > snapshot_seq:
             messages = project(ledger, ledger.view[: known.entries])
-            self._services.context.take_up(messages, known.usage, client.info)
+            self._services.context.adopt_size(messages, known.usage, client.info)
 
     def request_compaction(self) -> str:
         """The model asks for room: done before its next request, when every call has its result."""
         if not self._services.compaction.auto:
-            return "The user has turned automatic compaction off, so the conversation stays as it is."
+            return "The user has turned automatic compaction off, so nothing was compacted."
         self._wanted = True
         budget = self._recorder.state.budget
         size = f" ({budget.used:,} of {budget.effective:,} tokens are in use)" if budget else ""
@@ -175,7 +169,7 @@ class Compactions:
 
     async def before_request(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """Compact if the context is nearly full, or clear old results if that pays. True when the view changed."""
-        self._tell_of_budget(client)
+        self._warn_of_budget(client)
         self._in_vain = False
         begins, self._begun = self._begun != self._recorder.turn, self._recorder.turn
         if self._wanted:
@@ -187,7 +181,7 @@ class Compactions:
                 return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
             if prepared.blocked:
                 return await self._offer(prepared, client, prepared.reason)
-            self._tell_once("The context is nearly full, and automatic compaction is off; /compact frees space.")
+            self._report_once("The context is nearly full, and automatic compaction is off; /compact frees space.")
             return False
         self._reported = False
         return begins and self._clear_if_it_pays(prepared, client)
@@ -199,7 +193,7 @@ class Compactions:
     async def after_overflow(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """The provider refused the request as too long, whatever we measured. True when the view changed."""
         if not self._services.compaction.auto:
-            return await self._offer(prepared, client, "The provider says that the request is too long for the model.")
+            return await self._offer(prepared, client, "The provider rejected the request as too long.")
         return await self._automatic(prepared, client, "overflow", forced=True)
 
     async def compact_now(self, client: ModelClient, wish: Compact) -> None:
@@ -238,9 +232,9 @@ class Compactions:
     ) -> bool:
         stopped = self._breaker.open(self._recorder.state.steps)
         if stopped is not None:
-            self._tell_once(
-                f"Automatic compaction has stopped: {stopped}. When no request fits any more, room is made without a "
-                "model. /context shows what takes the room, /clear starts anew."
+            self._report_once(
+                f"Automatic compaction has stopped: {stopped}. When no request fits, swecli frees space without a "
+                "model. /context shows what fills the context, /clear starts over."
             )
             if not forced:
                 return False
@@ -276,18 +270,18 @@ class Compactions:
             self._take_cleared(prepared, client, found.view)
         return found is not None
 
-    def _tell_of_budget(self, client: ModelClient) -> None:
+    def _warn_of_budget(self, client: ModelClient) -> None:
         """Say once for each model that the budget of the settings is more than there is."""
         limits, info = self._services.context.limits, client.info
         if info.ref not in self._budget_reported and budget_too_large(info, limits):
             self._budget_reported.add(info.ref)
             text = (
-                f"context_budget {limits.context_budget:,} is above the window of {info.ref}, {info.window:,} tokens "
-                f"({info.window_source}): the window counts."
+                f"context_budget {limits.context_budget:,} exceeds the window of {info.ref} ({info.window:,} tokens, "
+                f"{info.window_source}), so swecli uses the window."
             )
             self._recorder.emit(Notice(text, "warning", "context"))
 
-    def _tell_once(self, text: str) -> None:
+    def _report_once(self, text: str) -> None:
         if not self._reported:
             self._reported = True
             self._recorder.emit(Notice(text, "warning", "context"))
@@ -345,11 +339,10 @@ class Compactions:
             self._end(item, "rejected" if outcome.cancelled else "error", outcome.reason)
             return outcome
         self._commit(item, outcome, client, prepared.budget.effective, job.attachments)
-        self._note(filter(None, [await tell_after(compaction.options, outcome.result)]))
+        self._note(filter(None, [await run_post_hook(compaction.options, outcome.result)]))
         return outcome.result
 
     def _take_cleared(self, prepared: PreparedRequest, client: ModelClient, view: tuple[ViewEntry, ...]) -> None:
-        """Take a view in which old results are stubs."""
         after = self._services.context.measure(project(self._recorder.ledger, view), client.info).used
         messages = len(prepared.request.messages)
         item = self._recorder.new_item("k")
@@ -360,7 +353,6 @@ class Compactions:
         self._commit(item, Compacted(view, result), client, effective)
 
     def undo(self, client: ModelClient | None) -> None:
-        """Bring back the view of before the newest compaction."""
         item = self._recorder.ledger.undoable
         if item is None:
             self._notice("There is no compaction to undo.")
@@ -371,7 +363,6 @@ class Compactions:
                 self.measure(client)
 
     def redo(self, client: ModelClient | None) -> None:
-        """Compact again what was undone."""
         item = self._recorder.ledger.redoable
         if item is None:
             self._notice("There is no compaction to redo.")

@@ -85,7 +85,6 @@ class Requests:
         """Of the calls that run now."""
 
     def new_id(self, prefix: str) -> str:
-        """An id that no request or question of this session has."""
         return f"{prefix}{self._recorder.state.seq + 1}"
 
     async def permission(self, asked: PermissionRequested) -> ReplyPermission:
@@ -139,11 +138,9 @@ class Requests:
                 self._recorder.emit(QuestionAnswered(request, (), "engine"))
 
     def reply(self, command: ReplyPermission) -> None:
-        """Settle a permission request."""
         _settle(self._permissions.get(command.request), command)
 
     def answer(self, command: Answer) -> None:
-        """Settle a question."""
         _settle(self._questions.get(command.request), command)
 
 
@@ -197,7 +194,6 @@ class PreparedCall:
         return replace(self, ctx=replace(self.ctx, choices=()), amended="") if self.ctx.choices else self
 
     def with_choice(self, choice: Choice, note: str) -> PreparedCall:
-        """The call with what the user made of its change."""
         before = f"{self.amended}\n" if self.amended else ""
         return replace(self, ctx=replace(self.ctx, choices=(*self.ctx.choices, choice)), amended=f"{before}[{note}]")
 
@@ -229,7 +225,7 @@ def _with_hunks(call: PreparedCall, preview: Preview, numbers: Sequence[int], no
     accepted = tuple(sorted(set(numbers)))
     total = len(preview.hunks)
     if any(not 1 <= number <= total for number in accepted):
-        raise ToolError(f"There are the hunks 1 to {total} to choose from." if total else "There are no hunks here.")
+        raise ToolError(f"Choose among hunks 1 to {total}." if total else "This request has no hunks.")
     if len(accepted) == total:
         return call
     rejected = [hunk for number, hunk in enumerate(preview.hunks, 1) if number not in accepted]
@@ -301,9 +297,9 @@ class SandboxWatch:
         if effects.command is not None and wanted and not self._sandbox.state.checked:
             await self._check()
         elif effects.command is not None:
-            self.tell()
+            self.publish()
 
-    def tell(self) -> None:
+    def publish(self) -> None:
         """Put the state on record if it is known and new."""
         state = self._sandbox.state
         if state.checked:
@@ -328,14 +324,9 @@ class SandboxWatch:
             self._accepting.add(task)
             task.add_done_callback(self._accepting.discard)
 
-    @property
-    def offers(self) -> bool:
-        """Whether the user is asked at once when the sandbox stopped a command."""
-        return self._sandbox.options.ask_outside
-
     async def _check(self) -> None:
         await asyncio.to_thread(self._sandbox.check)
-        self.tell()
+        self.publish()
 
 
 class Rejected(Exception):
@@ -427,12 +418,12 @@ class Consents:
                 return True
         except OutdatedChoice:
             pass
-        self._tell_changed(call)
+        self._report_changed(call)
         return False
 
     async def outside(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[Consent | None, ToolOutcome]:
         """Ask whether a command that the sandbox stopped may run outside of it. Without consent the model is told."""
-        if not outcome.blocked or not self._sandbox.offers:
+        if not outcome.blocked or not self._services.sandbox.options.ask_outside:
             return None, outcome
         preview = await call.tool.preview(call.params, call.ctx)
         shown = self._bind(call, preview.state)
@@ -451,7 +442,7 @@ class Consents:
         if reply.choice in ("once", "always") and reply.arguments is None:
             return Consent(call, shown, call.ctx), outcome
         word = f" The user says: {reply.note}" if reply.note else ""
-        note = f"The user was asked whether it may run outside of the sandbox, and said no.{word}"
+        note = f"The user declined to run it unsandboxed.{word}"
         return None, replace(outcome, text=f"{outcome.text}\n{note}")
 
     def decide(self, call: PreparedCall) -> Decision:
@@ -513,7 +504,7 @@ class Consents:
         self._keep(decision.offer, reply)
         if reply.choice == "reject" and reply.by == "headless":
             text = call.with_note(f"Not allowed; nothing was done. {reply.note}".strip())
-            raise Rejected(text, "nobody could be asked")
+            raise Rejected(text, "no user to ask")
         if reply.choice == "reject" or (reply.hunks is not None and not reply.hunks):
             word = f" The user says: {reply.note}" if reply.note else ""
             text = f"The user rejected this call; nothing was done.{word}"
@@ -523,11 +514,11 @@ class Consents:
             if changed is call:
                 return _Answer(reply, call, call)
             if changed.ctx.choices and await self._binding(call) != shown:
-                self._tell_changed(call)
+                self._report_changed(call)
                 return None
             await changed.tool.preview(changed.params, changed.ctx)
         except (ToolError, OSError, ValueError, RuntimeError) as error:
-            self._recorder.emit(Notice(f"{error} The call stays as it was.", "warning", "permissions"))
+            self._recorder.emit(Notice(f"{error} The call is unchanged.", "warning", "permissions"))
             return _Answer(structs.replace(reply, choice="edit"), call, call, str(error))
         return _Answer(reply, changed, call)
 
@@ -539,7 +530,6 @@ class Consents:
         return Consent(call, shown, self._sandbox.context(call.ctx, call.effects, decision), decision.reads_only)
 
     def _keep(self, rule: str | None, reply: ReplyPermission) -> None:
-        """Keep a rule that is to hold longer than the session."""
         if rule is not None and reply.choice == "always" and (reply.span == "week" or reply.span == "project"):
             problem = self._services.keep_rule(rule, reply.span)
             if problem:
@@ -552,12 +542,11 @@ class Consents:
     async def _binding(self, call: PreparedCall) -> str:
         return self._bind(call, (await call.tool.preview(call.params, call.ctx)).state)
 
-    def _tell_changed(self, call: PreparedCall) -> None:
+    def _report_changed(self, call: PreparedCall) -> None:
         text = f"{call.title or call.tool.name} changed after it was shown; asking again."
         self._recorder.emit(Notice(text, "warning", "permissions"))
 
     def _place(self, call: PreparedCall, decision: Decision) -> tuple[str, ...]:
-        """Where a command would run, and how long it is."""
         command = call.effects.command
         if command is None:
             return ()

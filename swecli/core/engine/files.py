@@ -12,7 +12,6 @@ from typing import Literal
 
 from swecli.core.checkpoints.history import Difference
 from swecli.core.checkpoints.restore import Listed, Recent, Restored, Target
-from swecli.core.context_management.read_set import live_items, present_items
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
 from swecli.core.engine.services import Services
@@ -34,15 +33,12 @@ class SessionFiles:
         self._newest = FilesRestored("undo")
 
     async def undo(self, target: Target) -> FilesRestored:
-        """Take changes of files back. Says what was done and what was left alone."""
         return await self._restored("undo", target)
 
     async def redo(self) -> FilesRestored:
-        """Bring back what was taken back last."""
         return await self._restored("redo", Target())
 
     async def changes(self) -> Recent:
-        """What changes of files can be taken back, and what is not covered."""
         return await self._checkpoints.recent() if self._checkpoints is not None else Recent(reason=OFF)
 
     async def difference(self) -> Difference:
@@ -54,14 +50,13 @@ class SessionFiles:
         return self._work.begin(self._restore(direction, target))
 
     async def close(self) -> None:
-        """Close the record."""
         if self._checkpoints is not None:
             await self._checkpoints.close()
 
     async def _restored(self, direction: Literal["undo", "redo"], target: Target) -> FilesRestored:
         if self._work.busy:
-            return FilesRestored(direction, reason="A turn is running; try again when it has ended.")
-        self._newest = FilesRestored(direction, reason="Interrupted; what was restored until then is recorded.")
+            return FilesRestored(direction, reason="A turn is running; try again when it ends.")
+        self._newest = FilesRestored(direction, reason="Interrupted; files restored so far are recorded.")
         await asyncio.wait([self.begin(direction, target)])
         return self._newest
 
@@ -118,9 +113,7 @@ class ChangedFiles:
     async def check(self) -> None:
         """Look at the files, off the event loop, and make the note anew."""
         ledger = self._recorder.ledger
-        live = live_items(ledger.view, ledger.entries)
-        present = present_items(ledger.view, ledger.entries)
-        visible = list(ledger.files.visible(live, present))[:MOST_FILES]
+        visible = list(ledger.files.visible(ledger.live_items(), ledger.present_items()))[:MOST_FILES]
         if not visible:
             self.note = ""
             return
@@ -136,7 +129,7 @@ class ChangedFiles:
 
 
 def _how(sha256: str | None, taken_back: bool) -> str:
-    words = [*(["deleted"] if sha256 is None else []), *(["the user took your change back"] if taken_back else [])]
+    words = [*(["deleted"] if sha256 is None else []), *(["the user undid your change"] if taken_back else [])]
     return f" ({', '.join(words)})" if words else ""
 
 

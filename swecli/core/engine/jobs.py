@@ -51,8 +51,8 @@ class JobWatch:
 
     def _running(self, info: JobInfo) -> str:
         age = shown_age(self._clock() - info.started)
-        news = f", {info.unread:,} bytes of output that you have not read" if info.unread else ""
-        return f"{info.id} `{_short(info.command)}` runs since {age}{news}."
+        news = f", {info.unread:,} bytes of unread output" if info.unread else ""
+        return f"{info.id} `{_short(info.command)}` has been running for {age}{news}."
 
     def stop_soon(self, job: str) -> None:
         """End a job; that it ended comes as an event."""
@@ -67,7 +67,6 @@ class JobWatch:
             self._recorder.emit(Notice(str(error), "warning", "jobs"))
 
     async def close(self) -> None:
-        """End all jobs."""
         await self.jobs.close()
         await asyncio.gather(*self._stopping)
 
@@ -75,7 +74,7 @@ class JobWatch:
 def _ended(info: JobInfo) -> str:
     how = "was stopped" if info.status == "killed" else f"ended with exit status {info.exit_status}"
     why = f" ({info.note})" if info.note else ""
-    return f"{info.id} `{_short(info.command)}` {how}{why}, {info.unread:,} bytes of output that you have not read."
+    return f"{info.id} `{_short(info.command)}` {how}{why}, {info.unread:,} bytes of unread output."
 
 
 def _short(command: str) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.ledger import INTERRUPTED
-from swecli.core.context_management.monitor import Growing
+from swecli.core.context_management.monitor import GrowingBudget
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.llm.types import (
@@ -121,12 +121,10 @@ class Answer:
 
     @property
     def visible(self) -> bool:
-        """Whether anything of the answer has been shown."""
         return bool(self._parts)
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider has reported so far."""
         return self._usage
 
     @property
@@ -135,7 +133,6 @@ class Answer:
         return sum(len(piece) for running in self._parts.values() for piece in running.pieces)
 
     def feed(self, event: StreamEvent) -> None:
-        """Take in one delta of the stream."""
         match event:
             case TextDelta(part=part, text=text):
                 self._grow(part, "text", text)
@@ -262,14 +259,14 @@ class Answer:
             self._timer = self._loop.call_at(due, self._checkpoint)
             return
         self._timer = None
-        self._tell_growth()
+        self._report_growth()
         for running in self._parts.values():
             part = _partial(running)
             if not running.stored and not running.ended and part is not None:
                 running.stored = True
                 self._recorder.emit(ItemCheckpointed(running.item, part))
 
-    def _tell_growth(self) -> None:
+    def _report_growth(self) -> None:
         texts: dict[ItemKind, str] = {}
         for index, running in self._parts.items():
             new = "".join(running.pieces[self._reported.get(index, 0) :])
@@ -373,7 +370,7 @@ def why_not_again(error: ProviderError) -> str:
     """What the user should know where the wait that the server asks for is too long; else nothing."""
     if not error.retryable or error.retry_after is None or error.retry_after <= LONGEST_ASKED:
         return ""
-    return f"The server asks to wait {duration(error.retry_after)}."
+    return f"The server asks you to wait {duration(error.retry_after)}."
 
 
 def duration(seconds: float) -> str:
@@ -408,7 +405,6 @@ class StepAccount:
         """Sum over the turn."""
 
     def begin(self, step: int, prepared: PreparedRequest, info: ModelInfo) -> None:
-        """A request goes out."""
         self._open, self._reported = (step, prepared, info), None
 
     def answered(self, usage: Usage | None) -> None:
@@ -416,24 +412,23 @@ class StepAccount:
         self._reported = usage
 
     def end(self) -> None:
-        """The step is over."""
         if self._open is not None:
             step, prepared, info = self._open
             if self._reported is not None:
                 cleared = self._services.context.update_usage(prepared.request, self._reported, info)
                 if cleared:
-                    text = f"The provider itself left about {cleared:,} tokens of old tool results out."
-                    self._recorder.emit(Notice(text, "info", "context", "They stay in the record of the session."))
-                self._tell_disbelief(prepared, info)
+                    text = f"The provider removed about {cleared:,} tokens of old tool results."
+                    self._recorder.emit(Notice(text, "info", "context", "The session's record keeps them."))
+                self._report_disbelief(prepared, info)
             self._emit(step, info, self._reported)
 
-    def _tell_disbelief(self, prepared: PreparedRequest, info: ModelInfo) -> None:
+    def _report_disbelief(self, prepared: PreparedRequest, info: ModelInfo) -> None:
         context = self._services.context
         reported, context.disbelieved = context.disbelieved, None
         if reported is not None:
             text = (
-                f"{info.ref} reported a prompt of {reported:,} tokens; counted are about {prepared.budget.used:,}. "
-                "The count is used from now on."
+                f"{info.ref} reported a prompt of {reported:,} tokens; swecli counted about {prepared.budget.used:,}. "
+                "It uses its own count from now on."
             )
             self._recorder.emit(Notice(text, "warning", "context", "Tokens and costs are shown as reported."))
 
@@ -521,7 +516,7 @@ class Asking:
         while True:
             growing = self._services.context.growing(prepared.budget, client.info)
 
-            def meter(texts: Mapping[ItemKind, str], growing: Growing = growing) -> None:
+            def meter(texts: Mapping[ItemKind, str], growing: GrowingBudget = growing) -> None:
                 self._recorder.emit(ContextMeasured(growing.add(texts)))
 
             answer = Answer(self._recorder, Origin("", "", client.info.ref), self._services.monotonic, meter)
@@ -582,5 +577,4 @@ class Asking:
 
 
 def has_content(message: Message | None) -> bool:
-    """Whether the message says or does something."""
     return message is not None and bool(message.text.strip() or message.tool_calls)

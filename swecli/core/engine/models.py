@@ -40,20 +40,14 @@ class ModelChoice:
 
     @property
     def client(self) -> ModelClient | None:
-        """The client of the model that answers; None while none is connected."""
         return self._connection.client
 
-    def connect(self, model: str) -> str | None:
-        """Connect the model that the session begins with. Nothing is told yet. Returns what is wrong, if anything."""
-        return self._connection.connect(model)
-
     def start(self, model: str) -> None:
-        """Begin with the model that was connected."""
         effort = self._services.effort(self._ref)
         if effort is not None and effort != self._recorder.state.effort:
-            self._announce(effort)
+            self.announce(effort)
         self._recall_window()
-        self._compactions.take_up(self._connection.client, model)
+        self._compactions.adopt_size(self._connection.client, model)
         self.measure()
         self._ask()
 
@@ -72,11 +66,11 @@ class ModelChoice:
             trouble = self._connection.connect(f"{before.info.provider}/{model}")
         if trouble is not None:
             return trouble
-        self._announce(self._services.effort(self._ref))
+        self.announce(self._services.effort(self._ref))
         self.measure()
         self._ask()
         if before is not None and before.info.ref != self._ref:
-            self._tell_switch(before.info)
+            self._report_switch(before.info)
         return None
 
     def fall_back(self, error: ProviderError) -> bool:
@@ -91,13 +85,13 @@ class ModelChoice:
                 continue
             trouble = self._connection.connect(model)
             if trouble is not None:
-                self._recorder.emit(Notice(f"{model} can't stand in: {trouble}", "warning", "model"))
+                self._recorder.emit(Notice(f"Fallback {model} is not available: {trouble}", "warning", "model"))
                 continue
             self._own_model = self._own_model or away
-            why = "is overloaded" if error.kind == "overloaded" else "refuses requests because of their number"
+            why = "is overloaded" if error.kind == "overloaded" else "has reached its rate limit"
             text = f"{away} {why}; {self._ref} answers for the rest of this turn."
-            self._recorder.emit(Notice(text, "warning", "model", f"The next turn begins with {self._own_model} again."))
-            self._announce(self._services.effort(self._ref))
+            self._recorder.emit(Notice(text, "warning", "model", f"The next turn uses {self._own_model} again."))
+            self.announce(self._services.effort(self._ref))
             self.measure()
             self._ask()
             return True
@@ -110,9 +104,9 @@ class ModelChoice:
             return
         trouble = self._connection.connect(own)
         if trouble is not None:
-            self._recorder.emit(Notice(f"{self._ref} goes on answering: {trouble}", "warning", "model"))
+            self._recorder.emit(Notice(f"Still using {self._ref}: {trouble}", "warning", "model"))
             return
-        self._announce(self._services.effort(self._ref))
+        self.announce(self._services.effort(self._ref))
         self.measure()
         self._ask()
 
@@ -148,7 +142,7 @@ class ModelChoice:
         """A request that is too long for the real window would be cut or refused: better wait than assume one."""
         assumed = window_of(info, self._services.context.limits).total
         text = f"Waiting for the server to report the context window of {info.ref}."
-        hint = "" if self._services.context.unattended else f"Esc goes on as if it were {assumed:,} tokens."
+        hint = "" if self._services.context.unattended else f"Esc continues with {assumed:,} tokens."
         self._recorder.emit(Notice(text, "info", "model", hint))
         self._skipped = asyncio.Event()
         skipped = asyncio.create_task(self._skipped.wait())
@@ -161,7 +155,7 @@ class ModelChoice:
         if client is not None and self._assumes(client.info):
             text = f"The server has not reported the context window of {info.ref}."
             self._recorder.emit(
-                Notice(text, "warning", "model", f"{assumed:,} tokens are assumed; the setting models.window tells it.")
+                Notice(text, "warning", "model", f"Assuming {assumed:,} tokens; set models.window to change this.")
             )
 
     def _assumes(self, info: ModelInfo) -> bool:
@@ -177,18 +171,13 @@ class ModelChoice:
         if news:
             self._recorder.emit(Notice(news, "warning", "model"))
         if client.info != before:
-            self._announce(self._recorder.state.effort, switched=False)
+            self.announce(self._recorder.state.effort, switched=False)
             self.measure()
 
     async def close(self) -> None:
-        """Stop asking."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
-
-    def set_effort(self, effort: str | None) -> None:
-        """How much the model thinks from the next request on."""
-        self._announce(effort)
 
     def beside(self, work: str) -> ModelClient | None:
         """The client for work of this name beside the conversation: that of its own model, or the current one."""
@@ -205,7 +194,6 @@ class ModelChoice:
             self._compactions.measure(self._connection.client)
 
     def _ask(self) -> None:
-        """Ask the server in the background; the session does not wait for it."""
         client = self._connection.client
         if client is not None:
             self._asking = asyncio.create_task(self._asked(client))
@@ -219,7 +207,7 @@ class ModelChoice:
         if client is not self._connection.client:
             return
         if news:
-            self._announce(self._recorder.state.effort, switched=False)
+            self.announce(self._recorder.state.effort, switched=False)
             self.measure()
         await self._compactions.count_in_doubt(client)
 
@@ -227,17 +215,18 @@ class ModelChoice:
     def _ref(self) -> str:
         return self._connection.client.info.ref if self._connection.client is not None else ""
 
-    def _announce(self, effort: str | None, *, switched: bool = True) -> None:
+    def announce(self, effort: str | None, *, switched: bool = True) -> None:
+        """Record which model answers from the next request on, and with which reasoning effort."""
         client = self._connection.client
         model = client.info.ref if client is not None else self._recorder.state.model
         window = client.info.window if client is not None else None
         self._recorder.emit(ModelChanged(model, effort, window, switched, self.address))
 
-    def _tell_switch(self, before: ModelInfo) -> None:
+    def _report_switch(self, before: ModelInfo) -> None:
         """Whoever talks to a server of their own must not go on elsewhere unaware. A switch in the middle of a
         conversation loses the provider's cache of it: say what that costs."""
         if before.address and not self.address:
-            text = f"{self._ref} is asked at its provider's own address, no longer at {before.address}."
+            text = f"{self._ref} uses its provider's own address, no longer {before.address}."
             self._recorder.emit(Notice(text, "warning", "model"))
         budget = self._recorder.state.budget
         if not self._recorder.ledger.view or budget is None:

@@ -60,7 +60,6 @@ class Facts(Sequence[Event]):
 
     @property
     def held(self) -> int:
-        """Facts in memory."""
         return len(self._held)
 
     def read_from(self, log: object) -> None:
@@ -68,14 +67,12 @@ class Facts(Sequence[Event]):
         self._log = log if isinstance(log, FactReader) else None
 
     def add(self, event: Event) -> None:
-        """A fact was published; the log has it."""
         self._held.append(event)
         self._fresh += 1
         if self._fresh >= KEPT:
             self._let_go()
 
     def past(self) -> Past:
-        """Everything so far, for one who begins to listen."""
         past = Past(self._held, self._upto, self._log if self._left else None)
         self._held = list(self._held)
         self._let_go()
@@ -183,48 +180,42 @@ class Recorder:
         self.turn = 0
         self._clock = clock
         self._subscribers: list[Subscription] = []
-        self._facts = Facts(history)
+        self.facts = Facts(history)
+        """What is published, from the session's beginning on. Looking at all of it may read the disk."""
         for event in history:
             self.state.apply(event)
             self.ledger.apply(event)
             self.cache.apply(event)
         self.turn = self.state.turn
         self._log = make_log(self._publish)
-        self._facts.read_from(self._log)
+        self.facts.read_from(self._log)
 
     def emit(self, body: Body) -> Event:
         """Record one event. The state has changed when this returns; storing and publishing follow in order."""
         event = Event(self.state.seq + 1, self._clock(), self.session, self.turn, body)
         self.state.apply(event)
         self.ledger.apply(event)
-        self.ledger.put_away()
+        self.ledger.evict()
         self.cache.apply(event)
         self._log.append(event)
         return event
 
-    @property
-    def facts(self) -> Facts:
-        """What is published, from the session's beginning on. Looking at all of it may read the disk."""
-        return self._facts
-
     def new_item(self, prefix: str) -> str:
-        """An item id that this session has not used."""
         return f"{prefix}{self.state.items + 1}"
 
     async def barrier(self) -> None:
-        """Returns when every fact so far is stored."""
         await self._log.barrier()
 
     def subscribe(self, *, replay: bool) -> Subscription:
         """Published events; with ``replay`` the published facts of the whole session first."""
-        subscription = Subscription(self._facts.past() if replay else None)
+        subscription = Subscription(self.facts.past() if replay else None)
         self._subscribers.append(subscription)
         return subscription
 
     def _publish(self, events: Sequence[Event]) -> None:
         for event in events:
             if is_fact(event.body):
-                self._facts.add(event)
+                self.facts.add(event)
             for subscription in self._subscribers:
                 subscription.put(event)
 

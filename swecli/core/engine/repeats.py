@@ -17,7 +17,7 @@ from swecli.core.context_management.compaction.clearing import target_of
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import is_pointer
-from swecli.core.engine.work import MessageQueue
+from swecli.core.engine.work import enqueue
 from swecli.core.llm.json_values import parse_json
 from swecli.core.ports import Asker
 from swecli.core.protocol.commands import Steer
@@ -26,14 +26,14 @@ from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.tools.registry import ToolRegistry
 
 Kind = Literal["failing", "looking", "running"]
-"""Of what the circle is made: a call that fails; calls that only look at things inside; calls, some of which run a
+"""What the loop consists of: a call that fails; calls that only look at things inside; calls, some of which run a
 program or ask a server, so that they may be waiting for something."""
 
 LONGEST_CYCLE = 3
 NOTED = {"failing": 3, "looking": 3, "running": 6}
-"""So many rounds, and the model is told."""
+"""Rounds after which the model gets a note."""
 ASKED = {"failing": 5, "looking": 5, "running": 20}
-"""So many rounds, and it goes on only if the user wants it to."""
+"""Rounds after which the user decides whether it continues."""
 
 _KEPT = LONGEST_CYCLE * (max(ASKED.values()) + 1)
 _HEADER = re.compile(r"\Aexit status (-?\d+) after \d+\.\d+ s$", re.MULTILINE)
@@ -55,7 +55,6 @@ class SeenCall:
 
     @property
     def key(self) -> str:
-        """Tool and normalised arguments."""
         return f"{self.tool} {normalised(self.arguments)}"
 
     @property
@@ -69,7 +68,7 @@ class SeenCall:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A circle that the newest call is part of: ``rounds`` times the calls in ``about``, one after the other."""
+    """A loop that the newest call is part of: ``rounds`` times the calls in ``about``, one after the other."""
 
     kind: Kind
     rounds: int
@@ -77,7 +76,6 @@ class Repetition:
 
     @property
     def asks(self) -> bool:
-        """Whether it is time to ask the user."""
         return self.rounds >= ASKED[self.kind]
 
 
@@ -98,7 +96,7 @@ class RepeatDetector:
         self._recent.clear()
 
     def observe(self, call: SeenCall) -> Repetition | None:
-        """Take in a call. Returns the circle that it closes once more, from the round on at which it is noted."""
+        """Take in a call. Returns the loop that it closes once more, from the round on at which it is noted."""
         key, digest = call.key, call.digest
         self._recent.append((key, digest, call))
         del self._recent[:-_KEPT]
@@ -159,9 +157,9 @@ def _plain(value: Any, name: str = "") -> Any:
 
 
 STOP = "Stop"
-GO_ON = "Go on"
+CONTINUE = "Continue"
 
-Verdict = Literal["goes on", "stopped by the user", "nobody to ask"]
+Verdict = Literal["continue", "stopped by the user", "no user"]
 
 
 class RepeatGuard:
@@ -190,18 +188,18 @@ class RepeatGuard:
         self.note = ""
 
     async def check(self, calls: Sequence[Call]) -> Verdict:
-        """Look at the finished calls of a step; tell the model, or ask the user whether it may go on."""
+        """Look at the finished calls of a step; note it for the model, or ask the user whether to continue."""
         found = self._observe(calls)
         self.note = _note(found) if found else ""
         if found is None:
-            return "goes on"
+            return "continue"
         if not found.asks:
             self._tell(found)
-            return "goes on"
+            return "continue"
         return await self._ask(found)
 
     def _observe(self, calls: Sequence[Call]) -> Repetition | None:
-        """The longest circle that a call of this step is part of."""
+        """The longest loop that a call of this step is part of."""
         changes = len(self._recorder.ledger.changes)
         if changes != self._changes:
             self._changes = changes
@@ -234,43 +232,43 @@ class RepeatGuard:
     def _tell(self, found: Repetition) -> None:
         if found.about != self._reported:
             self._reported = found.about
-            text = f"The model repeats itself: {_described(found)}. It was told."
+            text = f"The model is in a loop: {_described(found)}. swecli has told it so."
             self._recorder.emit(Notice(text, "info", "loop"))
 
     async def _ask(self, found: Repetition) -> Verdict:
-        self.reason = f"the model went round in circles: {_described(found)}"
+        self.reason = f"the model was in a loop: {_described(found)}"
         question = Question(
-            f"The model goes round in circles: {_described(found)}. Should it go on?",
+            f"The model is in a loop: {_described(found)}. Continue?",
             (
-                Option(STOP, "ends the turn; what was done is kept"),
-                Option(GO_ON, "you are asked again if it does not help"),
+                Option(STOP, "end the turn; its changes are kept"),
+                Option(CONTINUE, "swecli asks again if the loop does not end"),
             ),
             header="Repetition",
         )
         answers = await self._asker.ask("", (question,))
         if answers is None:
-            return "nobody to ask"
+            return "no user"
         words = " ".join(answers[0]).strip() if answers else STOP
         if words == STOP:
             return "stopped by the user"
         self._detector.reset()
         self._reported = ()
-        if words and words != GO_ON:
-            MessageQueue(self._recorder).add(Steer(words))
-        return "goes on"
+        if words and words != CONTINUE:
+            enqueue(self._recorder, Steer(words))
+        return "continue"
 
 
 def _described(found: Repetition) -> str:
     calls = ", then ".join(found.about)
     match found.kind:
         case "failing":
-            return f"{calls} failed in the same way {found.rounds} times"
+            return f"{calls} failed the same way {found.rounds} times"
         case "looking" | "running":
-            return f"{calls} gave the same {found.rounds} times"
+            return f"{calls} gave the same result {found.rounds} times"
 
 
 def _note(found: Repetition) -> str:
-    done = f"You go round in circles: {_described(found)}. Doing it once more will not change that."
+    done = f"You are in a loop: {_described(found)}. Repeating it will not change the result."
     match found.kind:
         case "failing":
             advice = "Read the error, then change the arguments or the approach, or say what stops you."

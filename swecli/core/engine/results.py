@@ -20,7 +20,6 @@ from swecli.core.context_management.offload import (
     room_left,
     too_large,
 )
-from swecli.core.context_management.read_set import live_items, present_items, summary_items
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
 from swecli.core.ports import BlobError, BlobRef, BlobStore
@@ -48,7 +47,7 @@ class SeenFiles:
     def last_seen(self, path: str) -> str | None:
         """Hash of the file as the model last saw it; None when it never saw it or saw that it was gone."""
         ledger = self._recorder.ledger
-        touch = ledger.files.last(path, present_items(ledger.view, ledger.entries))
+        touch = ledger.files.last(path, ledger.present_items())
         return touch.sha256 if touch is not None else None
 
     def shortened(self, outcome: ToolOutcome) -> ToolOutcome:
@@ -61,12 +60,12 @@ class SeenFiles:
         (seen,) = outcome.seen
         if self.last_seen(seen.path) != seen.sha256:
             return outcome
-        live = live_items(ledger.view, ledger.entries)
+        live = ledger.live_items()
         touch = ledger.files.same_reading(seen.path, seen.first, seen.last, seen.sha256, live)
         entry, text = _visible_text(ledger, touch.item) if touch else ("", None)
         place = f"in the earlier result of this call (id {entry})"
         if text != outcome.text:
-            summaries = summary_items(ledger.view)
+            summaries = ledger.summary_items()
             touch = ledger.files.attached(seen.path, seen.first, seen.last, seen.sha256, summaries)
             place = "in the file block of the compacted part"
         if touch is None:
@@ -121,12 +120,9 @@ class Results:
         self._services = services
         self._recorder = recorder
         self._connection = connection
+        self._rules = OffloadRules(services.offload_threshold)
         self._turn = asyncio.Lock()
         self._reported = False
-
-    @property
-    def rules(self) -> OffloadRules:
-        return OffloadRules(self._services.offload_threshold)
 
     async def admit(self, item: str, tool: str, kind: ResultKind, outcome: ToolOutcome) -> ToolOutcome:
         """The outcome with the text that goes into the context. The caller records it before it awaits anything
@@ -134,7 +130,7 @@ class Results:
         async with self._turn:
             measure = self._measure(item)
             facts = self._facts(kind, outcome, measure)
-            reason = too_large(facts, self.rules) or does_not_fit(facts, measure.room if measure else None)
+            reason = too_large(facts, self._rules) or does_not_fit(facts, measure.room if measure else None)
             if not reason:
                 return outcome
             if outcome.images:
@@ -145,7 +141,7 @@ class Results:
 
     def bounded(self, kind: ResultKind, outcome: ToolOutcome, room: int | None = None) -> ToolOutcome:
         """The outcome cut to what may stay in the context where it can't be stored."""
-        limit = OUTPUT_BYTES if kind == "output" else max(MAX_BYTES, self.rules.threshold)
+        limit = OUTPUT_BYTES if kind == "output" else max(MAX_BYTES, self._rules.threshold)
         fitting = excerpt_bytes(room)
         if fitting is not None and fitting < limit and not self._fits(outcome, room):
             limit = max(fitting, 200)
@@ -169,7 +165,7 @@ class Results:
         try:
             ref = await asyncio.to_thread(blobs.put, tool, text.encode("utf-8"))
         except BlobError as error:
-            self._tell_once(error)
+            self._report_once(error)
             return self.bounded(kind, outcome, room)
         excerpt = _fitting(usual_excerpt(ref.size, failed=outcome.is_error), excerpt_bytes(room))
         shown = await asyncio.to_thread(_reference, ref, text, excerpt, outcome, reason)
@@ -189,7 +185,7 @@ class Results:
     def _facts(self, kind: ResultKind, outcome: ToolOutcome, measure: _Measure | None) -> ResultFacts:
         size = len(outcome.text.encode("utf-8", "replace"))
         facts = ResultFacts(kind, size, outcome.is_error)
-        if measure is None or too_large(facts, self.rules):
+        if measure is None or too_large(facts, self._rules):
             return facts
         images = IMAGE_TOKENS * len(outcome.images)
         if 2 * size * measure.factor + images <= measure.room:  # it fits whatever it holds
@@ -233,7 +229,7 @@ class Results:
         room = room if own is None else min(room, own)
         return _Measure(room, monitor.ratio(info) * scale)
 
-    def _tell_once(self, error: BlobError) -> None:
+    def _report_once(self, error: BlobError) -> None:
         if not self._reported:
             self._reported = True
             self._recorder.emit(
@@ -241,7 +237,7 @@ class Results:
                     f"{error} Long results stay in the context, shortened in their middle.",
                     "warning",
                     "context",
-                    "Free some space on the disk, or end what holds the database.",
+                    "Free disk space, or close the program that locks the database.",
                 )
             )
 

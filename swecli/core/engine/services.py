@@ -62,12 +62,10 @@ class NoWindowKnowledge:
 
 
 async def no_offers() -> Sequence[ModelOffer]:
-    """No models to choose from."""
     return ()
 
 
 async def nothing_to_examine(model: ModelInfo | None, online: bool) -> Sequence[DisplayBlock]:
-    """Nothing is known of what works."""
     return ()
 
 
@@ -194,6 +192,5 @@ class Connection:
         return self._side.get(work)
 
     async def close(self) -> None:
-        """Release all connections."""
         clients = [*self._side.values(), *([self.client] if self.client is not None else [])]
         await asyncio.gather(*(client.close() for client in clients), *self._closing, return_exceptions=True)

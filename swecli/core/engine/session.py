@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from swecli.core.checkpoints.restore import Target
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
-from swecli.core.context_management.marks import harmless
+from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.attachments import words_of
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch
@@ -26,7 +26,7 @@ from swecli.core.engine.snapshots import recover
 from swecli.core.engine.tool_calls import Scheduler, ToolCalls
 from swecli.core.engine.turn import Turn
 from swecli.core.engine.view import SessionView
-from swecli.core.engine.work import MessageQueue, Work
+from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, SystemBlock
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
@@ -103,7 +103,7 @@ async def ask_model(
                 recorder.emit(SideAnswered("question", client.info.ref, usage, cost))
                 return event.message.text or None
             if isinstance(event, Failed):
-                recorder.emit(Notice(f"The model could not be asked: {event.error.message}", "warning", "model"))
+                recorder.emit(Notice(f"The model could not answer: {event.error.message}", "warning", "model"))
                 return None
     return None
 
@@ -115,7 +115,7 @@ class _Ran:
     duration: float | None
     exited: bool = True
     job: str = ""
-    """Under which id what goes on in the background can be found."""
+    """Id of the job, if the command continues in the background."""
 
 
 async def run_shell(recorder: Recorder, services: Services, results: Results, jobs: Jobs, order: RunShell) -> None:
@@ -140,7 +140,7 @@ async def run_shell(recorder: Recorder, services: Services, results: Results, jo
     finally:
         state = f"exit {ran.exit_status}" if ran.exited else f"job {ran.job}"
         ended = f"Exit status: {ran.exit_status}\n" if ran.exited else ""
-        job = f"It goes on in the background as job {ran.job}.\n" if ran.job else ""
+        job = f"It continues in the background as job {ran.job}.\n" if ran.job else ""
         text = f"I ran this command myself: {order.command}\n{ended}{job}{harmless(outcome.text)}"
         block = TerminalBlock(order.command, ran.output, ran.exit_status, duration=ran.duration)
         recorder.emit(ItemCompleted(item, "ok", (TextPart(text),), (block,), state))
@@ -167,8 +167,8 @@ def _show(recorder: Recorder, item: str, text: str) -> None:
 
 BetweenTurns = Compact | RedoCompaction | RedoFiles | Rewind | RunShell | SetModel | UndoCompaction | UndoFiles
 _BUSY: dict[type, str] = {
-    SetModel: "A turn is running; the model can be changed when it has ended.",
-    Rewind: "A turn is running; rewind when it has ended.",
+    SetModel: "A turn is running; change the model when it ends.",
+    Rewind: "A turn is running; rewind when it ends.",
 }
 
 
@@ -183,7 +183,6 @@ class Session:
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock)
         self._closed = False
         self._work = Work(self._ended)
-        self._queue = MessageQueue(recorder)
         self._requests = Requests(recorder)
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
@@ -225,7 +224,7 @@ class Session:
         self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address))
         if resumed:
             self._compactions.snapshots.resume()
-        self._sandbox.tell()
+        self._sandbox.publish()
         if self._services.sandbox_early:
             self._sandbox.start()
         if trouble is not None:
@@ -234,7 +233,6 @@ class Session:
             self._models.start(name)
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
-        """A line for the user."""
         self._recorder.emit(Notice(text, level, "session", hint))
 
     # --- commands ---------------------------------------------------------------------------------------------
@@ -248,11 +246,11 @@ class Session:
             case Submit():
                 self._submit(command)
             case Steer() if self._work.busy:
-                self._queue.add(command)
+                enqueue(self._recorder, command)
             case Steer():
                 self._submit(Submit(command.text, mentions=command.mentions))
             case EditQueue():
-                self._queue.edit(command.id, command.text)
+                edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
                 if not (command.skip and self._models.skip()):
                     self._work.interrupt()
@@ -260,10 +258,10 @@ class Session:
                 self._work.interrupt()
             case CancelItem():
                 if not self._scheduler.cancel(command.item):
-                    self.notice("That call does not run any more.")
+                    self.notice("That call has already ended.")
             case Background():
                 if not self._jobs.jobs.to_background(command.item):
-                    self.notice("Only a command that runs can go on in the background.")
+                    self.notice("Only a running command can move to the background.")
             case StopJob():
                 self._jobs.stop_soon(command.job)
             case ReplyPermission():
@@ -274,14 +272,13 @@ class Session:
                 if command.mode != self._recorder.state.mode:
                     self._recorder.emit(ModeChanged(command.mode, "chosen by the user"))
             case SetEffort():
-                self._models.set_effort(command.effort)
+                self._models.announce(command.effort)
             case _:
                 self._between_turns(command)
 
     def _between_turns(self, command: BetweenTurns) -> None:
-        """Carry out what no other work may run beside."""
         if self._work.busy:
-            self.notice(_BUSY.get(type(command), "A turn is running; try again when it has ended."), "warning")
+            self.notice(_BUSY.get(type(command), "A turn is running; try again when it ends."), "warning")
             return
         client = self._connection.client
         match command:
@@ -309,7 +306,7 @@ class Session:
 
     def _submit(self, message: Submit) -> None:
         if self._work.busy:
-            self._queue.add(message)
+            enqueue(self._recorder, message)
         elif self._connection.client is None:
             self.notice(
                 "No model is connected; your message was not sent.", "error", "Set a key or use /model; see /help."
@@ -328,7 +325,7 @@ class Session:
         self._recorder.turn += 1
         item = self._recorder.new_item("u")
         self._recorder.emit(TurnStarted(item))
-        self._queue.say(item, message.text, message.images)
+        add_user_message(self._recorder, item, message)
         turn = Turn(
             self._services,
             self._recorder,
@@ -355,7 +352,7 @@ class Session:
         # What waits goes on by itself only after work that ended well; otherwise the user decides.
         goes_on = not self._closed and not self._work.interrupted and self._recorder.state.outcome in ("done", "limit")
         if goes_on and self._connection.client is not None:
-            waiting = self._queue.take_first()
+            waiting = take_first(self._recorder)
             if waiting is not None:
                 self._begin_turn(waiting)
 
@@ -375,7 +372,7 @@ class Session:
         """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls.
         Only between turns. The call belongs to no message, so the model never sees it."""
         if self._work.busy:
-            return ToolRun("A turn is running; try again when it has ended.", is_error=True)
+            return ToolRun("A turn is running; try again when it ends.", is_error=True)
         before = len(self._recorder.ledger.changes)
         item = self._recorder.new_item("t")
         part = ToolCallPart(item, name, json.dumps(arguments))
@@ -443,7 +440,6 @@ class Session:
         self._services.report_defect(error)
 
     async def close(self) -> None:
-        """Interrupt what runs, store everything, stop processes, release connections."""
         if self._closed:
             return
         self._closed = True

@@ -161,7 +161,6 @@ class SessionSnapshots:
     # --- writing --------------------------------------------------------------------------------------------
 
     def save_soon(self, client: ModelClient) -> None:
-        """Write the conversation as it is now, without waiting for the disk."""
         snapshot = self._now(client)
         if snapshot is not None:
             task = asyncio.create_task(self._save(snapshot))
@@ -169,7 +168,6 @@ class SessionSnapshots:
             task.add_done_callback(self._writing.discard)
 
     async def close(self, client: ModelClient | None) -> None:
-        """Write the newest one."""
         await asyncio.gather(*self._writing)
         snapshot = self._now(client) if client is not None else None
         if snapshot is not None and not _tells_nothing_new(snapshot.measure, self._newest):
@@ -222,7 +220,7 @@ class SessionSnapshots:
             if self._newest is None and self._recorder.ledger.undoable is not None:  # each compaction saves one
                 self._notice("This session has no snapshot; its whole record was read instead.", warn=False)
 
-    def take_up(self, client: ModelClient) -> int:
+    def adopt_sizes(self, client: ModelClient) -> int:
         """Take over the sizes that the snapshot knows. Returns the newest event whose size it told; 0 for none."""
         snapshot, context = self._newest, self._services.context
         if snapshot is None or not snapshot.marks:
@@ -233,7 +231,7 @@ class SessionSnapshots:
             context.monitor.adopt_sizes(messages[:same], snapshot.sizes)
         if not snapshot.token_count or same < len(snapshot.marks) or snapshot.model != client.info.ref:
             return 0
-        context.take_up(messages[:same], Usage(input_total=snapshot.token_count), client.info)
+        context.adopt_size(messages[:same], Usage(input_total=snapshot.token_count), client.info)
         return snapshot.seq
 
     def _misses_something(self, seq: int) -> bool:
@@ -259,8 +257,8 @@ class SessionSnapshots:
         item = f"r{self._recorder.state.seq + 1}"
         self._recorder.emit(ContextRestored(item, snapshot.messages, later, seq))
         self._notice(
-            "Parts of this session's record can't be read. The model goes on with the conversation as it was saved in "
-            f"the snapshot: {len(snapshot.messages)} messages; the record shows only what can be read."
+            "Parts of this session's record can't be read. The model continues from the snapshot "
+            f"({len(snapshot.messages)} messages); the record shows only what can be read."
         )
 
     def _notice(self, text: str, *, warn: bool = True) -> None:

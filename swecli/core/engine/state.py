@@ -58,7 +58,6 @@ class Tally:
     estimated: bool = False
 
     def plus(self, usage: Usage | None, cost: str | None, estimated: bool = False) -> Tally:
-        """With one more response."""
         total = replace(added(self.usage, usage), cost=None) if usage is not None else self.usage
         return Tally(self.responses + 1, total, _sum(self.cost, cost), self.estimated or estimated)
 
@@ -73,7 +72,6 @@ class Spending:
     by_turn: dict[int, Tally] = field(default_factory=dict)
 
     def add(self, model: str, turn: int, usage: Usage | None, cost: str | None, estimated: bool = False) -> None:
-        """Take in one response."""
         self.total = self.total.plus(usage, cost, estimated)
         self.by_model[model] = self.by_model.get(model, Tally()).plus(usage, cost, estimated)
         self.by_turn[turn] = self.by_turn.get(turn, Tally()).plus(usage, cost, estimated)
@@ -146,7 +144,6 @@ class SessionState:
     spending: Spending = field(default_factory=Spending)
 
     def apply(self, event: Event) -> None:
-        """Take in one event."""
         self.seq = max(self.seq, event.seq)
         match event.body:
             case SessionStarted(mode=mode, model=model):
@@ -227,7 +224,6 @@ class SessionState:
 
     @property
     def tokens(self) -> int:
-        """Input and output of the session."""
         usage = self.spending.total.usage
         return (usage.input_total or 0) + (usage.output_total or 0)
 

@@ -34,13 +34,11 @@ from swecli.core.workspace.jobs import Jobs
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether two paths are the same or one contains the other."""
     a, b = PurePath(one), PurePath(other)
     return a == b or a in b.parents or b in a.parents
 
 
 def conflict(one: Effects, other: Effects) -> bool:
-    """Whether two calls must not run at the same time."""
     if one.interactive or other.interactive or one.internal or other.internal:
         return False
     if one.command is not None or other.command is not None:
@@ -88,7 +86,6 @@ class LiveOutput:
         self._cut: set[str] = set()
 
     def add(self, item: str, text: str) -> None:
-        """More output of a call."""
         written = self._written.get(item, "") + text
         if len(written) > KEPT:
             self._cut.add(item)
@@ -99,7 +96,6 @@ class LiveOutput:
         return self._written.get(item, ""), item in self._cut
 
     def forget(self, item: str) -> None:
-        """The call has ended."""
         self._written.pop(item, None)
         self._cut.discard(item)
 
@@ -259,7 +255,7 @@ class ToolCalls:
         async with self._recorded(consent):
             outcome = await call.tool.run(call.params, ctx)
         self._sandbox.ran(ctx, call.effects)
-        self._sandbox.tell()
+        self._sandbox.publish()
         for origin in _strangers(call, ctx, outcome):
             self._recorder.emit(UntrustedContent(call.item, origin))
         for changed in outcome.changed:

@@ -31,7 +31,7 @@ from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.services import Services
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.tool_calls import Scheduler
-from swecli.core.engine.work import MessageQueue
+from swecli.core.engine.work import absorb_steering
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import (
@@ -82,7 +82,6 @@ class Turn:
         self._recorder = recorder
         self._scheduler = scheduler
         self._compactions = compactions
-        self._queue = MessageQueue(recorder)
         self._models = models
         self._jobs = jobs
         self._asking = Asking(services, recorder)
@@ -102,7 +101,7 @@ class Turn:
     async def run(self) -> None:
         """Loop over steps; emits TurnEnded last."""
         started = self._services.monotonic()
-        end = TurnStopped("error", "swecli failed internally; what was said is kept.", "internal")
+        end = TurnStopped("error", "swecli failed internally; the conversation is kept.", "internal")
         try:
             end = await self._loop()
         except TurnStopped as ended:
@@ -144,7 +143,7 @@ class Turn:
         await self._models.ready()
         await self._attachments.attach(self._mentions, self._client.info)
         while True:
-            steering = self._queue.absorb_steering()
+            steering = absorb_steering(self._recorder)
             if steering:
                 self._repeats.user_spoke()
                 await self._attachments.attach([word for one in steering for word in words_of(one)], self._client.info)
@@ -272,12 +271,10 @@ class Turn:
 
     async def _check_repeats(self, calls: tuple[Call, ...]) -> None:
         verdict = await self._repeats.check(calls)
-        if verdict == "nobody to ask":
-            raise TurnStopped(
-                "limit", f"stopped, because {self._repeats.reason}, and nobody could be asked", "repetition"
-            )
+        if verdict == "no user":
+            raise TurnStopped("limit", f"stopped because {self._repeats.reason}; there is no user to ask", "repetition")
         if verdict == "stopped by the user":
-            raise TurnStopped("interrupted", f"stopped, because {self._repeats.reason}", "repetition")
+            raise TurnStopped("interrupted", f"stopped because {self._repeats.reason}", "repetition")
 
     def _finish_step(self) -> None:
         self._account.end()
@@ -295,8 +292,10 @@ class Turn:
             return False
         self._empty += 1
         if self._empty >= EMPTY_LIMIT:
-            raise TurnStopped("error", "the model answered with nothing, twice. Try again, or another model.", "empty")
-        self._recorder.emit(Notice("The model answered with nothing; asking once more.", "warning", "model"))
+            raise TurnStopped(
+                "error", "the model gave two empty answers in a row. Try again, or switch models.", "empty"
+            )
+        self._recorder.emit(Notice("The model gave an empty answer; asking again.", "warning", "model"))
         return True
 
 

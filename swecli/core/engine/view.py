@@ -77,7 +77,6 @@ class SessionView:
 
     @property
     def busy(self) -> bool:
-        """Whether a turn runs."""
         return self._work.busy
 
     @property
@@ -95,7 +94,6 @@ class SessionView:
 
     @property
     def cache(self) -> CacheHistory:
-        """What became of the prompt cache."""
         return self._recorder.cache
 
     @property
@@ -132,12 +130,10 @@ class SessionView:
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The conversation as the model sees it."""
         return project(self._recorder.ledger)
 
     @property
     def conversation(self) -> Conversation:
-        """The messages in figures."""
         ledger = self._recorder.ledger
         shown = [ledger.entries[entry.id] for entry in ledger.view if entry.id in ledger.entries]
         summaries = sum(entry.kind == "summary" for entry in ledger.view)
@@ -149,7 +145,6 @@ class SessionView:
 
     @property
     def instructions(self) -> tuple[str, ...]:
-        """Paths of the project instruction files in the prompt."""
         return tuple(self._services.instructions)
 
 

@@ -10,56 +10,50 @@ from msgspec.structs import replace
 from swecli.core.engine.recorder import Recorder
 from swecli.core.protocol.commands import Steer, Submit
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, QueueChanged, Queued
-from swecli.core.protocol.messages import ImagePart, TextPart
+from swecli.core.protocol.messages import TextPart
 
 
-class MessageQueue:
-    """The queue lives in the session's state; every change is an event, so it survives a crash."""
+def enqueue(recorder: Recorder, message: Submit | Steer) -> None:
+    """Put a message at the end of the queue, which is part of the session's state and so survives a crash."""
+    state = recorder.state
+    images = message.images if isinstance(message, Submit) else ()
+    queued = Queued(f"n{state.seq + 1}", message.text, isinstance(message, Steer), images, message.mentions)
+    recorder.emit(QueueChanged((*state.queue, queued)))
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
 
-    @property
-    def _waiting(self) -> tuple[Queued, ...]:
-        return self._recorder.state.queue
+def edit_queue(recorder: Recorder, identifier: str, text: str | None) -> None:
+    """Change a waiting message; without a text it is removed."""
+    changed = (
+        replace(queued, text=text, mentions=None) if queued.id == identifier and text else queued
+        for queued in recorder.state.queue
+        if queued.id != identifier or text
+    )
+    recorder.emit(QueueChanged(tuple(changed)))
 
-    def add(self, message: Submit | Steer) -> None:
-        """Put a message at the end."""
-        images = message.images if isinstance(message, Submit) else ()
-        name, steer = f"n{self._recorder.state.seq + 1}", isinstance(message, Steer)
-        queued = Queued(name, message.text, steer, images, message.mentions)
-        self._recorder.emit(QueueChanged((*self._waiting, queued)))
 
-    def edit(self, identifier: str, text: str | None) -> None:
-        """Change a waiting message, or take it out."""
-        changed = (
-            replace(queued, text=text, mentions=None) if queued.id == identifier and text else queued
-            for queued in self._waiting
-            if queued.id != identifier or text
-        )
-        self._recorder.emit(QueueChanged(tuple(changed)))
+def take_first(recorder: Recorder) -> Queued | None:
+    if not recorder.state.queue:
+        return None
+    first, *rest = recorder.state.queue
+    recorder.emit(QueueChanged(tuple(rest)))
+    return first
 
-    def take_first(self) -> Queued | None:
-        """Remove and return the message that waits longest."""
-        if not self._waiting:
-            return None
-        first, *rest = self._waiting
-        self._recorder.emit(QueueChanged(tuple(rest)))
-        return first
 
-    def absorb_steering(self) -> Sequence[Queued]:
-        """Messages written for the running turn join the conversation now. Returns them."""
-        steering = [queued for queued in self._waiting if queued.steer]
-        if steering:
-            self._recorder.emit(QueueChanged(tuple(queued for queued in self._waiting if not queued.steer)))
-        for queued in steering:
-            self.say(self._recorder.new_item("u"), queued.text, queued.images)
-        return steering
+def absorb_steering(recorder: Recorder) -> Sequence[Queued]:
+    """Messages written for the running turn join the conversation now. Returns them."""
+    waiting = recorder.state.queue
+    steering = [queued for queued in waiting if queued.steer]
+    if steering:
+        recorder.emit(QueueChanged(tuple(queued for queued in waiting if not queued.steer)))
+    for queued in steering:
+        add_user_message(recorder, recorder.new_item("u"), queued)
+    return steering
 
-    def say(self, item: str, text: str, images: Sequence[ImagePart] = ()) -> None:
-        """A message of the user enters the conversation as this item."""
-        self._recorder.emit(ItemStarted(item, "user"))
-        self._recorder.emit(ItemCompleted(item, "ok", (TextPart(text), *images)))
+
+def add_user_message(recorder: Recorder, item: str, message: Submit | Queued) -> None:
+    """A message of the user enters the conversation as this item."""
+    recorder.emit(ItemStarted(item, "user"))
+    recorder.emit(ItemCompleted(item, "ok", (TextPart(message.text), *message.images)))
 
 
 class Work:
@@ -85,7 +79,6 @@ class Work:
         return self._task
 
     def interrupt(self) -> None:
-        """Cancel what runs, if anything."""
         if self._task is not None:
             self.interrupted = True
             # A task that is cancelled before its first step runs nothing, not even its end. That step is
@@ -93,7 +86,6 @@ class Work:
             asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def stop(self) -> None:
-        """Cancel and wait until it has ended."""
         task = self._task
         if task is not None:
             self.interrupt()

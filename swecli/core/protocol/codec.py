@@ -97,29 +97,6 @@ def encode_event(event: Event) -> str:
     )
 
 
-def decode_event(text: str) -> Event:
-    """The reverse of ``encode_event``.
-
-    Raises:
-        CodecError: the line is no event.
-    """
-    data = _object(text)
-    try:
-        return Event(
-            seq=int(data["seq"]),
-            ts=float(data["ts"]),
-            session=str(data["session"]),
-            turn=int(data["turn"]),
-            agent=str(data.get("agent", "main")),
-            v=int(data.get("v", PROTOCOL_VERSION)),
-            body=_to_body(data["body"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, CodecError):
-            raise
-        raise CodecError(f"event envelope: {error!r}") from error
-
-
 def encode_command(command: Command) -> str:
     """The command on one line of JSON."""
     return to_text(command)

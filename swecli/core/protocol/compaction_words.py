@@ -16,9 +16,9 @@ _MEANS: Final = {
     "hook": "a hook's summary",
     "record": "the record",
     "clearing": "clearing old results",
-    "truncation": "leaving out the oldest messages",
-    "importance": "leaving out what matters least",
-    "shrinking": "shortening what is long",
+    "truncation": "dropping the oldest messages",
+    "importance": "dropping the least important messages",
+    "shrinking": "shortening long entries",
 }
 
 
@@ -38,7 +38,7 @@ def completed_line(body: CompactionCompleted) -> str:
         share = f" ({before} to {after} of the window)"
     if body.strategies == CLEARING:
         what = f"{body.cleared:,} results and arguments, " if body.cleared else ""
-        return f"Old results cleared: {what}{size}, {saved}{share}. /compact undo brings them back."
+        return f"Old results cleared: {what}{size}, {saved}{share}. /compact undo restores them."
     messages = f"{body.messages_before:,} to {body.messages_after:,} messages"
     removed = f"{max(0, body.messages_before - body.messages_after):,} replaced"
     by = f" by {_means(body.strategies)}" if body.strategies else ""

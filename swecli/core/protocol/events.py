@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, Todo
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.budget import Component as Component
-from swecli.core.protocol.budget import ContextLevel as ContextLevel
 from swecli.core.protocol.messages import ImagePart, Message, Origin, Part, Stop, Tagged, Usage
 
 
@@ -454,11 +452,14 @@ class FileChanged(Tagged, frozen=True, tag="file_changed"):
     item: str = ""
 
 
+Restoration = Literal["restored", "brought back", "removed", "mode restored", "link restored"]
+
+
 class RestoredFile(Struct, frozen=True):
     """A file (absolute path) that an undo or redo changed."""
 
     path: str
-    how: Literal["restored", "brought back", "removed", "mode restored", "link restored"]
+    how: Restoration
 
 
 class LeftFile(Struct, frozen=True):

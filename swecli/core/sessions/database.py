@@ -21,7 +21,6 @@ from enum import Enum
 from pathlib import Path
 
 from swecli.core.atomic_text import make_private, name_aside
-from swecli.core.sessions.migrations import APPLICATION_ID, MIGRATIONS, Migration
 from swecli.core.sessions.rescue import (
     Damaged,
     bring_over,
@@ -32,6 +31,7 @@ from swecli.core.sessions.rescue import (
     lenient,
     version_of,
 )
+from swecli.core.sessions.schema import APPLICATION_ID, MIGRATIONS, Migration
 
 BUSY_SECONDS = 5.0
 """How long a connection waits for another process that writes."""
@@ -280,7 +280,6 @@ def _is_about_sharing(error: sqlite3.Error, path: Path) -> bool:
 
 
 def _has_locks(folder: Path) -> bool:
-    """Whether files of the folder can be locked."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -411,9 +410,11 @@ def _migrate(
             pass
     except sqlite3.Error as error:
         kept = f"; it is unchanged, a copy is {copy}" if copy else ""
-        raise _Unusable(f"bringing it from version {version} to {len(migrations)} failed: {error}{kept}") from error
+        raise _Unusable(f"migrating it from version {version} to {len(migrations)} failed: {error}{kept}") from error
     if copy is not None:
-        problems.append(f"The session database was brought to version {len(migrations)}; {copy} is the copy of before.")
+        problems.append(
+            f"The session database was migrated to version {len(migrations)}; {copy} is a backup of the old one."
+        )
 
 
 def _step(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> int:

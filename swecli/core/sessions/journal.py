@@ -187,7 +187,7 @@ class Journal:
         try:
             stored = self._read(after, upto, limit)
         except _STORE_ERRORS as error:
-            text = f"Older parts of the session can't be read at the moment ({error}). Nothing of them is lost."
+            text = f"Older parts of the session can't be read right now ({error}). Nothing is lost."
             self._on_loop(self._on_trouble, text)
             stored = ()
         if len(stored) >= limit:
@@ -206,17 +206,6 @@ class Journal:
             self._closed = True
             await self._mark(last=True)
             self._thread.join()
-
-    def close_now(self, timeout: float) -> bool:
-        """The same without an event loop that runs, for a process that is told to die.
-
-        Waits at most ``timeout`` seconds; nothing more is published.
-        """
-        if not self._closed:
-            self._closed = True
-            self._queue.put(_Barrier(self._loop.create_future(), last=True))
-        self._thread.join(timeout)
-        return not self._thread.is_alive() and not self.degraded
 
     def _publish_stored(self, events: Sequence[Event]) -> None:
         self._published += len(events)
@@ -276,10 +265,10 @@ class Journal:
 
     def _failed(self, error: Exception) -> None:
         first, longest = self._retry_seconds
-        told = self._pause > 0
-        self._pause = min(longest, self._pause * 2) if told else first
+        reported = self._pause > 0
+        self._pause = min(longest, self._pause * 2) if reported else first
         self._next_attempt = time.monotonic() + self._pause
-        if not told:
+        if not reported:
             self._on_loop(self._on_trouble, _sentence(error))
 
     def _on_loop(self, callback: Callable[..., object], *arguments: object) -> None:
@@ -297,12 +286,12 @@ def _resolve(reached: asyncio.Future[None]) -> None:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, SessionError):
-        advice = "Start a new session to go on safely"
+        advice = "Start a new session to continue safely"
     elif "full" in str(error):
-        advice = "Free some space on the disk"
+        advice = "Free some disk space"
     else:
         advice = "Check the disk and the swecli data folder"
     return (
-        f"The session can't be stored at the moment ({error}). Everything is kept in memory and storing is tried "
-        f"again. {advice}; until then don't end swecli."
+        f"The session can't be stored right now ({error}). swecli keeps everything in memory and tries again. "
+        f"{advice}; don't quit swecli until then."
     )

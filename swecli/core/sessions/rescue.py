@@ -15,8 +15,7 @@ from pathlib import Path
 
 from swecli.core.protocol.codec import CodecError, decode_body
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, SessionStarted
-from swecli.core.sessions.leases import title_of
-from swecli.core.sessions.migrations import APPLICATION_ID, Migration
+from swecli.core.sessions.schema import APPLICATION_ID, Migration, title_of
 
 _HEADER = b"SQLite format 3\x00"
 _HEADER_SIZE = 100
@@ -118,7 +117,6 @@ def _examine_schema(
 
 
 def _made(migrations: Sequence[Migration]) -> Schema:
-    """The tables that the steps make."""
     with closing(sqlite3.connect(":memory:")) as connection:
         for statements in migrations:
             for statement in statements:
@@ -406,7 +404,7 @@ def bring_over(damaged: Path, fresh: sqlite3.Connection) -> str:
     if not sessions:
         return "No session in it can be read"
     named = "1 session" if sessions == 1 else f"{sessions:,} sessions"
-    return f"What can be read of it was brought over into the new one: {named} with {events:,} events"
+    return f"{named} with {events:,} events were recovered into a new one"
 
 
 def _table(connection: sqlite3.Connection, name: str) -> _Table:

@@ -176,7 +176,7 @@ class ResultStore:
             BlobError: it is too large, or the disk is full or the database locked; nothing was stored.
         """
         if len(content) > MAX_STORED:
-            raise BlobError(f"The result has {len(content):,} bytes, more than the {MAX_STORED:,} that are stored.")
+            raise BlobError(f"The result has {len(content):,} bytes, above the limit of {MAX_STORED:,}.")
         ref = BlobRef(_reference(self._session, content), tool, len(content))
         row = (ref.id, self._session, encodable(tool), zlib.compress(content), len(content), self._clock())
         try:

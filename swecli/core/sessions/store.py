@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swecli.core.protocol.codec import CodecError, decode_body, encode_body
+from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
+from swecli.core.protocol.codec import CodecError, decode_body, decode_messages, encode_body, encode_messages, to_text
 from swecli.core.protocol.events import (
     Body,
     CompactionCompleted,
@@ -26,7 +28,7 @@ from swecli.core.protocol.events import (
     ViewEntry,
 )
 from swecli.core.sessions.database import Database
-from swecli.core.sessions.leases import Leases, new_session_id, storable, title_of
+from swecli.core.sessions.schema import storable, title_of
 from swecli.core.workspace.process_tree import Process
 
 
@@ -110,11 +112,22 @@ _COLUMNS = """
 """
 
 
-HAS_MESSAGE = """
+_HAS_MESSAGE = """
     (s.title != '' OR EXISTS (SELECT 1 FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started'))
 """
 """Whether a session ``s`` has a message of the user. Either sign is enough: one event that is not what it was must not
 hide a session."""
+_STEPS = """
+    SELECT session_id,
+        sum(coalesce(json_extract(body, '$.usage.input_total'), 0)
+            + coalesce(json_extract(body, '$.usage.output_total'), 0)),
+        group_concat(coalesce(json_extract(body, '$.cost'), '?'), ' ')
+    FROM events WHERE type = 'step_ended' GROUP BY session_id
+"""
+_NEWEST_ITEMS = """
+    SELECT CAST(body AS BLOB) FROM events WHERE session_id = ? AND type IN ('item_started', 'item_completed')
+    ORDER BY seq DESC LIMIT ?
+"""
 _LATEST = 32_503_680_000.0
 """Unix seconds beyond which a time is none: the year 3000."""
 
@@ -138,6 +151,49 @@ class SessionInfo:
     turns: int
 
 
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def new_session_id(now: datetime, random: Random) -> str:
+    """Local time and four random characters, such as ``2025-10-07-14-30-45-a1b2``: sorts by age."""
+    return f"{now:%Y-%m-%d-%H-%M-%S}-{''.join(random.choices(_ALPHABET, k=4))}"
+
+
+def list_sessions(connection: sqlite3.Connection, *, limit: int = 200, empty: bool = False) -> Sequence[SessionInfo]:
+    """Sessions, newest first; those without any message of the user only if ``empty``."""
+    where = "" if empty else f"WHERE {_HAS_MESSAGE}"
+    query = f"SELECT {_COLUMNS} FROM sessions s {where} ORDER BY s.updated DESC, s.id DESC LIMIT ?"
+    return [_info(row) for row in connection.execute(query, (limit,)).fetchall()]
+
+
+def session_usage(connection: sqlite3.Connection) -> dict[str, tuple[int, str]]:
+    """Tokens of each session, and the costs of its steps: decimal numbers between blanks, ``?`` for an unknown one.
+
+    Raises:
+        sqlite3.Error: a step can't be read.
+    """
+    return {str(name): (tokens or 0, costs) for name, tokens, costs in connection.execute(_STEPS).fetchall()}
+
+
+def newest_messages(connection: sqlite3.Connection, session_id: str, events: int = 400) -> list[bytes]:
+    """The bodies of a session's newest events that may hold messages, newest first."""
+    return [bytes(row[0]) for row in connection.execute(_NEWEST_ITEMS, (session_id, events)).fetchall()]
+
+
+def live_holders(connection: sqlite3.Connection, own: Process) -> dict[str, Process]:
+    """Other live processes by the session that they have open. A claim of a process that no longer lives, and a damaged
+    one, count for nothing."""
+    holders: dict[str, Process] = {}
+    for session, pid, started in connection.execute("SELECT session_id, pid, process_started FROM leases").fetchall():
+        try:
+            process = Process(int(pid), str(started))
+        except ValueError:
+            continue
+        if process != own and process.alive:
+            holders[str(session)] = process
+    return holders
+
+
 class SessionStore:
     """Sessions over a ``Database``. Every method may wait for another process that writes (see
     ``database.BUSY_SECONDS``) and may raise ``sqlite3.Error`` when the disk fails; ``append`` is meant for the
@@ -154,7 +210,7 @@ class SessionStore:
         self.database = database
         self._clock = clock
         self._random = random or SystemRandom()
-        self._leases = Leases(process or Process.current(), clock)
+        self._process = process or Process.current()
         self._user_items: set[tuple[str, str]] = set()
         """User items that began and have not ended: the text of the first becomes the title."""
 
@@ -173,7 +229,7 @@ class SessionStore:
                 ).rowcount
                 if added:
                     break
-            self._leases.take(connection, identifier)
+            self._take(connection, identifier)
         return SessionInfo(identifier, "", cwd, model, now, now, swecli, parent, 0)
 
     def latest(self) -> SessionInfo | None:
@@ -198,10 +254,10 @@ class SessionStore:
             rows = connection.execute(query, (len(name), name, name)).fetchall() if name else []
         found = [_info(row) for row in rows]
         if not found:
-            raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists those there are.")
+            raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists the stored ones.")
         if len(found) > 1 and found[0].id != name:
             more = ", ".join(session.id for session in found[:5])
-            raise SessionError(f"Several sessions begin with {name!r}: {more}. Give more of the id.")
+            raise SessionError(f"Several sessions begin with {name!r}: {more}. Type more of the id.")
         return found[0]
 
     # --- events ----------------------------------------------------------------------------------------------
@@ -278,23 +334,26 @@ class SessionStore:
         with self.database.write() as connection:
             if connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session_id,)).fetchone() is None:
                 raise SessionError(f"No session {session_id!r} in this folder.")
-            holder = self._leases.holder(connection, session_id)
+            holder = live_holders(connection, self._process).get(session_id)
             if holder is not None:
                 raise SessionError(
                     f"Session {session_id} is open in another swecli (process {holder.pid}). "
                     "Close it there, or start a new session here."
                 )
-            self._leases.take(connection, session_id)
+            self._take(connection, session_id)
 
     def release(self, session_id: str) -> None:
         """Give the session back; nothing happens where this process doesn't hold it."""
         with self.database.write() as connection:
-            self._leases.release(connection, session_id)
+            connection.execute(
+                "DELETE FROM leases WHERE session_id = ? AND pid = ? AND process_started = ?",
+                (session_id, self._process.pid, self._process.started),
+            )
 
     def holder(self, session_id: str) -> Process | None:
         """The other live process that has the session open, if any."""
         with self.database.read() as connection:
-            return self._leases.holder(connection, session_id)
+            return live_holders(connection, self._process).get(session_id)
 
     def close(self) -> None:
         self.database.close()
@@ -302,13 +361,17 @@ class SessionStore:
     # Last, because inside of the class the name hides the type from here on.
     def list(self, *, limit: int = 200, empty: bool = False) -> list[SessionInfo]:
         """Sessions, newest first; those without any message of the user only if ``empty``."""
-        where = "" if empty else f"WHERE {HAS_MESSAGE}"
-        query = f"SELECT {_COLUMNS} FROM sessions s {where} ORDER BY s.updated DESC, s.id DESC LIMIT ?"
         with self.database.read() as connection:
-            rows = connection.execute(query, (limit,)).fetchall()
-        return [_info(row) for row in rows]
+            return [*list_sessions(connection, limit=limit, empty=empty)]
 
     # --- inside ----------------------------------------------------------------------------------------------
+
+    def _take(self, connection: sqlite3.Connection, session_id: str) -> None:
+        """Claim the session, whoever had it."""
+        connection.execute(
+            "INSERT OR REPLACE INTO leases(session_id, pid, process_started, acquired) VALUES (?, ?, ?, ?)",
+            (session_id, self._process.pid, self._process.started, self._clock()),
+        )
 
     def _project(self, connection: sqlite3.Connection, event: Event) -> None:
         """Keep the session's row in step with what its events say."""
@@ -370,3 +433,84 @@ def _require_same(connection: sqlite3.Connection, row: tuple[object, ...]) -> No
     stored = connection.execute(query, row[:2]).fetchone()
     if stored is None or stored[0] != row[-1]:
         raise SessionError(f"Event {row[1]} of session {row[0]} exists with another content: two writers.")
+
+
+_SAVE = """
+    INSERT OR REPLACE INTO session_snapshots(session_id, messages, token_count, created_at, last_seq, model, sizes)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_MEASURE = "SELECT token_count, last_seq, model, sizes FROM session_snapshots WHERE session_id = ?"
+_MESSAGES = "SELECT messages FROM session_snapshots WHERE session_id = ?"
+_UNREADABLE = (sqlite3.Error, CodecError, ValueError, TypeError, KeyError, AttributeError)
+
+
+class SnapshotStore:
+    """The newest snapshot of one session: what the model saw, ready to be resumed. Implements ``Snapshots``.
+
+    The events stay the record. A snapshot spares the counting of what was counted, and stands in where events can't be
+    read.
+    """
+
+    def __init__(self, database: Database, session_id: str, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._session_id = session_id
+        self._clock = clock
+
+    def save_snapshot(self, snapshot: Snapshot) -> str:
+        """Keep it in place of the one before. Returns a sentence where that failed."""
+        measure = snapshot.measure
+        sizes = {"counter": measure.counter, "marks": measure.marks, "messages": measure.sizes}
+        try:
+            row = (
+                self._session_id,
+                encode_messages(snapshot.messages),
+                measure.token_count,
+                self._clock(),
+                measure.seq,
+                measure.model,
+                to_text(sizes),
+            )
+            with self._database.write() as connection:
+                connection.execute(_SAVE, row)
+        except (sqlite3.Error, ValueError, RecursionError) as error:
+            return (
+                f"The snapshot of this session can't be stored ({error}). Nothing is lost: it resumes from its record."
+            )
+        return ""
+
+    def get_snapshot(self) -> Snapshot | None:
+        """The newest one; None where there is none.
+
+        Raises:
+            SnapshotError: it is damaged.
+        """
+        measure = self.get_measure()
+        try:
+            row = self._row(_MESSAGES)
+            return Snapshot(decode_messages(row[0]), measure) if row is not None and measure is not None else None
+        except _UNREADABLE as error:
+            raise SnapshotError(str(error)) from error
+
+    def get_measure(self) -> SnapshotMeasure | None:
+        """That of the newest one, without reading its messages; None where there is none.
+
+        Raises:
+            SnapshotError: it is damaged.
+        """
+        try:
+            row = self._row(_MEASURE)
+            return _measure(row) if row is not None else None
+        except _UNREADABLE as error:
+            raise SnapshotError(str(error)) from error
+
+    def _row(self, query: str) -> tuple[Any, ...] | None:
+        with self._database.read() as connection:
+            return connection.execute(query, (self._session_id,)).fetchone()
+
+
+def _measure(row: tuple[Any, ...]) -> SnapshotMeasure:
+    token_count, seq, model, sizes = row
+    stored = json.loads(sizes)
+    counts = tuple(tuple((str(name), int(tokens)) for name, tokens in one) for one in stored["messages"])
+    marks = tuple(str(mark) for mark in stored["marks"])
+    return SnapshotMeasure(int(token_count), int(seq), str(model), str(stored["counter"]), marks, counts)

@@ -11,7 +11,7 @@ from typing import Final, Literal, overload
 from swecli.core.protocol.blocks import DisplayBlock, ImageBlock
 from swecli.core.protocol.events import ItemStatus, NoticeLevel, TurnOutcome
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Usage
-from swecli.core.spill import Shelf, Ticket, weight_of
+from swecli.core.spill import SpillHandle, SpillStore, weight_of
 
 LiveStatus = Literal["pending", "waiting", "running"]
 """Of a tool call: arguments are being written, consent is awaited, it runs."""
@@ -196,7 +196,7 @@ class Shape:
 @dataclass(frozen=True, slots=True)
 class _Away:
     shape: Shape
-    ticket: Ticket
+    ticket: SpillHandle
 
 
 def shape_of(block: Block) -> Shape:
@@ -217,7 +217,7 @@ class BlockList(Sequence[Block]):
     """A sequence of blocks with different ids. None is ever lost. ``resident`` is how many characters of
     long ones stay in memory."""
 
-    def __init__(self, resident: int = RESIDENT, shelf: Shelf[Block] | None = None) -> None:
+    def __init__(self, resident: int = RESIDENT, shelf: SpillStore[Block] | None = None) -> None:
         self._limit = resident
         self._entries: list[Block | _Away] = []
         self._places: dict[str, int] = {}
@@ -225,7 +225,7 @@ class BlockList(Sequence[Block]):
         """Long blocks in memory with their weights, the one used last at the end."""
         self.resident = 0
         """Characters of them."""
-        self.shelf: Shelf[Block] = shelf or Shelf()
+        self.shelf: SpillStore[Block] = shelf or SpillStore()
 
     def place(self, block_id: str) -> int | None:
         """Where a block stands; None when there is none with this id."""
@@ -275,7 +275,7 @@ class BlockList(Sequence[Block]):
         self._recent.clear()
         self.resident = 0
         self.shelf.close()
-        self.shelf = Shelf()
+        self.shelf = SpillStore()
 
     def __len__(self) -> int:
         return len(self._entries)

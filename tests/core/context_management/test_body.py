@@ -20,7 +20,7 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from swecli.core.spill import Shelf
+from swecli.core.spill import SpillStore
 from tests.support.said import Said
 
 TEXT = "a line \udc80 with a lone surrogate, and 漢字\n" * 100
@@ -35,24 +35,24 @@ PARTS: tuple[Part, ...] = (
 
 @pytest.mark.parametrize("in_memory", [0, 10_000_000], ids=["file", "memory"])
 def test_a_body_is_the_same_away_and_back(in_memory: int) -> None:
-    shelf = Shelf[tuple[Part, ...]](in_memory)
+    shelf = SpillStore[tuple[Part, ...]](in_memory)
     body = EntryBody(PARTS)
-    body.put_away(shelf)
-    body.put_away(shelf)
+    body.evict(shelf)
+    body.evict(shelf)
     assert body.parts == PARTS
     assert TEXT not in str(body.outline)
     assert [stubbed(part, "[cleared]") for part in body.outline] == [stubbed(part, "[cleared]") for part in PARTS]
-    body.bring_back()
+    body.restore()
     assert body.outline == body.parts == PARTS
     assert shelf.in_memory == 0
     shelf.close()
 
 
 def test_threads_read_what_is_away() -> None:
-    shelf = Shelf[tuple[Part, ...]](0)
+    shelf = SpillStore[tuple[Part, ...]](0)
     bodies = [EntryBody((TextPart(f"{number} " * 1_000),)) for number in range(50)]
     for body in bodies:
-        body.put_away(shelf)
+        body.evict(shelf)
     wrong: list[int] = []
 
     def read() -> None:
@@ -68,9 +68,9 @@ def test_threads_read_what_is_away() -> None:
 
 
 def test_what_can_not_be_read_back_says_so_and_fits_its_call() -> None:
-    shelf = Shelf[tuple[Part, ...]](0)
+    shelf = SpillStore[tuple[Part, ...]](0)
     body = EntryBody(PARTS)
-    body.put_away(shelf)
+    body.evict(shelf)
     shelf.close()
     text, _, call, result = body.parts
     assert isinstance(text, TextPart)
@@ -91,7 +91,7 @@ def _session() -> tuple[Said, str, str, str]:
 
 def _settle(said: Said) -> None:
     for _ in range(10):
-        said.ledger.put_away()
+        said.ledger.evict()
 
 
 def test_a_compaction_puts_away_what_it_took_and_an_undo_brings_it_back() -> None:

@@ -153,10 +153,10 @@ BREAKS: dict[str, tuple[Callable[[Talk], None], str, str]] = {
     "compacted": (compact, "compaction", "compacted"),
     "cleared": (clear, "clearing", "1 old results"),
     "compaction undone": (undo, "undo", "undone"),
-    "rewound": (rewind, "rewind", "taken back"),
+    "rewound": (rewind, "rewind", "rewound"),
     "item dropped": (drop, "edit", "edited"),
     "expired": (wait, "expired", "7 minutes"),
-    "lost by the provider": (lose, "provider", "no known reason"),
+    "lost by the provider": (lose, "provider", "unknown reason"),
 }
 
 

@@ -27,9 +27,9 @@ def budget(effective: int, limits: ComponentLimits = LIMITS, **parts: int) -> Bu
     names = {"system": SYSTEM, "instructions": PROJECT_INSTRUCTIONS, "tools": TOOLS, "results": RESULTS, "user": USER}
     components = tuple(Component(names[name], tokens) for name, tokens in parts.items())
     used = sum(parts.values())
-    return Budget(
-        limited(components, limits, effective), used, used + used // 10, effective, effective * 5 // 4, 0, "ok"
-    )
+    measured = limited(components, limits, effective)
+    block = edge(Limits().block, effective)
+    return Budget(measured, used, used + used // 10, effective, effective * 5 // 4, 0, "ok", block_at=block)
 
 
 @pytest.mark.parametrize("effective", WINDOWS)
@@ -70,12 +70,11 @@ def test_without_limits_nothing_is_said() -> None:
 
 
 def test_fixed_parts_that_leave_no_room_name_the_largest() -> None:
-    block = edge(Limits().block, 8_000)
-    text = no_room(budget(8_000, ComponentLimits(), system=900, instructions=1_000, tools=6_000, user=5), block)
+    text = no_room(budget(8_000, ComponentLimits(), system=900, instructions=1_000, tools=6_000, user=5))
     assert "7,900 of the 8,000 tokens" in text
     assert "The largest part is tool descriptions with 6,000. Use fewer tools or servers." in text
-    assert no_room(budget(8_000, ComponentLimits(), system=900, tools=1_000, user=6_000), block) == ""
-    assert no_room(budget(8_000, ComponentLimits()), block) == ""
+    assert no_room(budget(8_000, ComponentLimits(), system=900, tools=1_000, user=6_000)) == ""
+    assert no_room(budget(8_000, ComponentLimits())) == ""
 
 
 @settings(max_examples=100, deadline=None)
@@ -83,8 +82,7 @@ def test_fixed_parts_that_leave_no_room_name_the_largest() -> None:
 def test_no_room_says_exactly_when_a_small_message_does_not_fit(
     system: int, tools: int, user: int, effective: int
 ) -> None:
-    block = edge(Limits().block, effective)
     found = budget(effective, ComponentLimits(), system=system, tools=tools, user=user)
     parts = [part.tokens for part in found.components if part.name in FIXED or is_tools(part.name)]
     fixed = sum(parts) * found.upper / found.used
-    assert bool(no_room(found, block)) is (fixed + LEAST_ROOM > block)
+    assert bool(no_room(found)) is (fixed + LEAST_ROOM > found.block_at)

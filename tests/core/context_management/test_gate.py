@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.context_management.budget import Limits, decide, level_of, percent
+from swecli.core.context_management.budget import Limits, gate_reason, level_of, percent
 from swecli.core.protocol.budget import Budget, Component
 
 PARTS = (
@@ -31,27 +31,27 @@ def budget(upper: int, effective: int = 10_000, source: str = "measured") -> Bud
     ],
 )
 def test_the_level_is_that_of_the_upper_edge(upper: int, level: str) -> None:
-    decision = decide(budget(upper))
-    assert decision.level == level
-    assert bool(decision.reason) == (level != "ok")
+    assert budget(upper).level == level
+    assert bool(gate_reason(budget(upper))) == (level != "ok")
 
 
 def test_a_block_names_size_largest_parts_and_what_helps() -> None:
-    reason = decide(budget(9_900)).reason
-    for word in ("99 %", "9,900 of 10,000", "tool results 6,000", "tool calls 2,500", "/clear", "/model", "nothing is"):
+    reason = gate_reason(budget(9_900))
+    for word in ("99 %", "9,900 of 10,000", "tool results 6,000", "tool calls 2,500", "/clear", "/model"):
         assert word in reason
+    assert "nothing was sent" in reason
     assert "user messages" not in reason
     assert "about" not in reason
-    assert "/compact" in decide(budget(9_900), ("/compact makes room",)).reason
-    assert "What helps" not in decide(budget(9_900), ()).reason
+    assert "/compact" in gate_reason(budget(9_900), ("/compact makes room",))
+    assert "Try:" not in gate_reason(budget(9_900), ())
 
 
 def test_largest_components_come_first() -> None:
-    assert [part.name for part in decide(budget(1)).largest] == ["tool results", "tool calls", "system prompt"]
+    assert "Largest: tool results 6,000, tool calls 2,500, system prompt 900." in gate_reason(budget(9_900))
 
 
 def test_an_estimate_is_called_one() -> None:
-    assert "about 85 %" in decide(budget(8_500, source="estimated")).reason
+    assert "about 85 %" in gate_reason(budget(8_500, source="estimated"))
 
 
 def test_percent_never_says_that_more_is_free_than_is() -> None:
@@ -62,4 +62,4 @@ def test_percent_never_says_that_more_is_free_than_is() -> None:
 
 
 def test_a_window_without_room_says_so() -> None:
-    assert "larger model" in decide(budget(5, effective=0)).reason
+    assert "larger model" in gate_reason(budget(5, effective=0))

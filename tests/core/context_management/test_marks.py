@@ -7,9 +7,9 @@ import pytest
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
 from swecli.core.context_management.compaction.package import Attachment, SessionFacts, build_package
 from swecli.core.context_management.compaction.summary import serialised_request
-from swecli.core.context_management.marks import harmless, without_notes
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
+from swecli.core.context_management.prompts import harmless, without_notes
 from swecli.core.llm.types import ModelInfo, ModelRequest
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 from swecli.library import ledger_of

@@ -10,8 +10,8 @@ from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import (
     BASE,
-    PromptBuilder,
     PromptSection,
+    build_prompt,
     build_request,
     fit_output,
     message_breakpoints,
@@ -23,14 +23,13 @@ from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolR
 INFO = ModelInfo("fake", "m", 10_000, 4_000)
 LIMITS = Limits()
 TOOLS = [ToolSchema(name, f"Does {name}.", {"type": "object"}) for name in ("write", "read", "ask")]
-PROMPT = PromptBuilder(
+PROMPT = build_prompt(
     [
         PromptSection(MEMORY, "memory"),
         PromptSection(BASE, "base"),
         PromptSection(PROJECT_INSTRUCTIONS, "rules"),
-        PromptSection("clock", "12:30", cacheable=False),
     ]
-).build()
+)
 
 
 def user(number: int) -> Message:
@@ -62,7 +61,7 @@ def test_a_request_is_a_function_of_its_values() -> None:
     request = build((user(1),), tail="todo")
     assert [tool.name for tool in request.tools] == ["ask", "read", "write"]
     assert [block.text for block in request.system] == ["base", "rules", "memory"]
-    assert request.tail == "12:30\n\ntodo"
+    assert request.tail == "todo"
     assert request.max_output_tokens == 4_000
     assert request.session == "s"
     assert build((user(1),), tail="todo") == request

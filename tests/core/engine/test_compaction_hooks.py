@@ -63,7 +63,7 @@ async def test_a_cancel_holds_until_nothing_fits_and_is_then_refused_with_the_re
             assert (await b.say(f"{number}: {'word ' * 300}")).outcome == "done"
         assert all(body.budget.level != "block" for body in b.bodies(StepStarted))
         assert b.bodies(CompactionCompleted)
-        assert "a hook wanted to cancel it: not while I measure, but without it no request fits any more" in notices(b)
+        assert "a hook tried to cancel it: not while I measure, but no request fits without it" in notices(b)
         declined = [body.reason for body in b.bodies(CompactionFailed)]
         assert set(declined) == {"cancelled by a hook: not while I measure"}
         kept = [body for body in b.bodies(StepStarted) if body.budget.level == "compact"]
@@ -138,7 +138,7 @@ async def test_a_summary_that_is_too_long_is_left_out(tmp_path: Path) -> None:
         done = b.bodies(CompactionCompleted)[0]
         assert done.strategies == ("summary",)
         assert "Find the bug." in conversation(b)
-        assert "the summary of a hook was too long" in notices(b)
+        assert "a hook's summary was too long" in notices(b)
 
 
 async def test_a_hook_that_fails_has_no_say(tmp_path: Path) -> None:
@@ -152,8 +152,8 @@ async def test_a_hook_that_fails_has_no_say(tmp_path: Path) -> None:
     async with bench(BIG + '\n[[step]]\ntext = "here"', tmp_path, compaction=options) as b:
         await fill_and_compact(b)
         assert len(b.bodies(CompactionCompleted)) == 1
-        assert "the hook before it failed (LookupError: no such thing)" in notices(b)
-        await until(lambda: "the hook after it failed (ValueError: neither)" in notices(b))
+        assert "its pre-compaction hook failed (LookupError: no such thing)" in notices(b)
+        await until(lambda: "its post-compaction hook failed (ValueError: neither)" in notices(b))
         assert (await b.say("And now?")).outcome == "done"
 
 
@@ -175,5 +175,5 @@ async def test_afterwards_it_is_told_what_was_done_and_only_then(tmp_path: Path)
         done = b.bodies(CompactionCompleted)[0]
         ((result, messages),) = told
         assert (result.before_tokens, result.after_tokens) == (done.tokens_before, done.tokens_after)
-        assert result.saved_tokens > 0
+        assert result.before_tokens > result.after_tokens
         assert messages == done.messages_after == result.after_msg_count

@@ -160,7 +160,7 @@ async def test_arguments_that_are_not_valid_leave_the_question_open(tmp_path: Pa
         b.send(ReplyPermission(first.request, "once", arguments={"cmd": 1, "x": 2}))
         second = await b.asked(2)
         assert second.title == "touch a"
-        assert any("The call stays as it was" in notice.text for notice in b.bodies(Notice))
+        assert any("The call is unchanged" in notice.text for notice in b.bodies(Notice))
         b.allow(second)
         await ended(b)
         assert os.listdir(tmp_path) == ["a"]

@@ -75,7 +75,7 @@ async def test_instructions_in_another_script_are_no_false_alarm(tmp_path: Path)
     async with bench(steps("Yes."), tmp_path, context=manager) as b:
         assert (await b.say("Is it there?")).outcome == "done"
         await until(lambda: counter.exact)
-        assert not [body for body in b.bodies(Notice) if "What is in every request" in body.text]
+        assert not [body for body in b.bodies(Notice) if "The fixed part of every request" in body.text]
 
 
 async def test_without_a_vocabulary_estimates_decide(tmp_path: Path) -> None:

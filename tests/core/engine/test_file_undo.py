@@ -275,11 +275,11 @@ async def test_the_model_is_told_what_was_taken_back(work: Path) -> None:
         await b.session.files.undo(Target("turn"))
         await b.say("more")
         tail = b.model.requests[-1].tail
-        assert "a.txt (the user took your change back)" in tail
-        assert "n.txt (deleted, the user took your change back)" in tail
+        assert "a.txt (the user undid your change)" in tail
+        assert "n.txt (deleted, the user undid your change)" in tail
         await b.session.files.redo()
         await b.say("and more")
-        assert "took your change back" not in b.model.requests[-1].tail
+        assert "undid your change" not in b.model.requests[-1].tail
 
 
 @pytest.mark.parametrize(("command", "waits"), [("pwd", False), ("rm b.txt", True)])

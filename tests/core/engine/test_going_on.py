@@ -156,9 +156,9 @@ async def test_the_chain_is_followed_to_its_end(tmp_path: Path) -> None:
     async with family_bench(family, tmp_path, fallback=chain, limits=limits) as b:
         end = await b.say("hi")
         assert (end.outcome, end.error_kind) == ("error", "rate_limit")
-        assert "The server asks to wait 90 s" in end.reason
+        assert "The server asks you to wait 90 s" in end.reason
         assert [body.model for body in b.bodies(ModelChanged)] == ["p/b", "p/c"]
-        assert any("p/missing can't stand in" in text for text in notices(b))
+        assert any("Fallback p/missing is not available" in text for text in notices(b))
 
 
 async def test_a_choice_of_the_user_ends_the_standing_in(tmp_path: Path) -> None:

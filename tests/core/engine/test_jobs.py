@@ -49,7 +49,7 @@ async def test_a_job_is_recorded_told_read_and_its_end_told(tmp_path: Path) -> N
         assert [job.id for job in made.session.view.jobs] == ["j1"]
         assert "Background jobs" not in tails(made)[0]
         assert "j1 `echo up; while" in tails(made)[1]
-        assert "runs since" in tails(made)[1]
+        assert "has been running for" in tails(made)[1]
         await made.say("let it end")
         await until(lambda: len(made.bodies(JobChanged)) == 2)
         assert (made.bodies(JobChanged)[1].status, made.bodies(JobChanged)[1].exit_status) == ("exited", 4)
@@ -69,7 +69,7 @@ async def test_the_user_moves_a_command_and_an_interrupt_leaves_jobs_alone(tmp_p
     async with session(tmp_path, *steps) as made:
         made.session.send(Background("t9"))
         await until(lambda: bool(made.bodies(Notice)))
-        assert "Only a command that runs" in made.bodies(Notice)[-1].text
+        assert "Only a running command" in made.bodies(Notice)[-1].text
         turn = made.say("go")
         task = asyncio.create_task(turn)
         await until(lambda: any(body.channel == "output" for body in made.bodies(ItemDelta)))
@@ -91,7 +91,7 @@ async def test_the_users_own_command_goes_on_as_a_job_too(tmp_path: Path) -> Non
         made.session.send(RunShell("sleep 7601 & echo mine"))
         await until(lambda: bool(made.bodies(ItemCompleted)))
         text = made.bodies(ItemCompleted)[0].parts[0].text
-        assert "It goes on in the background as job j1.\nmine" in text
+        assert "It continues in the background as job j1.\nmine" in text
         assert made.session.view.jobs[0].status == "running"
     assert made.bodies(JobChanged)[-1].status == "killed"
     assert not any(isinstance(event.body, TurnEnded) for event in made.events)

@@ -40,7 +40,7 @@ async def test_many_turns(tmp_path: Path, window: int, instructions: int) -> Non
             end = await b.say(f"Question {number}: " + "what about this part of the program? " * (window // 400))
             assert end.outcome == "done", (number, end.reason)
         assert b.bodies(CompactionCompleted)
-        assert [body for body in b.bodies(Notice) if "What is in every request takes" in body.text]
+        assert [body for body in b.bodies(Notice) if "The fixed part of every request takes" in body.text]
 
 
 async def test_many_runs_that_each_continue(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ async def test_a_full_context_is_the_users_choice_and_free_room_asks_no_model(tm
         question = await asked(b, FREE)
         assert [option.label for option in question.questions[0].options] == [FREE, SUMMARISE, LEAVE]
         assert "Automatic compaction is off" in question.questions[0].text
-        assert any("/compact makes room" in body.text for body in b.bodies(Notice))
+        assert any("/compact frees space" in body.text for body in b.bodies(Notice))
         while not b.bodies(TurnEnded):
             seen = len(b.bodies(QuestionAsked))
             await until(lambda n=seen: bool(b.bodies(TurnEnded)) or len(b.bodies(QuestionAsked)) > n)

@@ -19,7 +19,7 @@ WORDS = "what about this part of the program? "
 
 
 def said(events: list[Notice]) -> list[str]:
-    return [body.text for body in events if "The count is used" in body.text]
+    return [body.text for body in events if "uses its own count" in body.text]
 
 
 @pytest.mark.parametrize("kind", ["eightfold", "cumulative"])
@@ -86,4 +86,4 @@ async def test_a_summary_that_is_far_too_long_gives_way_to_the_record(tmp_path: 
         assert done.summary == ""
         assert "record" in done.strategies
         assert len(b.model.requests) == calls + 1
-        assert any("were asked for" in body.text for body in b.bodies(Notice))
+        assert any("above the limit of" in body.text for body in b.bodies(Notice))

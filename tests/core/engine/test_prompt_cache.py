@@ -126,7 +126,7 @@ text = "After the undo."
         causes = [body.cause for body in b.bodies(CacheBreak)]
         assert [cause.split(":")[0] for cause in causes] == [
             "the cache expired",
-            "the provider did not find the prompt in its cache, for no known reason",
+            "the provider did not find the prompt in its cache, for an unknown reason",
             "the conversation was compacted",
             "a compaction was undone",
         ]

@@ -1,4 +1,4 @@
-"""A model that goes round in circles is told, and then the user decides; waiting and working are no circles."""
+"""A model in a loop gets a note, and then the user decides; waiting and working are no loops."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def steps(tool: str, targets: str) -> list[str]:
 
 
 def told(b: Bench) -> list[bool]:
-    return ["You go round in circles" in request.tail for request in b.model.requests]
+    return ["You are in a loop" in request.tail for request in b.model.requests]
 
 
 async def question(b: Bench, number: int = 1) -> QuestionAsked:
@@ -155,7 +155,7 @@ async def test_the_model_is_told_after_the_third_failure(tmp_path: Path) -> None
         assert told(b) == [False, False, False, False, True, False]
         tail = b.model.requests[4].tail
         assert "read_file" in tail
-        assert "failed in the same way 3 times" in tail
+        assert "failed the same way 3 times" in tail
         assert [body.topic for body in b.bodies(Notice)] == ["loop"]
         assert b.bodies(QuestionAsked) == []
 
@@ -172,12 +172,12 @@ async def test_the_user_stops_it(tmp_path: Path) -> None:
     async with bench(script(*steps("read_file", "broken " * 9)), tmp_path) as b:
         b.send(Steer("go"))
         asked = await question(b)
-        assert [option.label for option in asked.questions[0].options] == ["Stop", "Go on"]
+        assert [option.label for option in asked.questions[0].options] == ["Stop", "Continue"]
         b.send(Answer(asked.request, (("Stop",),)))
         await until(lambda: bool(b.bodies(TurnEnded)))
         end = b.bodies(TurnEnded)[0]
         assert end.outcome == "interrupted"
-        assert "failed in the same way 5 times" in end.reason
+        assert "failed the same way 5 times" in end.reason
         assert len(b.model.requests) == 5
         assert (await b.say("something else")).outcome in ("done", "interrupted")
 
@@ -187,7 +187,7 @@ async def test_the_user_lets_it_go_on_and_is_asked_again(tmp_path: Path) -> None
         b.send(Steer("go"))
         for number in (1, 2):
             asked = await question(b, number)
-            b.send(Answer(asked.request, (("Go on",),)))
+            b.send(Answer(asked.request, (("Continue",),)))
         await until(lambda: bool(b.bodies(TurnEnded)))
         assert b.bodies(TurnEnded)[0].outcome == "done"
         assert len(b.bodies(QuestionAsked)) == 2
@@ -219,8 +219,8 @@ async def test_without_anybody_to_ask_it_stops_with_the_reason(tmp_path: Path) -
         await until(lambda: bool(b.bodies(TurnEnded)))
         end = b.bodies(TurnEnded)[0]
         assert (end.outcome, end.error_kind) == ("limit", "repetition")
-        assert "failed in the same way 5 times" in end.reason
-        assert "nobody could be asked" in end.reason
+        assert "failed the same way 5 times" in end.reason
+        assert "no user to ask" in end.reason
         assert b.bodies(QuestionAnswered)[0].by == "headless"
         assert len(b.model.requests) == 5
 
@@ -265,7 +265,7 @@ async def test_another_spelling_is_the_same_call_and_told_once(tmp_path: Path) -
     async with bench(script(*reads), tmp_path, tools=builtin_tools(), policy=Policy(mode="auto")) as b:
         assert (await b.say("go")).outcome == "done"
         assert [body.text for body in b.bodies(Notice)] == [
-            "The model repeats itself: read_file no.py failed in the same way 3 times. It was told."
+            "The model is in a loop: read_file no.py failed the same way 3 times. swecli has told it so."
         ]
 
 
@@ -276,7 +276,7 @@ async def test_reading_two_files_in_turn_is_noted_although_re_reads_are_short(tm
     async with bench(script(*reads), tmp_path, tools=builtin_tools(), policy=Policy(mode="auto")) as b:
         assert (await b.say("go")).outcome == "done"
         assert told(b) == [False] * 6 + [True]
-        assert "read_file a, then read_file b gave the same 3 times" in b.model.requests[-1].tail
+        assert "read_file a, then read_file b gave the same result 3 times" in b.model.requests[-1].tail
 
 
 async def test_an_interrupt_while_the_user_is_asked(tmp_path: Path) -> None:

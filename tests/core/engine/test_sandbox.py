@@ -153,7 +153,7 @@ async def test_a_no_keeps_the_result_and_the_model_reads_why(tmp_path: Path) -> 
         await task
         text = results(made)[0]
         assert "Blocked by the sandbox" in text
-        assert "said no. The user says: use the local copy" in text
+        assert "declined to run it unsandboxed. The user says: use the local copy" in text
         assert any(body.detail == "blocked by sandbox, exit 1" for body in made.bodies(ItemCompleted))
 
 

@@ -60,7 +60,7 @@ async def test_what_the_provider_leaves_out_is_recorded_told_once_and_not_in_the
     less, told, answer = await used(tmp_path, 6_000)
     assert abs(whole - less - 6_000) <= 0.01 * whole
     assert [text for text in told if "6,000 tokens of old tool results" in text] == [
-        "The provider itself left about 6,000 tokens of old tool results out."
+        "The provider removed about 6,000 tokens of old tool results."
     ]
     assert not any("provider itself" in text for text in silent)
     assert answer.usage is not None

@@ -23,6 +23,7 @@ from swecli.core.protocol.events import (
     is_fact,
 )
 from swecli.core.protocol.messages import Message, Opaque, Origin, TextPart, ToolCallPart, ToolResultPart
+from tests.support.event_lines import decode_event
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
@@ -57,7 +58,7 @@ events = st.builds(
 def test_an_event_survives_its_json(event: Event) -> None:
     line = codec.encode_event(event)
     assert "\n" not in line
-    assert codec.decode_event(line) == event
+    assert decode_event(line) == event
 
 
 @settings(max_examples=200, deadline=None)
@@ -71,7 +72,7 @@ def test_a_command_survives_its_json(command: Command) -> None:
 def test_an_event_of_a_later_version_is_written_back_as_it_was(data: dict[str, object], kind: str) -> None:
     data = {**data, "type": f"future_{kind}"}
     line = json.dumps({"v": 9, "seq": 3, "ts": 1.5, "session": "s", "turn": 2, "agent": "main", "body": data})
-    event = codec.decode_event(line)
+    event = decode_event(line)
     assert isinstance(event.body, Unknown)
     assert is_fact(event.body)
     assert json.loads(codec.encode_event(event)) == json.loads(line)
@@ -79,7 +80,7 @@ def test_an_event_of_a_later_version_is_written_back_as_it_was(data: dict[str, o
 
 def test_a_lone_surrogate_becomes_a_replacement_character() -> None:
     event = Event(1, 0.0, "s", 0, Notice("a\ud800b"))
-    decoded = codec.decode_event(codec.encode_event(event)).body
+    decoded = decode_event(codec.encode_event(event)).body
     assert isinstance(decoded, Notice)
     assert decoded.text == "a�b"
 
@@ -89,15 +90,15 @@ def test_a_lone_surrogate_becomes_a_replacement_character() -> None:
     [
         ("{", "no JSON"),
         ("[1]", "no JSON object"),
-        ('{"v":1}', "seq"),
-        ('{"v":1,"seq":1,"ts":0,"session":"s","turn":0,"agent":"main","body":{}}', "type"),
-        ('{"v":1,"seq":1,"ts":0,"session":"s","turn":0,"agent":"main","body":{"type":"notice"}}', "text"),
+        ('{"v":1}', "type"),
+        ("{}", "type"),
+        ('{"type":"notice"}', "text"),
         ("[" * 100_000, "no JSON"),
     ],
 )
 def test_what_is_no_event_is_refused_with_the_place(line: str, named: str) -> None:
     with pytest.raises(codec.CodecError, match=named):
-        codec.decode_event(line)
+        codec.decode_body(line)
 
 
 def test_an_unknown_command_is_refused() -> None:

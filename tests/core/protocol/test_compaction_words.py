@@ -19,7 +19,7 @@ def test_clearing_is_no_compaction() -> None:
     done = CompactionCompleted("k1", (), 151_000, 120_000, 45, 45, ("clearing",), effective=184_000, cleared=12)
     assert completed_line(done) == (
         "Old results cleared: 12 results and arguments, 151,000 to 120,000 tokens, 31,000 saved (82 % to 65 % of the "
-        "window). /compact undo brings them back."
+        "window). /compact undo restores them."
     )
 
 

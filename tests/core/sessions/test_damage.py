@@ -15,8 +15,8 @@ import pytest
 
 from swecli.core.protocol.events import Unknown
 from swecli.core.sessions.database import open_database
-from swecli.core.sessions.migrations import MIGRATIONS
 from swecli.core.sessions.rescue import is_damage, require_no_disk_error, rows
+from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.store import UNREADABLE, SessionStore
 from swecli.core.workspace.process_tree import Process
 from tests.core.sessions.support import fact, open_store, user_turn

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.sessions.database import Database, open_database
-from swecli.core.sessions.migrations import APPLICATION_ID, MIGRATIONS
+from swecli.core.sessions.schema import APPLICATION_ID, MIGRATIONS
 from swecli.core.sessions.store import SessionStore
 from tests.core.sessions.support import fact, open_store, user_turn
 

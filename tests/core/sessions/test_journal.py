@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -125,7 +126,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost() -> None:
     assert screen.events == events[:20]
     assert len(screen.troubles) == 1
     assert "disk is full" in screen.troubles[0]
-    assert "Free some space" in screen.troubles[0]
+    assert "Free some disk space" in screen.troubles[0]
     disk.error = None
     await until(lambda: bool(screen.recoveries))
     for event in events[20:]:
@@ -162,15 +163,6 @@ async def test_closing_tries_once_more_and_says_whether_all_is_stored() -> None:
     assert [event.seq for event in screen.events] == [1]
 
 
-async def test_closing_in_a_hurry_stores_what_was_appended() -> None:
-    disk = Disk()
-    journal = Screen(disk).journal()
-    for event in mixed(10):
-        journal.append(event)
-    assert journal.close_now(5)
-    assert len(disk.stored) == 7
-
-
 def test_it_stores_although_the_event_loop_is_gone() -> None:
     disk = Disk()
     disk.open.clear()
@@ -183,8 +175,11 @@ def test_it_stores_although_the_event_loop_is_gone() -> None:
 
     journal = asyncio.run(begin())
     disk.open.set()
-    assert journal.close_now(5)
+    deadline = time.monotonic() + 60
+    while not disk.stored and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert len(disk.stored) == 1
+    assert not journal.degraded
 
 
 async def test_a_real_database_that_is_full_and_then_is_not(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ import pytest
 
 from swecli.core.protocol.events import CompactionCompleted, Event, ItemCompleted, Unknown
 from swecli.core.protocol.messages import TextPart
-from swecli.core.sessions.leases import new_session_id
-from swecli.core.sessions.store import UNREADABLE, SessionError, SessionStore
+from swecli.core.sessions.store import UNREADABLE, SessionError, SessionStore, new_session_id
 from swecli.core.workspace.process_tree import Process
 from tests.core.sessions.support import delta, fact, open_store, user_turn
 

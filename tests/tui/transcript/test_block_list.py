@@ -11,7 +11,7 @@ import pytest
 from swecli.core.protocol.blocks import DiffBlock, FileEntry, FileListBlock, TerminalBlock
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ItemStarted, Rewound
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
-from swecli.core.spill import Shelf, weight_of
+from swecli.core.spill import SpillStore, weight_of
 from swecli.tui.transcript.blocks import (
     LONG,
     AnswerBlock,
@@ -52,13 +52,13 @@ def _long(number: int) -> Block:
 
 
 @pytest.fixture(params=[0, 10_000_000], ids=["file", "memory"])
-def shelf(request: pytest.FixtureRequest) -> Iterator[Shelf[Block]]:
-    shelf = Shelf[Block](request.param)
+def shelf(request: pytest.FixtureRequest) -> Iterator[SpillStore[Block]]:
+    shelf = SpillStore[Block](request.param)
     yield shelf
     shelf.close()
 
 
-def test_every_kind_comes_back_equal(shelf: Shelf[Block]) -> None:
+def test_every_kind_comes_back_equal(shelf: SpillStore[Block]) -> None:
     blocks = BlockList(10_000, shelf)
     whole = [_long(number) for number in range(40)]
     assert all(weight_of(block) >= LONG for block in whole)
@@ -72,7 +72,7 @@ def test_every_kind_comes_back_equal(shelf: Shelf[Block]) -> None:
     assert blocks[5:9] == whole[5:9]
 
 
-def test_random_changes_leave_what_a_plain_list_would(shelf: Shelf[Block]) -> None:
+def test_random_changes_leave_what_a_plain_list_would(shelf: SpillStore[Block]) -> None:
     chance = random.Random(7)
     blocks, plain = BlockList(10_000, shelf), list[Block]()
     for number in range(400):
@@ -96,7 +96,7 @@ def test_random_changes_leave_what_a_plain_list_would(shelf: Shelf[Block]) -> No
 
 
 def test_memory_is_bounded_however_much_was_said() -> None:
-    shelf = Shelf[Block](200_000)
+    shelf = SpillStore[Block](200_000)
     page = Page()
     page.blocks = BlockList(RESIDENT, shelf)
     for number in range(300):
@@ -130,7 +130,7 @@ def test_a_full_disk_keeps_them_in_memory(monkeypatch: pytest.MonkeyPatch) -> No
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
-    blocks = BlockList(10_000, Shelf(0))
+    blocks = BlockList(10_000, SpillStore(0))
     whole = [_long(number) for number in range(10)]
     for block in whole:
         blocks.put(block)
@@ -138,7 +138,7 @@ def test_a_full_disk_keeps_them_in_memory(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_can_not_be_read_back_is_said() -> None:
-    shelf = Shelf[Block](0)
+    shelf = SpillStore[Block](0)
     blocks = BlockList(10_000, shelf)
     for number in range(10):
         blocks.put(_long(number))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import Body, Event, ItemCheckpointed, ItemCompleted, ItemStarted, TurnEnded
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
-from swecli.core.spill import Shelf
+from swecli.core.spill import SpillStore
 from swecli.tui.transcript.blocks import BlockList
 from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.reducer import Reducer
@@ -38,7 +38,7 @@ def _turn(number: int) -> list[Body]:
 
 
 def test_turns_leave_their_shape_behind_and_every_text_is_found() -> None:
-    page, shelf = Page(), Shelf(0)
+    page, shelf = Page(), SpillStore(0)
     page.blocks = BlockList(RESIDENT, shelf)
     reducer = Reducer(page.block)
     seq = 0

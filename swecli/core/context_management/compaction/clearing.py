@@ -184,7 +184,6 @@ KINDS = {"result": "result", "call": "arguments"}
 
 
 def matching(entry: Entry, ledger: Ledger, rules: Sequence[RetentionSettings]) -> RetentionSettings | None:
-    """The first rule that is about this entry."""
     kind = KINDS.get(entry.kind)
     record = ledger.items.get(entry.item)
     if kind is None or record is None or record.call is None:
@@ -201,7 +200,6 @@ def matching(entry: Entry, ledger: Ledger, rules: Sequence[RetentionSettings]) -
 
 
 def protected(ledger: Ledger, view: Sequence[ViewEntry], rules: Sequence[RetentionSettings]) -> frozenset[str]:
-    """Ids of entries that a rule keeps from being cleared."""
     if not any(rule.never_drop for rule in rules):
         return frozenset()
     known = (ledger.entries[entry.id] for entry in view if entry.id in ledger.entries)
@@ -433,6 +431,6 @@ def shrunk(
             continue
         text = " ".join(getattr(part, "text", "") for part in known.parts)
         share = max(200, len(text) * largest // max(size, 1) // 2)
-        note = f"\n[… {size:,} tokens in all, cut to make room; id {entry.id} …]\n"
+        note = f"\n[… {size:,} tokens in all, cut to free space; id {entry.id} …]\n"
         result.append(ViewEntry("stub", entry.id, text[:share] + note + text[-share // 4 :]))
     return tuple(result)

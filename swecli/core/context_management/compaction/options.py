@@ -27,7 +27,6 @@ class EntrySizes:
         self._known = monitor.part_counts
 
     def entry(self, entry: Entry) -> int:
-        """Tokens of a live entry."""
         known = self._known.get(entry.id)
         if known is None or known[0] is not entry.body:
             tokens = self._monitor.count_once(Message(_role(entry), entry.parts, entry.id))
@@ -43,14 +42,12 @@ class EntrySizes:
         return round(len(text) / CHARACTERS_PER_TOKEN * self._ratio)
 
     def viewed(self, entry: ViewEntry, ledger: Ledger) -> int:
-        """Tokens of one entry as the view shows it."""
         known = ledger.entries.get(entry.id)
         if entry.kind == "live" and known is not None:
             return self.entry(known)
         return self.text(entry.text)
 
     def view(self, view: Iterable[ViewEntry], ledger: Ledger) -> int:
-        """Tokens of a whole view."""
         return sum(self.viewed(entry, ledger) for entry in view)
 
 
@@ -80,7 +77,6 @@ class Allowances:
 
     @classmethod
     def of(cls, effective: int) -> Allowances:
-        """For an effective window of so many tokens."""
 
         def smaller(absolute: int, share: float) -> int:
             return max(1, min(absolute, int(effective * share)))
@@ -193,7 +189,6 @@ class CompactionOptions:
 
     @property
     def recent_messages(self) -> int:
-        """Messages that stay word for word beside a summary."""
         chosen = self.summarization if self.strategy == "summarization" else None
         return chosen.keep_recent if chosen is not None else self.keep_recent
 
@@ -219,17 +214,9 @@ class CompactResult:
     strategies_run: tuple[str, ...]
     summary: str = ""
 
-    @property
-    def saved_tokens(self) -> int:
-        return self.before_tokens - self.after_tokens
-
-    @property
-    def removed_messages(self) -> int:
-        return self.before_msg_count - self.after_msg_count
-
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class HookOutcome:
     """What holds for one compaction after its hook was asked. ``declined`` says why there is to be none; empty when
     it goes on. ``notes`` are for the user."""
 
@@ -239,7 +226,7 @@ class Wishes:
     notes: tuple[str, ...] = ()
 
 
-async def ask_before(
+async def run_pre_hook(
     options: CompactionOptions,
     trigger: Trigger,
     focus: str,
@@ -248,38 +235,38 @@ async def ask_before(
     target: int,
     *,
     forced: bool,
-) -> Wishes:
+) -> HookOutcome:
     """Ask the hook. A cancel is honoured unless no request fits any more; a hook that fails has no say.
 
     ``messages`` is their number, ``target`` the size in tokens that is aimed at.
     """
     hook = options.on_pre_compact
     if hook is None:
-        return Wishes(focus)
+        return HookOutcome(focus)
     context = CompactContext("manual" if trigger == "manual" else "auto", before.used, target, messages, focus or None)
     try:
         decision = await hook(context)
     except Exception as error:  # noqa: BLE001 - a program of the user's may raise anything; it is told and has no say
-        return Wishes(focus, notes=(f"the hook before it failed ({_named(error)}) and was passed over",))
+        return HookOutcome(focus, notes=(f"its pre-compaction hook failed ({_named(error)}) and was ignored",))
     notes: Sequence[str] = ()
     if decision.cancel:
         why = f": {decision.reason}" if decision.reason else ""
         if not forced:
-            return Wishes(declined=f"cancelled by a hook{why}")
+            return HookOutcome(declined=f"cancelled by a hook{why}")
         full = f"{before.upper:,} of {before.effective:,} tokens are in use"
-        notes = (f"a hook wanted to cancel it{why}, but without it no request fits any more ({full})",)
+        notes = (f"a hook tried to cancel it{why}, but no request fits without it ({full})",)
     words = "\n".join(text for text in (focus, decision.custom_instructions) if text)
-    return Wishes(words, (decision.custom_summary or "").strip(), notes=tuple(notes))
+    return HookOutcome(words, (decision.custom_summary or "").strip(), notes=tuple(notes))
 
 
-async def tell_after(options: CompactionOptions, result: CompactResult) -> str:
+async def run_post_hook(options: CompactionOptions, result: CompactResult) -> str:
     """Tell the hook what was done. Returns what the user should know of it, empty when all went well."""
     if options.on_post_compact is None:
         return ""
     try:
         await options.on_post_compact(result)
     except Exception as error:  # noqa: BLE001 - what is done is done: the failure is told
-        return f"the hook after it failed ({_named(error)})"
+        return f"its post-compaction hook failed ({_named(error)})"
     return ""
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
 from swecli.core.context_management.ledger import ItemRecord, Ledger
-from swecli.core.context_management.marks import harmless
+from swecli.core.context_management.prompts import harmless
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
@@ -256,7 +256,6 @@ def _command_lines(commands: Sequence[tuple[str, ItemRecord]]) -> list[str]:
 
 
 def open_errors(ledger: Ledger) -> list[str]:
-    """Error lines of the checks whose newest run failed."""
     lines: list[str] = []
     for command, record in reversed(check_commands(ledger)):
         if record.exit_status:
@@ -275,7 +274,6 @@ def error_lines(text: str, limit: int = 6) -> list[str]:
 
 
 def decisions(ledger: Ledger) -> list[str]:
-    """Answers to questions and words that went with rejections."""
     lines: list[str] = []
     for record, call in calls(ledger):
         text = next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")

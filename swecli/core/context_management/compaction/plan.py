@@ -55,7 +55,6 @@ class CompactionPlan:
 
     @property
     def worthwhile(self) -> bool:
-        """Whether there is anything to gain."""
         return bool(self.replaced_messages or self.offloaded) and self.tokens_after < self.tokens_before
 
 
@@ -98,7 +97,6 @@ def plan_compaction(
 
 
 def _stand_in(tokens: int, sizes: EntrySizes) -> str:
-    """A text of about so many tokens."""
     sample = _WORDS * 64
     characters = round(tokens * len(sample) / max(1, sizes.text(sample)))
     return (_WORDS * (characters // len(_WORDS) + 1))[: max(1, characters)]

@@ -84,6 +84,8 @@ def worth_clearing(
     # When a summary is near, smaller batches of more of the old results: it would take these away as well.
     near = budget.level == "warn"
     least = allowances.worthwhile // 2 if near else allowances.worthwhile
+    if conversation_tokens(budget) < min(COLD_LEAST, least):
+        return None  # all of it together is less than a batch has to free
     if options.auto and budget.effective >= CLEARED_FROM:
         newest = allowances.tail if near else allowances.protected
         found = tidy(ledger, ledger.view, sizes, options.retention, newest, running)
@@ -130,7 +132,6 @@ class ChainPlan:
 
 
 def signals_of(ledger: Ledger, view: Sequence[ViewEntry], sizes: EntrySizes) -> ConversationSignals:
-    """The signals of a conversation as the model sees it."""
     total = tools = 0
     calls: list[str] = []
     for entry in view:
@@ -158,14 +159,16 @@ def adjusted(
     if signals.error_density >= MANY_ERRORS:
         tail = allowances.tail if fixed_tail else int(allowances.tail * MORE_KEPT)
         more = replace(allowances, protected=int(allowances.protected * MORE_KEPT), tail=tail)
-        why = f"{signals.error_density:.0%} of the newest calls failed, so more of the newest part stays"
+        why = f"{signals.error_density:.0%} of the newest calls failed, so it keeps more of the newest part"
         plan = replace(plan, allowances=more, reasons=(*plan.reasons, why))
     if signals.message_count >= LONG_CONVERSATION:
-        why = f"the conversation has {signals.message_count} messages, so the newest {2 * recent} stay if they fit"
+        why = f"the conversation has {signals.message_count} messages, so it keeps the newest {2 * recent} if they fit"
         plan = replace(plan, recent=2 * recent, reasons=(*plan.reasons, why))
     if signals.tool_density < FEW_RESULTS:
         share = f"{signals.tool_density:.0%}"
-        plan = replace(plan, no_clearing=f"calls and results are only {share} of the conversation, so none was cleared")
+        plan = replace(
+            plan, no_clearing=f"calls and results are only {share} of the conversation, so clearing was skipped"
+        )
     return plan
 
 
@@ -185,16 +188,13 @@ class Breaker:
     steps: list[int] = field(default_factory=list)
 
     def record(self, step: int, before: int, after: int) -> None:
-        """One compaction that was applied."""
         self.steps.append(step)
         self.failures = 0 if after <= before * (1 - PROGRESS) else self.failures + 1
 
     def record_failure(self) -> None:
-        """One that was not applied."""
         self.failures += 1
 
     def reset(self) -> None:
-        """The user acted: try again."""
         self.failures = 0
         self.steps.clear()
 

@@ -10,8 +10,7 @@ from functools import reduce
 
 from swecli.core.context_management.compaction.options import SummarizationStrategy
 from swecli.core.context_management.gateway import RequestGateway
-from swecli.core.context_management.marks import harmless
-from swecli.core.context_management.prompts import read_prompt
+from swecli.core.context_management.prompts import harmless, read_prompt
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, ProviderError, SystemBlock
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage, added
 
@@ -114,7 +113,7 @@ CHUNK = 20
 """Messages that stay together where the conversation is too long for one request."""
 SHORTEST_TRANSCRIPT = 400
 """A text of the conversation that is shorter is not worth a call."""
-TOO_SMALL = "no summary was asked for: the model's window has no room for the conversation, nor for a part of it"
+TOO_SMALL = "no summary was requested: not even a part of the conversation fits the model's window"
 LONGEST = 1.25
 """Times the length that was asked for: servers count with vocabularies of their own, and some keep to no limit."""
 PAUSE = 1.0
@@ -200,7 +199,7 @@ class Summarizer:
         monitor = self._gateway.context.monitor
         await monitor.count_ahead([text])
         tokens = round(monitor.count_tokens(text) * monitor.ratio(self._client.info))
-        return f"it has {tokens:,} tokens, {max_tokens:,} were asked for" if tokens > LONGEST * max_tokens else ""
+        return f"it has {tokens:,} tokens, above the limit of {max_tokens:,}" if tokens > LONGEST * max_tokens else ""
 
     async def _texts(self, request: ModelRequest, focus: str, max_tokens: int, characters: int, most: int) -> list[str]:
         """The conversation as texts that each fit a request, the summary of those before it included; empty where the

@@ -20,9 +20,9 @@ from swecli.core.context_management.compaction.options import (
     CompactionOptions,
     CompactResult,
     EntrySizes,
+    HookOutcome,
     Trigger,
-    Wishes,
-    ask_before,
+    run_pre_hook,
     tail_allowance,
     tail_start,
 )
@@ -150,7 +150,6 @@ class Compaction:
         self._forget()
 
     def _forget(self) -> None:
-        """No candidate was judged yet."""
         self._strategies: list[str] = []
         self._notes: list[str] = []
         self._cleared: View = ()
@@ -164,7 +163,7 @@ class Compaction:
         if await self._context.count_exactly(self._messages, info):  # no decision rests on an estimate
             self._start()
         self._forget()
-        wishes = await self._wishes()
+        wishes = await self._hook_outcome()
         if wishes.declined:
             return NotCompacted(wishes.declined, cancelled=True)
         self._notes += (*wishes.notes, *self._plan.reasons)
@@ -205,17 +204,16 @@ class Compaction:
         return view
 
     def tokens(self, view: View) -> int:
-        """Tokens of a whole request over this view."""
         return self._measured(view).budget.used
 
     # --- asking -------------------------------------------------------------------------------------------
 
-    async def _wishes(self) -> Wishes:
+    async def _hook_outcome(self) -> HookOutcome:
         target = self.before.effective - int(conversation_room(self.before) * (1 - ACCEPTED_FILL))
         forced = self._hard_pressed
         job = self.job
         messages = len(self._messages)
-        return await ask_before(self.options, job.trigger, job.focus, self.before, messages, target, forced=forced)
+        return await run_pre_hook(self.options, job.trigger, job.focus, self.before, messages, target, forced=forced)
 
     async def _summary(self, focus: str, sleep: Callable[[float], Awaitable[None]]) -> Summary:
         job = self.job
@@ -240,7 +238,7 @@ class Compaction:
         if view is not None and any(entry.id == self.job.summary_id for entry in view):
             return view, Summary(text)
         self._strategies.clear()
-        self._notes.append("the summary of a hook was too long to make room and was left out")
+        self._notes.append("a hook's summary was too long and was ignored")
         return None, None
 
     def _without_model(self) -> View | None:
@@ -337,7 +335,6 @@ class Compaction:
 
     @property
     def _hard_pressed(self) -> bool:
-        """Whether no request fits without a compaction."""
         return self.job.forced or self.before.level == "block"
 
     def _if_small_enough(self, view: View, strategy: str) -> View | None:
@@ -345,7 +342,6 @@ class Compaction:
         return self._taken(_Candidate(view, strategy)) if small else None
 
     def _taken(self, candidate: _Candidate | None) -> View | None:
-        """The candidate's view, its strategy noted."""
         if candidate is None:
             return None
         if candidate.strategy and candidate.strategy not in self._strategies:
@@ -372,9 +368,9 @@ class Compaction:
         name = f"; the largest part is {largest.name} with {largest.tokens:,} tokens" if largest else ""
         if self._keep:
             tokens = self.sizes.view((entry for entry in self._view if entry.id in self._keep), self.ledger)
-            name += f"; what your rules never drop takes {tokens:,}"
+            name += f"; your never-drop rules keep {tokens:,}"
         reason = (
-            f"nothing that can be left out makes enough room ({self.before.used:,} of "
+            f"everything that can be removed frees too little space ({self.before.used:,} of "
             f"{self.before.effective:,} tokens are in use{name})"
         )
         return NotCompacted(reason, notes=tuple(self._notes))

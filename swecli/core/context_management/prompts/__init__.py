@@ -1,7 +1,12 @@
-"""The words for the model, as plain text files beside this module."""
+"""The words for the model, as plain text files beside this module, and the marks that mean something to it.
+
+Where marks come from outside they are made harmless: a summary, a file or the output of a command must not close its
+frame, nor pass for the user or the program.
+"""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -16,12 +21,10 @@ LEAN_WINDOW = 16_384
 
 @cache
 def read_prompt(name: PromptName) -> str:
-    """The text of one prompt file, without the final newline."""
     return (files(__name__) / f"{name}.md").read_text(encoding="utf-8").rstrip("\n")
 
 
 def system_prompt(window: int) -> str:
-    """The base system prompt for a context window of ``window`` tokens."""
     return read_prompt("lean" if window <= LEAN_WINDOW else "base")
 
 
@@ -35,3 +38,30 @@ def mode_note(mode: Mode) -> str:
 def note(text: str) -> str:
     """``text`` marked as coming from the program rather than from the user."""
     return f"<swecli-note>\n{text}\n</swecli-note>"
+
+
+_NOTE = re.compile(r"<(?=\s*/?\s*swecli-note\b)", re.IGNORECASE)
+_FRAME = re.compile(
+    r"<(?=\s*/?\s*(?:compacted|swecli-note|summary-so-far)\b|/?(?:file|environment|conversation)(?:[\s>/]|$))",
+    re.IGNORECASE,
+)
+_QUOTE = re.compile(r"^(\s*)\[(?=[a-z]\d+\])", re.MULTILINE)
+_HEADING = re.compile(
+    r"^#(?=\s+(?:Earlier messages of the user|Summary|What the user asked|State, from the record)\b)",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def without_notes(text: str) -> str:
+    """The text without marks of the program's own notes, which the model trusts at the end of a conversation."""
+    if "note" not in text and "NOTE" not in text and "Note" not in text:  # quicker than to look for all cases
+        return text
+    return _NOTE.sub(r"<\\", text) if _NOTE.search(text) else text
+
+
+def harmless(text: str) -> str:
+    """The text without anything that a package of a compaction gives a meaning: its frames and headings, and the ids
+    that stand before messages of the user."""
+    if "<" in text:
+        text = _FRAME.sub(r"<\\", text)
+    return _HEADING.sub(r"\\#", _QUOTE.sub(r"\1\\[", text))

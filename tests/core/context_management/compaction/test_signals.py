@@ -26,7 +26,7 @@ def test_after_many_failures_more_of_the_newest_part_stays() -> None:
     plan = adjusted(ConversationSignals(0.4, 0.6, 30), USUAL, 10)
     assert plan.allowances.protected > USUAL.protected
     assert plan.allowances.tail > USUAL.tail
-    assert plan.reasons == ("40% of the newest calls failed, so more of the newest part stays",)
+    assert plan.reasons == ("40% of the newest calls failed, so it keeps more of the newest part",)
     assert adjusted(ConversationSignals(0.4, 0.6, 30), USUAL, 10, fixed_tail=True).allowances.tail == USUAL.tail
 
 
@@ -37,7 +37,7 @@ def test_where_little_is_tool_output_nothing_is_cleared_first() -> None:
 def test_a_long_conversation_keeps_twice_as_many_messages() -> None:
     plan = adjusted(ConversationSignals(0.0, 0.6, LONG_CONVERSATION), USUAL, 10)
     assert plan.recent == 20
-    assert "newest 20 stay" in plan.reasons[0]
+    assert "keeps the newest 20" in plan.reasons[0]
 
 
 @pytest.mark.parametrize(("failures", "density"), [(2, 0.0), (6, 0.6)])

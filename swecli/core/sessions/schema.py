@@ -1,6 +1,9 @@
-"""The schema of a workspace's database, as the steps that lead from one version to the next."""
+"""The schema of a workspace's database: the steps from one version to the next, and texts that its columns can hold."""
 
 from __future__ import annotations
+
+from swecli.core.protocol.events import ItemCompleted
+from swecli.core.protocol.messages import TextPart
 
 APPLICATION_ID = 0x5357_4543
 """Marks a SQLite file as ours: the bytes "SWEC" in its header."""
@@ -80,3 +83,18 @@ _VERSION_3: Migration = (
 
 MIGRATIONS: tuple[Migration, ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
 """Step i leads from version i to version i + 1. Steps that were released never change."""
+
+TITLE_LENGTH = 80
+"""Characters of the longest title."""
+
+
+def title_of(message: ItemCompleted) -> str:
+    """The title that the first message of a user gives its session: on one line."""
+    text = " ".join(part.text for part in message.parts if isinstance(part, TextPart))
+    line = " ".join(text.split())
+    return storable(line if len(line) <= TITLE_LENGTH else f"{line[: TITLE_LENGTH - 1]}…")
+
+
+def storable(text: str) -> str:
+    """``text`` as UTF-8 can hold it: names of files may have lone surrogates."""
+    return text.encode("utf-8", "replace").decode("utf-8")
