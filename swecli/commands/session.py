@@ -15,7 +15,7 @@ from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock,
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import Mode, SandboxChanged
 from swecli.core.protocol.messages import Message, TextPart
-from swecli.core.tools.list_files import readable_size
+from swecli.core.tools.base import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 
 if TYPE_CHECKING:

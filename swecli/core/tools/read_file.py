@@ -15,8 +15,18 @@ from pydantic import Field
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import ImageBlock, TextBlock
 from swecli.core.protocol.messages import ImagePart
-from swecli.core.tools.base import Params, SeenFile, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.list_files import explained, plural, readable_size, reading
+from swecli.core.tools.base import (
+    Params,
+    SeenFile,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolOutcome,
+    explained,
+    plural,
+    readable_size,
+    reading,
+)
 from swecli.core.workspace.text_file import TextFile, decode, open_regular, read_all
 
 _PIECE = 1 << 20

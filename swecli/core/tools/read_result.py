@@ -12,8 +12,7 @@ from pydantic import Field
 
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import BlobError, TranscriptSearch
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.list_files import plural, readable_size
+from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, plural, readable_size
 from swecli.core.workspace.search import SearchError, SearchRequest, search
 
 MAX_PAGE = 24_000

@@ -17,11 +17,10 @@ from swecli.core.llm.types import ToolSchema
 from swecli.core.tools.apply_patch import ApplyPatch
 from swecli.core.tools.base import AnyTool, compact_schema
 from swecli.core.tools.edit_file import EditFile, WriteFile
-from swecli.core.tools.list_files import ListFiles
 from swecli.core.tools.read_file import ReadFile
 from swecli.core.tools.read_result import ReadResult, Recall
 from swecli.core.tools.run_command import TIMEOUT, JobTool, RunCommand
-from swecli.core.tools.search import Search
+from swecli.core.tools.search import ListFiles, Search
 from swecli.core.tools.session_tools import AskUser, CompactContextTool, UpdateTodos
 from swecli.core.tools.web_fetch import WebFetch
 

@@ -9,8 +9,7 @@ from pydantic import Field
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock, TodoStatus
 from swecli.core.protocol.events import Option, Question
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.list_files import plural
+from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, plural
 
 
 class TodoItem(Params):

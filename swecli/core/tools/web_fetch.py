@@ -11,8 +11,7 @@ from pydantic import Field
 
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock
-from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.list_files import readable_size
+from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.core.web import FetchError, Limits, Page, fetch, host_of, page_text, parsed
 from swecli.core.workspace.command_output import as_read
 

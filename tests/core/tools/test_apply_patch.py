@@ -74,8 +74,8 @@ async def test_a_patch_of_all_kinds(bench: ToolBench) -> None:
     [
         (PATCH.replace("y = 2", "y = 9"), "Nothing was changed"),
         (PATCH.replace("d.py", "e.py"), "e.py does not exist"),
-        (PATCH.replace("new/b.py", "a.py"), "a.py exists already"),
-        (PATCH.replace("moved/c.py", "d.py"), "d.py exists already"),
+        (PATCH.replace("new/b.py", "a.py"), "a.py already exists"),
+        (PATCH.replace("moved/c.py", "d.py"), "d.py already exists"),
         (PATCH.replace("*** Delete File: d.py", "*** Delete File: a.py"), "appears twice"),
         ("*** Begin Patch\n*** Delete File: .\n*** End Patch", "a directory"),
     ],
@@ -109,7 +109,7 @@ async def test_a_failure_on_the_way_takes_back_what_was_written(
 
     monkeypatch.setattr(edit_file, "atomic_write", failing)
     patch = PATCH.replace("*** End Patch", "*** Add File: z.py\n+z\n*** End Patch")
-    with pytest.raises(ToolError, match=r"no space left.*was taken back"):
+    with pytest.raises(ToolError, match=r"no space left.*were reverted"):
         await bench.call("apply_patch", input=patch)
     after = tree(bench.folder)
     assert {name: entry for name, entry in after.items() if entry[0] == "file"} == {
