@@ -33,9 +33,7 @@ def restored_result(done: FilesRestored, cwd: Path) -> CommandResult:
     if done.files:
         more = f" and {len(done.operations) - 3} more" if len(done.operations) > 3 else ""
         blocks.append(TextBlock(f"{verb}: {'; '.join(done.operations[:3])}{more}"))
-        rows = tuple(
-            (shown_path(file.path, cwd), file.how.replace("brought back", "restored")) for file in done.files[:SHOWN]
-        )
+        rows = tuple((shown_path(file.path, cwd), file.how) for file in done.files[:SHOWN])
         blocks.append(TableBlock(("file", "now"), rows, _count(len(done.files), "file changed", "files changed")))
         if len(done.files) > SHOWN:
             blocks.append(TextBlock(f"and {len(done.files) - SHOWN:,} more files", "dim"))

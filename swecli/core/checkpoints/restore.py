@@ -380,7 +380,7 @@ def _now(path: str, like: Image) -> Image:
     return capture(path, lambda data, digest: True, _COMPARED, secret=like.content.startswith("?"))
 
 
-How = Literal["restored", "brought back", "removed", "mode restored", "link restored"]
+How = Literal["restored", "removed", "mode restored", "link restored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,8 +438,6 @@ def outcome(
 def _how(step: Step) -> How:
     if step.then.kind == "absent":
         return "removed"
-    if step.now.kind == "absent":
-        return "brought back"
     if step.then.kind == step.now.kind and step.then.content == step.now.content and step.then.kind != "link":
         return "mode restored" if step.then.mode != step.now.mode else "link restored"
     return "restored"

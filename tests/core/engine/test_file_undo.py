@@ -94,7 +94,7 @@ async def test_edits_and_commands_are_taken_back_one_by_one_and_brought_back(wor
         done = await b.session.files.undo(Target())
         assert files_of(done, work) == {
             "a.txt": "mode restored",
-            "b.txt": "brought back",
+            "b.txt": "restored",
             "d": "removed",
             "d/new": "removed",
         }
