@@ -82,9 +82,14 @@ def git_directory(folder: Path) -> Path | None:
 
 def _linked_directory(folder: Path) -> Path | None:
     """Where the ``.git`` file of a work tree or submodule leads."""
-    words = read_text(folder / ".git").strip()
-    target = words.removeprefix("gitdir: ")
-    return Path(os.path.normpath(folder / target)) if words.startswith("gitdir: ") and target else None
+    target = linked_target(read_text(folder / ".git"))
+    return Path(os.path.normpath(folder / target)) if target else None
+
+
+def linked_target(text: str) -> str:
+    """The git directory that the text of a ``.git`` file names, as written; empty for any other text."""
+    words = text.strip()
+    return words.removeprefix("gitdir: ") if words.startswith("gitdir: ") else ""
 
 
 def common_directory(place: Path) -> Path:

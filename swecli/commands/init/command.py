@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.commands.init.guide import MAX_TOKENS, Guide, build_guide, split
+from swecli.commands.init.guide import (
+    FULL_CHARS,
+    LEAN_CHARS,
+    MAX_TOKENS,
+    Guide,
+    Prose,
+    build_guide,
+    parse_prose,
+    question,
+    split,
+)
 from swecli.commands.init.project import Project
-from swecli.commands.init.prose import FULL_CHARS, LEAN_CHARS, Prose, parse_prose, question
 from swecli.commands.init.scan import FILE_NAME
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES, read_head
 from swecli.core.context_management.prompts import LEAN_WINDOW, read_prompt

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from swecli.core.git_files import MAX_INDEX, common_directory, git_directory, read_text, repository_of
+from swecli.core.git_files import MAX_INDEX, common_directory, git_directory, linked_target, read_text, repository_of
 from swecli.core.permissions.paths import inside
 
 _HEADER = re.compile(r'\s*\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\][ \t]*(.*)')
@@ -118,10 +118,10 @@ def _repository_problem(cwd: Path, roots: Sequence[str]) -> str | None:
                 return f"{folder} is laid out as a bare repository"
             continue
         if stat.S_ISREG(mode):
-            target = read_text(place).strip()
-            if not target.startswith("gitdir: "):
+            target = linked_target(read_text(place))
+            if not target:
                 return f"{place} is not understood"
-            place = Path(os.path.normpath(folder / target.removeprefix("gitdir: ")))
+            place = Path(os.path.normpath(folder / target))
             if inside(os.path.realpath(place), roots) is None and not _is_work_tree_of(place, folder):
                 return f"{folder / '.git'} leads to the repository of another folder"
         elif not stat.S_ISDIR(mode):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from swecli.core.git_files import linked_target
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.protected import PROTECTED_NAMES, held_in_sandbox
 from swecli.core.permissions.types import Sandbox as Level
@@ -216,10 +217,8 @@ def _hooks_path(git: str, folder: str, disk: Disk) -> list[str]:
 def _file(git: str, folder: str, disk: Disk) -> GitPlaces:
     """A work tree or a submodule: the file names git's directory elsewhere. It counts only if that directory names
     this folder in turn: a repository could point anywhere."""
-    words = disk.text(git).strip()
-    if not words.startswith("gitdir:"):
-        return GitPlaces(guarded=(git,))
-    target = disk.real(posixpath.join(folder, words.removeprefix("gitdir:").strip()))
+    named = linked_target(disk.text(git))
+    target = disk.real(posixpath.join(folder, named)) if named else git
     if disk.kind(target) != "directory" or inside(target, (folder,)):
         return GitPlaces(guarded=(git,))
     common = disk.text(posixpath.join(target, "commondir")).strip()
