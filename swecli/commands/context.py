@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 def number(value: int) -> str:
-    """With separators of thousands."""
     return f"{value:,}"
 
 
@@ -172,7 +171,6 @@ CONTEXT = SlashCommand("context", "Show what fills the context window", _run_con
 
 
 def context_text(view: SessionView) -> str:
-    """The whole report as plain text."""
     budget, model = view.budget, view.model
     if budget is None:
         lines = ["Not measured yet; the first request measures it."]
@@ -243,7 +241,6 @@ def _thresholds(budget: Budget) -> str:
 
 
 def conversation_text(conversation: Conversation) -> str:
-    """The messages in a line."""
     active, total, summaries = conversation.active, conversation.total, conversation.summaries
     age = "" if conversation.oldest_age is None else f" The oldest is {span(conversation.oldest_age)} old."
     if not summaries and active == total:
@@ -268,7 +265,6 @@ CACHE = SlashCommand("cache", "Show the cached share of recent prompts, and each
 
 
 def cache_text(view: SessionView) -> str:
-    """The report as plain text."""
     history = view.cache
     reported = [request for request in history.requests if request.usage.cache_read is not None]
     if not history.requests:

@@ -27,7 +27,6 @@ SHOWN = 50
 
 
 def restored_result(done: FilesRestored, cwd: Path) -> CommandResult:
-    """Files that were changed, conflicts, and what is not covered."""
     blocks: list[DisplayBlock] = []
     verb = "Undid" if done.direction == "undo" else "Redid"
     if done.files:

@@ -27,14 +27,12 @@ def model_table(offers: Sequence[ModelOffer], title: str = "") -> TableBlock:
 
 
 def known(offer: ModelOffer) -> str:
-    """Window, price, abilities, and where the key comes from."""
     own = key(offer)
     parts = (size(offer.window), price(offer), abilities(offer), own if own != "-" else "")
     return " · ".join(part for part in parts if part)
 
 
 def summary(offer: ModelOffer) -> str:
-    """The same for a list to pick from, where keys that are there go without saying."""
     parts = (f"{size(offer.window)} tokens", price(offer), abilities(offer), key(offer) if not offer.usable else "")
     return " · ".join(part for part in parts if part)
 
@@ -62,7 +60,6 @@ def price(offer: ModelOffer) -> str:
 
 
 def abilities(offer: ModelOffer) -> str:
-    """What is known that it can do; and that it takes no tools, where that is known."""
     flags = (("images", offer.images), ("reasoning", offer.reasoning))
     words = [name for name, flag in flags if flag] + (["no tools"] if offer.tools is False else [])
     return ", ".join([*words, *(["retiring"] if offer.deprecated else [])])
@@ -116,7 +113,6 @@ def words(model: ModelInfo) -> tuple[str, ...]:
 
 
 def choices(model: ModelInfo) -> str:
-    """The same as a sentence."""
     if model.efforts is None:
         return f"The effort levels of {model.ref} are unknown; common ones are {', '.join(USUAL)}, or default."
     if not model.efforts:
@@ -160,7 +156,6 @@ LOGOUT = SlashCommand("logout", "Delete a stored API key", _run_logout, argument
 
 
 def stored_text(entries: Sequence[StoredKey]) -> str:
-    """What is stored and how it is forgotten."""
     lines = [f"{entry.provider}  {entry.origin}  ({entry.place})" for entry in entries]
     if not lines:
         return "No keys are stored. /logout does not affect keys in the environment."

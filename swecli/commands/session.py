@@ -55,7 +55,6 @@ STATUS = SlashCommand("status", "Show session, model, mode, folder and instructi
 
 
 def sandbox_text(state: SandboxChanged | None) -> str:
-    """How far commands are contained, on one line."""
     if state is None:
         return "not checked yet"
     why = f": {state.reason}" if state.reason else ""
@@ -131,7 +130,6 @@ def usage_text(view: SessionView) -> str:
 
 
 def _table(title: str, name: str, rows: Sequence[tuple[str, Tally]]) -> str:
-    """One line for each tally; nothing without any."""
     if not rows:
         return ""
     lines = [(name, "requests", "input", "cached", "output", "cost")]

@@ -51,7 +51,6 @@ class Merged(NamedTuple):
     removed: tuple[str, ...]
 
     def render(self) -> str:
-        """The document with its record."""
         record = [f"{s.key}={_digest(s.text)}" for s in self.sections if s.key in self.generated]
         record += [f"{key}=removed" for key in self.removed]
         parts = [section.text for section in self.sections]
@@ -153,7 +152,6 @@ def _digest(text: str) -> str:
 
 
 def _values(project: Project, prose: Prose, today: str) -> dict[str, list[str]]:
-    """Lines for each placeholder."""
     found = project.manifests
     described = prose.project or (found.description if project.names_only_known(found.description) else "")
     languages = f"Written in {', '.join(found.languages)}." if found.languages else ""

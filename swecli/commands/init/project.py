@@ -185,7 +185,6 @@ def _purpose(runner: str, name: str) -> tuple[int, Purpose, str] | None:
 
 
 def _tasks(scan: Scan, data: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
-    """Runner, file and names of its tasks."""
     for one in ecosystems().task_files:
         for match in scan.matching(one.file)[:1]:
             found = re.findall(one.names, scan.text(match[0]), re.MULTILINE)
@@ -322,12 +321,10 @@ class Project:
         self._endings = frozenset(ecosystems().words["file_endings"].split())
 
     def has(self, path: str) -> bool:
-        """Whether this file or directory exists."""
         plain = path.removeprefix("./").rstrip("/")
         return self.scan.has(plain) or plain in self.scan.directories
 
     def has_command(self, command: str) -> bool:
-        """Whether every part of ``command`` is a task, a file or a command of the project."""
         if _words(command) in self._evident:
             return bool(command)
         if _OPERATORS.search(command):
@@ -365,7 +362,6 @@ class Project:
         return bool(script) and self._is_path(script[0]) and self._harmless(script[1:])
 
     def _harmless(self, words: Iterable[str]) -> bool:
-        """Options and paths that exist."""
         return all(word.startswith("-") or self._is_path(word) for word in words)
 
     def _is_path(self, word: str) -> bool:

@@ -177,7 +177,6 @@ class Checkpoints:
         return self._copying is not None and self._copying.done()
 
     def delays(self, effects: Effects) -> bool:
-        """Whether a call has to wait for the first copy."""
         self.start()
         return effects.command is not None and not self.failure and not self._is_copied and self._seconds_left() > 0
 
@@ -246,7 +245,6 @@ class Checkpoints:
             return Restored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
 
     async def recent(self) -> Recent:
-        """What can be taken back, and what is not covered."""
         if self.failure:
             return Recent(reason=self.failure)
         try:
@@ -257,7 +255,6 @@ class Checkpoints:
             return Recent(reason=f"The checkpoint store can't be read ({error}).")
 
     async def difference(self) -> Difference:
-        """What the session changed in files."""
         if self.failure:
             return Difference(reason=self.failure)
         try:

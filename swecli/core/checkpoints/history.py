@@ -51,8 +51,6 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One path before the first and after the last change of it."""
-
     path: str
     before: Image
     after: Image
@@ -74,7 +72,6 @@ def spans(operations: Iterable[Operation]) -> list[Span]:
 
 
 def difference(connection: sqlite3.Connection, session: str) -> Difference:
-    """What a session changed and did not take back."""
     found = spans(journal.operations(connection, session, ("edit", "command")))
     files = tuple(_block(connection, span) for span in found[:MOST_FILES])
     return Difference(files, len(found) - len(files))
@@ -188,7 +185,6 @@ class FileHistory:
         return tuple(Listed(path, why) for path, why in sorted(self._shadow.left_out.items()))
 
     def stop(self) -> None:
-        """End a look that is under way."""
         self._stop.set()
 
     def close(self) -> None:
@@ -208,7 +204,6 @@ class FileHistory:
         return Running(operation, origin.kind, before, watch)
 
     def end(self, running: Running) -> tuple[Change, ...]:
-        """Record what the operation changed; returns that."""
         found = self._shadow.look() if running.watched else []
         with self._rows.write() as connection:
             changes = [Change(running.id, one.path, one.before, one.after) for one in found]
@@ -265,7 +260,6 @@ class FileHistory:
         return Restored("undo", not_covered=tuple(skipped), reason=reason)
 
     def redo(self) -> Restored:
-        """Take the newest undo back."""
         with self._rows.read() as connection:
             undone = journal.operations(connection, self._session, ("undo",))
         for one in undone:
@@ -301,13 +295,11 @@ class FileHistory:
             return stored(connection, digest)
 
     def recent(self, limit: int) -> Recent:
-        """The newest operations that can be taken back."""
         with self._rows.read() as connection:
             found = journal.operations(connection, self._session, ("edit", "command"))
         return Recent(tuple(found[:limit]), self.not_covered)
 
     def difference(self) -> Difference:
-        """What the session changed in files, from the first change of each to the last."""
         with self._rows.read() as connection:
             return difference(connection, self._session)
 
@@ -344,12 +336,10 @@ class LazyHistory:
 
     @property
     def begun(self) -> bool:
-        """Whether it was needed yet."""
         return self._opening is not None
 
     @property
     def ready(self) -> FileHistory | None:
-        """The record, if it is open by now."""
         task = self._opening
         if task is None or not task.done() or task.cancelled() or task.exception() is not None:
             return None

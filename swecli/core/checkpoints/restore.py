@@ -30,14 +30,11 @@ class Step:
 
     @property
     def relinks(self) -> bool:
-        """Whether it was changed which other names the file has."""
         return any(change.before.twin != change.after.twin for change in self.undoes)
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A path that was left as it is, and why."""
-
     path: str
     why: str
 
@@ -141,7 +138,6 @@ def chosen(operations: Sequence[Operation], target: Target) -> list[Operation]:
 
 
 def nothing_to_undo(target: Target) -> str:
-    """The sentence for a target that nothing belongs to."""
     match target.scope:
         case "turn" if target.turn:
             return f"Turn {target.turn} changed no files, or its changes were taken back already."
@@ -385,8 +381,6 @@ How = Literal["restored", "removed", "mode restored", "link restored"]
 
 @dataclass(frozen=True, slots=True)
 class RestoredPath:
-    """One path (absolute) that was changed, and how."""
-
     path: str
     how: How
 
@@ -423,7 +417,6 @@ def named(operation: Operation) -> str:
 def outcome(
     direction: Literal["undo", "redo"], chosen: tuple[Operation, ...], made: Plan, failed: tuple[Listed, ...]
 ) -> Restored:
-    """The report of a plan that was carried out but for ``failed``."""
     missed = {listed.path for listed in failed}
     done = [step for step in made.steps if step.path not in missed]
     return Restored(

@@ -42,7 +42,6 @@ class TrackedPaths:
         self._verdicts: dict[str, str] = {}
 
     def renew(self) -> None:
-        """Read the ignore files again."""
         self._rules = IgnoreRules(Path(self.root))
         self._verdicts.clear()
 
@@ -97,8 +96,6 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class PathChange:
-    """A path that is not what it was at the look before."""
-
     path: str
     before: Image
     after: Image
@@ -147,7 +144,6 @@ class Shadow:
         """By device and inode, the paths that are one file."""
 
     def load(self) -> None:
-        """Take over what an earlier process found."""
         with self._rows.read() as connection:
             rows = connection.execute("SELECT path, changed, inode, image FROM shadow").fetchall()
         for raw, changed, inode, image in rows:
@@ -249,7 +245,6 @@ class Shadow:
         *,
         quiet: bool,
     ) -> Iterator[_Seen]:
-        """Take one entry of a folder into its ``sights``."""
         name = entry.name
         why = rules.why_not(entry.path.rpartition("/")[0], name, is_folder) if is_folder or name == ".git" else ""
         if (why or not is_folder) and entry.path in self._sights:

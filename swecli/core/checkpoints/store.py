@@ -106,7 +106,6 @@ class Image:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The known names of a file that has several."""
         return tuple(self.twin.split("\0")) if self.twin else ()
 
     def same(self, other: Image) -> bool:
@@ -119,7 +118,6 @@ class Image:
         )
 
     def encoded(self) -> str:
-        """As JSON text."""
         return json.dumps({name: value for name in _FIELDS if (value := getattr(self, name))})
 
 
@@ -128,7 +126,6 @@ _FIELDS = tuple(Image.__dataclass_fields__)
 
 
 def decoded(text: str) -> Image:
-    """The image that ``encoded`` wrote."""
     return Image(**json.loads(text))
 
 
@@ -178,8 +175,6 @@ def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: boo
 
 
 class Rows(Protocol):
-    """A SQLite database: transactions to write in, and a connection to read with."""
-
     @property
     def durable(self) -> bool:
         """Whether it is on a disk; otherwise it takes memory."""
@@ -206,7 +201,6 @@ class Blobs:
         self._total: int | None = None
 
     def total(self, connection: sqlite3.Connection) -> int:
-        """Bytes of all that is stored."""
         if self._total is None:
             row = connection.execute("SELECT coalesce(sum(packed), 0) FROM blobs").fetchone()
             self._total = int(row[0])

@@ -135,7 +135,6 @@ def judge_command(check: CommandCheck, policy_of: PolicyOf) -> Decision:
 
 
 def command_call(command: str, cwd: Path) -> Call:
-    """The call of the shell tool for a command in a workspace."""
     return Call(COMMAND_TOOL, {"command": command}, Effects(command=command), str(cwd), (str(cwd),))
 
 
@@ -151,7 +150,6 @@ def decision_data(decision: Decision) -> dict[str, Any]:
 
 
 def rule_data(rule: Rule) -> dict[str, Any]:
-    """A rule as plain data."""
     return {"effect": rule.effect, "rule": rule.text, "scope": rule.scope, "origin": rule.origin}
 
 

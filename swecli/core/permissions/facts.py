@@ -63,7 +63,6 @@ argument: whether that is a directory)."""
 
 
 def nothing_ignored(directory: str) -> Callable[[str, bool], bool]:
-    """``Ignoring`` where no ignore files are known."""
     del directory
     return lambda path, is_directory: False
 

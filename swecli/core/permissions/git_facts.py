@@ -72,7 +72,6 @@ def git_problem(cwd: str, environment: Mapping[str, str], roots: Sequence[str]) 
 
 
 def settings_of(cwd: str) -> tuple[str, ...]:
-    """The files with settings of the repository that git would use in ``cwd``."""
     try:
         folder = repository_of(cwd)
         place = None if folder is None else git_directory(Path(folder))

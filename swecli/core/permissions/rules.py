@@ -69,8 +69,6 @@ class RuleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """An invalid rule, for the user to see."""
-
     rule: Rule
     message: str
 
@@ -110,8 +108,6 @@ class PathPattern:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A parsed rule."""
-
     tools: tuple[str, ...]
     kind: Kind
     words: tuple[str, ...] = ()
@@ -137,7 +133,6 @@ class Pattern:
 
     @property
     def only_program(self) -> bool:
-        """Whether a command rule is the name of a program and nothing else."""
         return len(self.words) == 1 and not self.rest
 
     def at_home(self, home: str) -> Pattern:
@@ -359,7 +354,6 @@ def active_rules(policy: Policy, effect: RuleEffect) -> tuple[Rule, ...]:
 
 
 def is_valid(rule: Rule) -> bool:
-    """Whether the rule can be understood."""
     try:
         rule_pattern(rule)
     except RuleError:

@@ -61,8 +61,6 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Everything besides the call that the decision depends on."""
-
     mode: Mode = "default"
     rules: tuple[Rule, ...] = ()
     trust: Trust = "unknown"

@@ -148,7 +148,6 @@ DISABLE_USERNS = (0, 8, 0)
 
 
 def version_of(text: str) -> tuple[int, int, int] | None:
-    """The version in the output of ``bwrap --version``."""
     found = _VERSION.search(text)
     return None if found is None else (int(found[1]), int(found[2]), int(found[3] or 0))
 

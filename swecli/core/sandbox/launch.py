@@ -86,11 +86,9 @@ class Launch:
 
     @property
     def inherited(self) -> tuple[int, ...]:
-        """All descriptors that the command's process gets."""
         return (*self.descriptors, *(() if self.lock is None else (self.lock,)))
 
     def end(self) -> None:
-        """Close what was open and take away what was made for this command."""
         for descriptor in {*self.descriptors, *(() if self.status is None else (self.status,))}:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -247,7 +245,6 @@ def launch_landlock(plan: Plan, abi: int) -> Launch:
 
 
 def launch_seatbelt(plan: Plan) -> Launch:
-    """A command under a seatbelt profile."""
     return Launch("seatbelt", plan, seatbelt.seatbelt_argv(plan), (), _changes("seatbelt", plan.private))
 
 

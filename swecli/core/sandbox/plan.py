@@ -36,7 +36,6 @@ class Disk:
         return "link" if stat.S_ISLNK(mode) else "other"
 
     def real(self, path: str) -> str:
-        """The path with links followed as far as they exist."""
         return os.path.realpath(path)
 
     def names(self, directory: str) -> tuple[str, ...]:
@@ -47,7 +46,6 @@ class Disk:
             return ()
 
     def text(self, path: str) -> str:
-        """The beginning of a regular file; empty where there is none."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
@@ -110,7 +108,6 @@ def is_dotenv(name: str) -> bool:
 
 
 def home_secrets(home: str) -> tuple[str, ...]:
-    """Secret places of the user."""
     return tuple(posixpath.join(home, name) for name in _HOME_SECRETS) if home else ()
 
 
@@ -326,7 +323,6 @@ class Plan:
     """What can't be protected in this workspace, as clauses."""
 
     def paths(self, *accesses: Access) -> tuple[str, ...]:
-        """The places of these kinds."""
         return tuple(mount.path for mount in self.mounts if mount.access in accesses)
 
 
@@ -351,7 +347,6 @@ class SandboxState:
 
     @property
     def text(self) -> str:
-        """The state as a sentence without a full stop."""
         if not self.checked:
             return "not checked yet"
         open_ = f"; not covered: {', '.join(self.uncovered)}" if self.uncovered else ""
@@ -375,8 +370,6 @@ def mount_plan(request: Request, disk: Disk) -> Plan:
 
 
 class _Drawing:
-    """One plan in the making."""
-
     def __init__(self, request: Request, disk: Disk) -> None:
         self._request = request
         self._disk = disk
@@ -475,7 +468,6 @@ class _Drawing:
             self._guard(path, base)
 
     def _guard(self, path: str, base: str) -> None:
-        """Keep a place that is there from being written, moved or replaced."""
         kind = self._disk.kind(path)
         if kind == "link":
             self._uncovered.append(f"{path} is a symbolic link")
@@ -487,7 +479,6 @@ class _Drawing:
         self._pin(path, base)
 
     def _hold(self, path: str, content: bytes | None) -> None:
-        """Keep a name that is not there from appearing."""
         self._absent[path] = Placeholder(path, content)
         self._add(path, "read", directory=content is None)
 
@@ -557,7 +548,6 @@ class _Drawing:
             self._pin(path, root)
 
     def _deny(self, path: str) -> None:
-        """Keep a file from being opened."""
         real = self._disk.real(path)
         if self._disk.kind(real) == "file":
             self._add(real, "denied", directory=False)

@@ -203,7 +203,6 @@ class VerdictCache:
         self._path = None if folder is None else folder / _NAME
 
     def holds(self, facts: Sequence[str]) -> bool:
-        """Whether a full verdict was reached under exactly these facts."""
         if self._path is None:
             return False
         try:
@@ -225,7 +224,6 @@ class VerdictCache:
             temporary.unlink(missing_ok=True)
 
     def forget(self) -> None:
-        """The verdict turned out to be wrong."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
@@ -268,7 +266,6 @@ class Machine:
         self._abi = 0
 
     def forget(self) -> None:
-        """A remembered verdict turned out to be wrong."""
         self._cache.forget()
 
     def examine(self, request: Request) -> SandboxState:
@@ -366,7 +363,6 @@ class Machine:
 
 
 def planned(request: Request) -> Plan:
-    """The plan on the real disk."""
     return mount_plan(request, Disk())
 
 

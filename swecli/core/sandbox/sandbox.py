@@ -87,7 +87,6 @@ class Sandbox:
 
     @classmethod
     def none(cls) -> Sandbox:
-        """One that is switched off."""
         return cls(SandboxOptions(mode="off"), Ground((), "", {}), Folders(Path(os.devnull)))
 
     def check(self) -> SandboxState:

@@ -39,7 +39,6 @@ def profile(plan: Plan) -> str:
 
 
 def seatbelt_argv(plan: Plan) -> list[str]:
-    """Everything up to the command."""
     return [PROGRAM, "-p", profile(plan)]
 
 

@@ -69,7 +69,6 @@ class Surveyor:
         self._known: dict[str, _Folder] = {}
 
     def survey(self) -> Survey:
-        """All that there is to know before a command."""
         visited: dict[str, _Folder] = {}
         steering: dict[str, Content] = {}
         names: dict[tuple[int, int], list[str]] = {}
@@ -90,7 +89,6 @@ class Surveyor:
         return Survey(tuple(sorted(sockets)), tuple(elsewhere), steering, seen <= MAX_ENTRIES)
 
     def steering(self) -> Mapping[str, Content]:
-        """Only what steers other programs."""
         found: dict[str, Content] = {}
         for path, _, folder in self._walk(packages=False):
             found |= _steering_in(path, folder)

@@ -28,8 +28,6 @@ class ApplyPatchParams(Params):
 
 
 class ApplyPatch(ChangeTool[ApplyPatchParams]):
-    """Adds, updates, deletes and moves files as a patch says."""
-
     name = "apply_patch"
     verb = "Patch"
     params = ApplyPatchParams

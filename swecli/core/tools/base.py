@@ -44,7 +44,6 @@ class Params(BaseModel):
 
 
 def _types_in(annotation: Any) -> tuple[Any, ...]:
-    """The types that a field may have: those of a union, or the one."""
     return typing.get_args(annotation) or (annotation,)
 
 
@@ -197,7 +196,6 @@ class Tool(ABC, Generic[P]):
     long is stored."""
 
     def description(self) -> str:
-        """What the model is told about the tool."""
         return (Path(__file__).parent / "descriptions" / f"{self.name}.md").read_text(encoding="utf-8").strip()
 
     @abstractmethod

@@ -87,7 +87,6 @@ class FileChange:
 
     @property
     def fact(self) -> str:
-        """What it does to the file, in bytes."""
         before, after = len(self.before or b""), len(self.after or b"")
         if self.before is None:
             return f"creates a file, {after:,} bytes"
@@ -313,7 +312,6 @@ class _Sides:
         self.spans = changed_spans(before, after)
 
     def narrowed(self, accepted: Sequence[bool]) -> bytes | None:
-        """The bytes with only some of the changes."""
         if all(accepted):
             return self._change.after
         if not any(accepted):
@@ -328,7 +326,6 @@ class _Sides:
 
 
 def _mixable(old: TextFile, new: TextFile) -> bool:
-    """Whether lines of both make one text again."""
     if (old.bom, old.tail) != (new.bom, new.tail):
         return False
     if old.codec == new.codec:
@@ -511,8 +508,6 @@ def _plain(content: str) -> bytes:
 
 
 class OneEdit(Params):
-    """A replacement among several."""
-
     old_string: str
     new_string: str
     replace_all: bool = False

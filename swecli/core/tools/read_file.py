@@ -118,7 +118,6 @@ class _LineReader:
         self.lines += unfinished
 
     def next(self) -> RawLine | None:
-        """The next line; None at the end of the file."""
         if not self._fill():
             return None
         kept, size = bytearray(), 0
@@ -185,7 +184,6 @@ def image_type(head: bytes) -> str | None:
 
 
 def binary_kind(head: bytes) -> str:
-    """What a binary file seems to be."""
     if head[4:8] == b"ftyp":
         return "MP4 or similar media"
     return next((kind for magic, kind in _KINDS if head.startswith(magic)), "unknown binary data")
@@ -225,8 +223,6 @@ class _Page:
 
 
 class ReadFile(Tool[ReadFileParams]):
-    """Reads one file."""
-
     name = "read_file"
     verb = "Read"
     params = ReadFileParams

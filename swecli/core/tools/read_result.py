@@ -133,8 +133,6 @@ class ReadResultParams(Params):
 
 
 class ReadResult(Tool[ReadResultParams]):
-    """Reads a result that was too large for the context."""
-
     name = "read_result"
     verb = "Read result"
     params = ReadResultParams

@@ -75,7 +75,6 @@ class JobTool(Tool[JobParams]):
 
 
 def state_of(info: JobInfo) -> str:
-    """What a job does, as a clause."""
     seconds = (info.ended or time.time()) - info.started
     if info.status == "running":
         first = "" if info.exit_status is None else f"; its first process ended with exit status {info.exit_status}"
@@ -156,7 +155,6 @@ def _state(path: str) -> str:
 
 
 def _from_outside(path: str) -> str:
-    """What is known of a file that is too large or can't be read."""
     try:
         state = os.stat(path)
     except OSError:

@@ -32,8 +32,6 @@ class ListFilesParams(Params):
 
 
 class ListFiles(Tool[ListFilesParams]):
-    """Lists what is not ignored below a directory."""
-
     name = "list_files"
     verb = "List"
     params = ListFilesParams
@@ -95,8 +93,6 @@ class SearchParams(Params):
 
 
 class Search(Tool[SearchParams]):
-    """Finds lines by a regular expression."""
-
     name = "search"
     verb = "Search"
     params = SearchParams

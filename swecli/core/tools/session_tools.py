@@ -22,8 +22,6 @@ class UpdateTodosParams(Params):
 
 
 class UpdateTodos(Tool[UpdateTodosParams]):
-    """Replaces the session's todo list."""
-
     name = "update_todos"
     verb = "Todos"
     params = UpdateTodosParams
@@ -55,8 +53,6 @@ class CompactContextParams(Params):
 
 
 class CompactContextTool(Tool[CompactContextParams]):
-    """Asks for a compaction at the next point where the conversation is whole."""
-
     name = "compact_context"
     verb = "Compact"
     params = CompactContextParams
@@ -87,8 +83,6 @@ class AskUserParams(Params):
 
 
 class AskUser(Tool[AskUserParams]):
-    """Puts questions to the user and waits for the answers."""
-
     name = "ask_user"
     verb = "Ask"
     params = AskUserParams

@@ -147,7 +147,6 @@ def _kind(have: str, want: str) -> str:
 
 
 def _visible(line: str) -> str:
-    """The line with tabs and invisible spaces as escapes."""
     shown = line[:_MAX_LINE].replace("\t", "\\t").replace("\u00a0", "\\u00a0")
     trailing = len(shown) - len(shown.rstrip(" "))
     return (shown[: len(shown) - trailing] + "·" * trailing) if trailing else shown

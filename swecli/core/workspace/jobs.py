@@ -117,7 +117,6 @@ class Jobs:
 
     @property
     def all(self) -> tuple[JobInfo, ...]:
-        """Running jobs and those that ended last, oldest first."""
         return tuple(_now(job) for job in self._jobs.values())
 
     @property
@@ -243,11 +242,9 @@ class Jobs:
         return (await asyncio.to_thread(job.running.output.text, head, tail, start))[0]
 
     async def output(self, job_id: str, head: int = HEAD, tail: int = TAIL) -> str:
-        """All that a job wrote, or both ends of it."""
         return (await asyncio.to_thread(self._job(job_id).running.output.text, head, tail))[0]
 
     async def stop(self, job_id: str, grace: float = GRACE) -> JobInfo:
-        """End all processes of a job; one that has ended stays as it is."""
         job = self._job(job_id)
         if not job.over.is_set():
             job.stopped = True
@@ -257,7 +254,6 @@ class Jobs:
         return self.info(job_id)
 
     async def close(self) -> None:
-        """End all jobs and let their output go."""
         await asyncio.gather(*(self.stop(info.id, EXIT_GRACE) for info in self.running))
         for job in self._jobs.values():
             job.running.output.close()

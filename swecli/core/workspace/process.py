@@ -93,13 +93,11 @@ def scrubbed_environment(environment: Mapping[str, str], *, no_color: str | None
 
 
 def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
-    """Values of variables that look like secrets by their names."""
     names = (name for name in environment if _SECRET.fullmatch(name.upper()) or name.upper() in _PROVIDER_KEYS)
     return frozenset(value.strip() for name in names if (value := environment[name]).strip())
 
 
 def is_withheld(name: str) -> bool:
-    """Whether commands do not get the variable."""
     upper = name.upper()
     return (
         upper in _NAMES
@@ -211,7 +209,6 @@ class RunningCommand:
         return self._ended.is_set()
 
     async def drained(self, limit: float = DRAIN) -> None:
-        """Wait for the end of the output, ``limit`` seconds at most."""
         await self._pipe.drained(limit)
 
     def detach(self) -> None:
@@ -250,7 +247,7 @@ class RunningCommand:
         return self.exceeded
 
     def close(self) -> None:
-        """Read no more; whoever still writes gets a broken pipe."""
+        """Stop reading; a program that still writes gets a broken pipe."""
         self._guard.cancel()
         self._pipe.close()
         self._limit.close()

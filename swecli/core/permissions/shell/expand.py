@@ -77,7 +77,6 @@ def _all_quoted(word: Word) -> bool:
 
 
 def _is_pwd(script: Script) -> bool:
-    """Whether it is the command pwd and nothing else."""
     commands = [command for item in script.items for _, pipeline in item.items for command in pipeline.commands]
     only = commands[0] if len(commands) == 1 else None
     return (

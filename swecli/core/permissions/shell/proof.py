@@ -342,7 +342,6 @@ class _Walker:
         return situation
 
     def _run(self, word: Word, arguments: list[str | None], situation: Situation) -> Situation:
-        """Judge one command; the situation after it."""
         name = word.literal
         if name is None or not arguments or arguments[0] != name:
             raise UnprovenError("the program's name is computed")
@@ -449,7 +448,6 @@ def _read(arguments: Sequence[str | None], situation: Situation) -> Situation:
 
 
 def _assigned(script: Script) -> set[str]:
-    """Variables that a script sets."""
     names: set[str] = set()
     for simple in simple_commands(script):
         names |= {name for name, _ in simple.assignments}

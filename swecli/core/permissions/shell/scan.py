@@ -220,7 +220,6 @@ class _Scanner:
             current.truncates |= not kind.startswith(">>") and kind != "<>"
 
     def _bodies(self) -> None:
-        """Read the here-documents whose bodies start here."""
         documents, self._documents = self._documents, []
         for end, strip, quoted, owner in documents:
             lines: list[str] = []
