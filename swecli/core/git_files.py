@@ -161,11 +161,11 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     """A file of git's as text.
 
     Raises:
-        OSError: it can't be read, or is no ordinary file of at most ``limit`` bytes.
+        OSError: it can't be read, or is not an ordinary file of at most ``limit`` bytes.
     """
     state = os.stat(path)
     if not stat.S_ISREG(state.st_mode) or state.st_size > limit:
-        raise OSError(0, f"{path.name} is no ordinary file")
+        raise OSError(0, f"{path.name} is not an ordinary file")
     return path.read_bytes().decode("utf-8", "replace")
 
 

@@ -52,9 +52,7 @@ def named_outside(command: str, cwd: str, roots: Sequence[str], home: str) -> tu
 
 
 _NAMED = 4
-_USUAL = frozenset(
-    ("a folder of generated files", "an ignored folder", "git's own data is never touched", "swecli's own data")
-)
+_USUAL = frozenset(("generated folder", "ignored folder", "git's own data", "swecli's own data"))
 """Reasons that go without saying."""
 
 
@@ -68,7 +66,7 @@ class Gaps:
         self._reported = False
 
     def watched(self, command: str) -> list[str]:
-        """Paths outside of the workspace that a command names, and that can be watched. Waits for the disk."""
+        """Paths outside the workspace that a command names, and that can be watched. Waits for the disk."""
         return named_outside(command, self._cwd, self._roots, self._home)[0]
 
     def news(self, listed: Sequence[Listed]) -> str:
@@ -79,15 +77,15 @@ class Gaps:
         self._reported = True
         named = ", ".join(self._named(one) for one in unusual[:_NAMED])
         more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
-        return f"If a command changes these, /undo can't take it back: {named}{more}."
+        return f"/undo can't revert changes by commands to: {named}{more}."
 
     def named(self, command: str, listed: Sequence[Listed]) -> str:
         """What a command names that is not covered, as a sentence; empty where there is nothing."""
         words = {word.strip("'\"").rstrip("/").removeprefix("./") for word in command.split()}
         found = [self._named(one) for one in listed if self._shown(one.path) in words]
         _, folders = named_outside(command, self._cwd, self._roots, self._home)
-        found += [f"{folder} (a folder outside of the workspace)" for folder in folders]
-        return f"/undo would not cover: {', '.join(found[:_NAMED])}" if found else ""
+        found += [f"{folder} (folder outside the workspace)" for folder in folders]
+        return f"/undo would not restore: {', '.join(found[:_NAMED])}" if found else ""
 
     def _named(self, one: Listed) -> str:
         return f"{self._shown(one.path)} ({one.why})"
@@ -203,8 +201,8 @@ class Checkpoints:
             await asyncio.wait((self._copying,), timeout=self._wait)
         if not self._copying.done() and report:
             self.tell(
-                "This workspace is large: its first copy is not complete yet, so /undo does not cover the command "
-                "that runs now. Edits are covered."
+                "This workspace is large and its first copy is not complete yet, so /undo can't revert the command "
+                "that runs now. Edits can be undone."
             )
         return self._copying.done() and not self.failure
 
@@ -280,8 +278,8 @@ class Checkpoints:
     def _failed(self, error: Exception) -> None:
         if not self.failure:
             self.failure = (
-                f"Changes of files can't be recorded any more ({error}), so /undo does not work. "
-                "Everything else goes on; free some space or check the state folder, then start swecli again."
+                f"swecli can no longer record file changes ({error}), so /undo does not work. "
+                "Everything else still works. Free some space or check the state folder, then restart swecli."
             )
             self.tell(self.failure)
 

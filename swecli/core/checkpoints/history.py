@@ -100,9 +100,9 @@ def _text(connection: sqlite3.Connection, image: Image) -> tuple[str | None, str
         return None, image.note or "its text was not stored"
     data = stored(connection, image.content)
     if data is None:
-        return None, "its text is not stored any more"
+        return None, "its text is no longer stored"
     if len(data) > MOST_BYTES:
-        return None, f"{len(data):,} bytes, too large to be shown"
+        return None, f"{len(data):,} bytes, too large to show"
     text = decode(data)
     return (None, f"binary, {len(data):,} bytes") if text.looks_binary else (text.text, "")
 
@@ -256,7 +256,9 @@ class FileHistory:
                 made = replace(made, not_covered=(*skipped, *made.not_covered))
                 return self._carry_out("undo", tuple(group), made)
             skipped += made.not_covered
-        reason = nothing_to_undo(target) if not skipped else "What could be taken back is not covered."
+        reason = (
+            nothing_to_undo(target) if not skipped else "These changes are not tracked, so swecli can't revert them."
+        )
         return Restored("undo", not_covered=tuple(skipped), reason=reason)
 
     def redo(self) -> Restored:
@@ -266,7 +268,7 @@ class FileHistory:
             made = plan_reversal([one], sure=True)
             if made.steps or made.conflicts:
                 return self._carry_out("redo", (one,), made)
-        return Restored("redo", reason="Nothing was undone in this session that could be done again.")
+        return Restored("redo", reason="This session has nothing to redo.")
 
     def _carry_out(self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan) -> Restored:
         if not made.steps:

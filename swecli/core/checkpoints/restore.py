@@ -57,7 +57,7 @@ class _Path:
     blocked: bool = False
 
 
-CHANGED_SINCE = "it is not what the change left: it was changed since"
+CHANGED_SINCE = "it has changed since"
 
 
 def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
@@ -96,12 +96,12 @@ def _uncovered(change: Change) -> str:
     if not before.kept:
         return before.note or "its content was not stored"
     if not after.kept:
-        return f"what it is now could not be brought back: {after.note or 'its content was not stored'}"
+        return f"redo could not restore its current content: {after.note or 'its content was not stored'}"
     return ""
 
 
 def _conflict(state: Image) -> str:
-    return "it is gone by now" if state.kind == "absent" else CHANGED_SINCE
+    return "it no longer exists" if state.kind == "absent" else CHANGED_SINCE
 
 
 Scope = Literal["last", "turn", "call", "path"]
@@ -140,13 +140,13 @@ def chosen(operations: Sequence[Operation], target: Target) -> list[Operation]:
 def nothing_to_undo(target: Target) -> str:
     match target.scope:
         case "turn" if target.turn:
-            return f"Turn {target.turn} changed no files, or its changes were taken back already."
+            return f"Turn {target.turn} changed no files, or its changes are already undone."
         case "call":
-            return f"Call {target.name} changed no files of this session, or its changes were taken back already."
+            return f"Call {target.name} changed no files in this session, or its changes are already undone."
         case "path":
-            return f"This session has no change of {target.name} to take back."
+            return f"This session has no change of {target.name} to undo."
         case _:
-            return "This session has no change of files to take back."
+            return "This session has no file changes to undo."
 
 
 def _within(path: str, folder: str) -> bool:
@@ -252,7 +252,7 @@ def _as_expected(found: Image, now: Image) -> bool:
 def _require_plain_way(path: str) -> None:
     parent = os.path.dirname(path)
     if os.path.realpath(parent) != parent:
-        raise _Refused("a link is in its path by now")
+        raise _Refused("its path now contains a link")
 
 
 def _rewrite(path: str, found: Image, then: Image, content: Content) -> None:
@@ -290,7 +290,7 @@ def _create(path: str, data: bytes, mode: int) -> None:
 def _bytes_of(image: Image, content: Content) -> bytes:
     data = content(image.content)
     if data is None:
-        raise _Refused("its stored content is damaged or gone")
+        raise _Refused("its stored content is missing or damaged")
     return data
 
 
@@ -305,7 +305,7 @@ def _remove(path: str, found: Image) -> None:
             folder.remove_folder(os.path.basename(path))
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                raise _Refused("the folder holds other files by now") from error
+                raise _Refused("the folder now contains other files") from error
             raise
 
 
@@ -358,7 +358,7 @@ def _set_mode(path: str, mode: int) -> None:
 
 def _reason(error: OSError) -> str:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return "its folder is gone by now"
+        return "its folder no longer exists"
     text = error.strerror or str(error)
     return f"{text[:1].lower()}{text[1:]}"
 
@@ -368,7 +368,7 @@ def present(expected: Mapping[str, Image]) -> dict[str, Image]:
     found: dict[str, Image] = {}
     for path, image in expected.items():
         plain = os.path.realpath(os.path.dirname(path)) == os.path.dirname(path)
-        found[path] = _now(path, image) if plain else Image("other", note="a link is in its path by now")
+        found[path] = _now(path, image) if plain else Image("other", note="its path now contains a link")
     return found
 
 

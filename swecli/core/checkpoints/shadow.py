@@ -51,11 +51,11 @@ class TrackedPaths:
         Ignored files are tracked, ignored folders are not: those hold what is built or downloaded.
         """
         if name == ".git":
-            return "git's own data is never touched"
+            return "git's own data"
         if not is_folder:
             return ""
         if name in GENERATED:
-            return "a folder of generated files"
+            return "generated folder"
         path = f"{folder}/{name}"
         if path in self._own:
             return "swecli's own data"
@@ -63,11 +63,11 @@ class TrackedPaths:
         if verdict is None:
             relative = os.path.relpath(path, self.root)
             ignored = self._rules.entry_ignored(relative.replace(os.sep, "/"), True)
-            verdict = self._verdicts[path] = "an ignored folder" if ignored else ""
+            verdict = self._verdicts[path] = "ignored folder" if ignored else ""
         return verdict
 
     def is_secret(self, path: str) -> bool:
-        """Whether the file may hold secrets, by its name: of such a file no copy is made without being asked."""
+        """Whether the file may hold secrets, judged by name: of such a file no copy is made without being asked."""
         return is_secret_in(path, (self.root,))
 
 
@@ -190,7 +190,7 @@ class Shadow:
     def _walk(self, rules: TrackedPaths) -> Iterator[_Seen]:
         """Entries that are not as they were, those that are gone too."""
         now = time.time_ns()
-        beyond = f"beyond the {self._sizes.entries:,} entries that are looked at"
+        beyond = f"beyond the {self._sizes.entries:,} entries that swecli scans"
         waiting: list[tuple[str, os.stat_result | None, bool]] = [(rules.root, None, self._is_beyond(rules.root))]
         entries, limit = 0, self._sizes.entries
         while waiting:

@@ -153,7 +153,7 @@ def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: boo
     mode = stat.S_IMODE(status.st_mode)
     stamp = f"?{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
     if secret:
-        return Image("file", mode, stamp, twin=twin, note="may hold secrets, by its name")
+        return Image("file", mode, stamp, twin=twin, note="may hold secrets, judged by name")
     if status.st_size > limit:
         return Image("file", mode, stamp, twin=twin, note=f"larger than {limit / 1_000_000:g} MB")
     try:
@@ -162,14 +162,14 @@ def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: boo
         return Image("file", mode, stamp, twin=twin, note="can't be read")
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return Image("other", note="changed while it was looked at")
+            return Image("other", note="changed during the scan")
         data = read_all(descriptor, status.st_size)
     finally:
         os.close(descriptor)
     digest = sha256(data).hexdigest()
     if len(data) > limit or not keep(data, digest):
         large = f"larger than {limit / 1_000_000:g} MB"
-        note = large if len(data) > limit else "no room: see checkpoints.max_total_bytes"
+        note = large if len(data) > limit else "no space left under checkpoints.max_total_bytes"
         return Image("file", mode, stamp, twin=twin, note=note)
     return Image("file", mode, digest, twin=twin)
 

@@ -141,10 +141,10 @@ def _is_work_tree_of(place: Path, folder: Path) -> bool:
 def _directory_problem(place: Path, work_tree: Path) -> str | None:
     common = common_directory(place)
     if not os.path.lexists(place / "HEAD") or not os.path.lexists(common / "config"):
-        return f"{place} is no ordinary repository"
+        return f"{place} is not an ordinary repository"
     for file in (place / "HEAD", place / "index", common / "packed-refs"):
         if os.path.lexists(file) and not os.path.isfile(file):
-            return f"{file} is no ordinary file"
+            return f"{file} is not an ordinary file"
     for config in dict.fromkeys((common / "config", common / "config.worktree", place / "config.worktree")):
         problem = _config_problem(config, work_tree)
         if problem is not None:
@@ -181,7 +181,7 @@ def _config_problem(path: Path, work_tree: Path | None) -> str | None:
         if not text or text[0] in "#;":
             continue
         if text.endswith("\\"):
-            return "continues over several lines, which is not understood"
+            return "has values over several lines, which swecli can't check"
         variable = _VARIABLE.fullmatch(text)
         if variable is None or not section:
             return "is not understood"
@@ -204,7 +204,7 @@ def _harmless(section: str, sub: bool, key: str) -> bool:
 
 def _index_problem(place: Path) -> str | None:
     if any(name.startswith("sharedindex.") for name in os.listdir(place)):
-        return "its index is split, which is not understood"
+        return "its index is split, which swecli can't check"
     index = place / "index"
     if not os.path.lexists(index):
         return None

@@ -50,7 +50,7 @@ class Placeholders:
         except OSError as error:
             os.close(descriptor)
             name = error.filename or self._folder
-            raise PlaceholderError(f"{name} can't be kept from appearing: {error.strerror}") from error
+            raise PlaceholderError(f"{name} can't be blocked: {error.strerror}") from error
         return descriptor
 
     def release(self, descriptor: int, seconds: float = 0.2) -> bool:

@@ -143,7 +143,7 @@ def handled(abi: int, *, network: bool) -> tuple[int, int, int]:
 
 def uncovered(abi: int, *, network: bool) -> tuple[str, ...]:
     found = [
-        "modes, owners, times and attributes of files that are yours",
+        "modes, owners, times and attributes of your files",
         "Unix sockets of other programs",
         "names of hidden files",
     ]

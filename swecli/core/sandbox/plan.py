@@ -349,7 +349,7 @@ class SandboxState:
     def text(self) -> str:
         if not self.checked:
             return "not checked yet"
-        open_ = f"; not covered: {', '.join(self.uncovered)}" if self.uncovered else ""
+        open_ = f"; not protected: {', '.join(self.uncovered)}" if self.uncovered else ""
         why = f": {self.reason}" if self.reason else ""
         return f"off{why}" if self.level == "off" else f"{self.level} ({self.layer}){why}{open_}"
 
@@ -395,7 +395,7 @@ class _Drawing:
         for path in request.found.sockets:
             self._add(path, "denied", directory=False)
         if request.options.network:
-            self._uncovered.append("the network is open, by your setting")
+            self._uncovered.append("your settings open the network")
         mounts = tuple(sorted(self._mounts.values(), key=lambda mount: (mount.path.count("/"), mount.path)))
         return Plan(
             request.roots,
@@ -419,7 +419,7 @@ class _Drawing:
                 found.append(path)
         for path in found:
             if path == "/" or inside(request.home or "/", (path,)):
-                self._uncovered.append(f"{path} holds your home directory")
+                self._uncovered.append(f"{path} contains your home directory")
         return [path for path in found if path != "/"]
 
     def _root(self, root: str) -> None:
@@ -490,7 +490,7 @@ class _Drawing:
             folder = posixpath.dirname(folder)
 
     def _links(self) -> None:
-        """Files that have a name outside of the workspace stay as they are: writing them would change what is there.
+        """Files that have a name outside the workspace stay as they are: writing them would change what is there.
         Where a package manager made them, that is a whole folder."""
         found = self._request.found
         places = {path: _package_folder(path) for path in found.links}
@@ -504,9 +504,9 @@ class _Drawing:
         for path in files[:_MAX_LINKS]:
             self._guard(path, inside(path, self._request.roots) or path)
         if len(files) > _MAX_LINKS:
-            self._uncovered.append(f"{len(files):,} files such as {files[0]} have names outside of the workspace, too")
+            self._uncovered.append(f"{len(files):,} files such as {files[0]} also have names outside the workspace")
         if not found.whole:
-            self._uncovered.append("the workspace has too many files to look for hard links in all of it")
+            self._uncovered.append("the workspace has too many files to check all for hard links")
 
     # --- what is not seen -----------------------------------------------------------------------------------------
 

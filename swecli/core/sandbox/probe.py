@@ -107,7 +107,7 @@ def probe(request: Request, start: Start, folder: Path | None) -> Probed:
 
 @contextmanager
 def _service(folder: Path) -> Generator[socket.socket]:
-    """A service that listens outside of the workspace. Addresses are short, so it is bound by way of a short link."""
+    """A service that listens outside the workspace. Addresses are short, so it is bound by way of a short link."""
     with tempfile.TemporaryDirectory(prefix="sw") as short, socket.socket(socket.AF_UNIX) as service:
         link = Path(short) / "l"
         link.symlink_to(folder)
@@ -135,7 +135,7 @@ def _run(request: Request, start: Start, base: Path, server: socket.socket, serv
         try:
             output = process.communicate(timeout=SECONDS)[0].decode("utf-8", "replace").strip()
         except subprocess.TimeoutExpired:
-            return Probed(False, reason="the probe did not end in time")
+            return Probed(False, reason="the probe timed out")
         finally:
             if process.poll() is None:  # bubblewrap's child waits for ever where its parent alone is killed
                 tree.signal_group(process.pid, signal.SIGKILL)
@@ -143,7 +143,7 @@ def _run(request: Request, start: Start, base: Path, server: socket.socket, serv
     finally:
         launch.end()
     if _text(work / "source" / "finished") != mark:
-        return Probed(False, reason=output.splitlines()[0][:300] if output else "the probe did not run to its end")
+        return Probed(False, reason=output.splitlines()[0][:300] if output else "the probe did not finish")
     escaped = tuple(_escapes(base, None if request.options.network else server))
     return Probed(True, escaped, unix=_reached(service))
 
@@ -273,7 +273,7 @@ class Machine:
         if sys.platform == "darwin":
             return self._examine_seatbelt(request)
         if sys.platform != "linux":
-            return off(f"there is none for {platform.system()}")
+            return off(f"swecli has none for {platform.system()}")
         found = find_bubblewrap(self._ground.environment, self._ground.roots)
         if isinstance(found, Bubblewrap):
             self._bubblewrap = found
@@ -288,7 +288,7 @@ class Machine:
         """The state under bubblewrap, or why it is of no use here."""
         uncovered = planned(request).uncovered
         if not filter_program(os.uname().machine, "bwrap", request.options.network):
-            uncovered += (f"sockets of special kinds (no call table for {os.uname().machine})",)
+            uncovered += (f"special sockets (no system call table for {os.uname().machine})",)
         facts = (
             "canaries 2",
             *(platform.release(), platform.version(), found.path, str(found.version), found.identity),
@@ -309,7 +309,7 @@ class Machine:
         if self._abi < 1:
             return off(f"{why}, and this kernel has no Landlock")
         if any(inside(path, request.roots) for path in (os.path.realpath(sys.executable), str(HELPER))):
-            return off(f"{why}, and Landlock needs a swecli that is installed outside of the workspace")
+            return off(f"{why}, and Landlock requires swecli to be installed outside the workspace")
         probed = self._probe(request, "landlock")
         if not probed.held:
             return off(f"{why}, and Landlock {_why(probed)}")
@@ -376,5 +376,5 @@ def off(reason: str) -> SandboxState:
 
 def _why(probed: Probed) -> str:
     if probed.escaped:
-        return f"does not hold here ({', '.join(probed.escaped)} was possible)"
-    return f"is refused here ({probed.reason})"
+        return f"failed its test here ({', '.join(probed.escaped)} was possible)"
+    return f"does not work here ({probed.reason})"

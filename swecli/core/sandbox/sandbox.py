@@ -59,7 +59,7 @@ def _ours(path: Path) -> bool:
         return False
 
 
-OFF_BY_SETTING = SandboxState(reason="switched off in the settings", checked=True)
+OFF_BY_SETTING = SandboxState(reason="turned off in the settings", checked=True)
 
 
 class Sandbox:

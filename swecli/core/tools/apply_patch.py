@@ -82,7 +82,7 @@ def _parsed(params: ApplyPatchParams) -> tuple[FilePatch, ...]:
     try:
         return parse_patch(params.input)
     except PatchError as error:
-        raise ToolError(f"The patch can't be read. {error} Nothing was changed.") from error
+        raise ToolError(f"Invalid patch. {error} Nothing was changed.") from error
 
 
 def _planned(patch: FilePatch, ctx: ToolContext) -> list[FileChange]:

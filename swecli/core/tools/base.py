@@ -172,7 +172,7 @@ class ToolContext:
             expanded = Path(path).expanduser()
             return (expanded if expanded.is_absolute() else self.cwd / expanded).resolve()
         except (ValueError, RuntimeError, OSError) as error:
-            raise ToolError(f"{path[:200]!r} is no usable path: {error}") from error
+            raise ToolError(f"{path[:200]!r} is not a usable path: {error}") from error
 
     def display(self, path: Path) -> str:
         """``path`` relative to the workspace where it is inside, else absolute."""

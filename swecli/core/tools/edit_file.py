@@ -230,7 +230,7 @@ def chosen(changes: Sequence[FileChange], ctx: ToolContext) -> list[FileChange]:
             raise OutdatedChoice("The file changed after the user chose what to change. Nothing was written.")
         left = _after(left, choice, ctx)
         if not left:
-            raise ToolError("The user left nothing of the change. Nothing was written.")
+            raise ToolError("The user rejected the whole change. Nothing was written.")
     return left
 
 
@@ -338,7 +338,7 @@ def _retold(change: FileChange, text: str, ctx: ToolContext) -> bytes:
     """The bytes of a text that the user made of the proposed one. Lines that they left alone keep their bytes, also
     those that the shown text could not hold."""
     if change.after is None:
-        raise ToolError("A file that is deleted has no text to edit.")
+        raise ToolError("A deleted file has no text to edit.")
     proposed = decode(change.after)
     block = change.block(ctx)
     shown = block.new or ""
@@ -519,7 +519,7 @@ class EditFileParams(Params):
     new_string: str | None = None
     replace_all: bool = Field(False, description="Replace every match")
     edits: tuple[OneEdit, ...] = Field(
-        (), validate_default=True, description="Instead of these: several, made in order, all or none"
+        (), validate_default=True, description="Several edits instead, applied in order, all or none"
     )
 
     @field_validator("edits")
@@ -527,7 +527,7 @@ class EditFileParams(Params):
     def _one_form(cls, edits: tuple[OneEdit, ...], info: ValidationInfo) -> tuple[OneEdit, ...]:
         given = [name for name in ("old_string", "new_string") if info.data.get(name) is not None]
         if edits and given:
-            raise ValueError(f"{' and '.join(given)} must not stand beside edits")
+            raise ValueError(f"{' and '.join(given)} can't be combined with edits")
         if not edits and len(given) < 2:
             absent = [name for name in ("old_string", "new_string") if name not in given]
             raise ValueError(f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} required, or edits")

@@ -259,7 +259,7 @@ def _read(path: Path, params: ReadFileParams, stop: Callable[[], bool]) -> ToolO
         if is_binary(head):
             kind, size = binary_kind(head), readable_size(status.st_size)
             hint = " Try pdftotext with run_command." if head.startswith(b"%PDF-") else ""
-            text = f"{path.name} is a binary file ({size}), it looks like {kind}. It was not read.{hint}"
+            text = f"{path.name} is a binary file ({size}, {kind}) and was not read.{hint}"
             return ToolOutcome(text, (TextBlock(text, "dim"),), f"binary, {size}")
         seen: tuple[SeenFile, ...] = ()
         if not head:
@@ -295,8 +295,8 @@ def _page_of_large(descriptor: int, params: ReadFileParams, stop: Callable[[], b
     if not window.lines:
         if window.timed_out:
             raise ToolError(
-                f"Line {params.offset} lies too far inside this very large file to be found in {_SECONDS:.0f} s "
-                f"(line {window.seen:,} was reached). Use run_command with tail, sed or split."
+                f"Line {params.offset} is too far into this very large file to reach in {_SECONDS:.0f} s "
+                f"(line {window.seen:,} is as far as it got). Use run_command with tail, sed or split."
             )
         raise ToolError(f"The file has {plural(window.seen, 'line')}; offset {params.offset} is past its end.")
     decoded = ((line.data.decode("utf-8", "replace").removesuffix("\r"), line.size) for line in window.lines)
@@ -324,7 +324,7 @@ def _more(first: int, shown: int, total: int | None) -> tuple[str, ...]:
     if total is not None and last >= total:
         return ()
     of = f"of {total:,}" if total is not None else "of a very large file"
-    return (f"lines {first}-{last} {of}; go on with offset={last + 1}",)
+    return (f"lines {first}-{last} {of}; continue with offset={last + 1}",)
 
 
 def _form(file: TextFile) -> tuple[str, ...]:

@@ -59,8 +59,8 @@ class ListFiles(Tool[ListFilesParams]):
         if not listing.complete:
             count = f"more than {count}"
         if not entries:
-            what = f"matches {params.glob}" if params.glob else "is in it that is not ignored"
-            text = f"Nothing {what}: {ctx.display(start)}"
+            name = ctx.display(start)
+            text = f"No file in {name} matches {params.glob}." if params.glob else f"{name} is empty or fully ignored."
         elif len(entries) < listing.total or not listing.complete:
             text = f"{shown}\n[{len(entries)} of {count}; narrow it with path, glob or depth]"
         else:
@@ -112,7 +112,7 @@ class Search(Tool[SearchParams]):
         except OSError as error:
             raise explained(error, start, ctx) from error
         if "\n" in params.pattern or "\0" in params.pattern:
-            raise ToolError("The pattern is matched with single lines: it can't have a line break or NUL in it.")
+            raise ToolError("The pattern matches single lines, so it can't contain a line break or NUL.")
         request = SearchRequest(
             params.pattern,
             start,
@@ -133,7 +133,7 @@ def _outcome(params: SearchParams, ctx: ToolContext, result: SearchResult) -> To
     summary = _summary(result)
     notes = [result.incomplete] if result.incomplete else []
     if result.left_out:
-        notes.append(f"{plural(result.left_out, 'file')} left out, which may hold secrets by their names")
+        notes.append(f"{plural(result.left_out, 'file')} skipped that may hold secrets, judged by name")
     note = f" ({'; '.join(notes)})" if notes else ""
     if not result.matches:
         files = f" in files like {params.glob}" if params.glob else ""

@@ -74,8 +74,10 @@ class AskOption(Params):
 
 class AskQuestion(Params):
     question: str = Field(min_length=1)
-    options: list[AskOption] = Field(default_factory=list[AskOption], max_length=9, description="None for free text")
-    multiple: bool = Field(False, description="Several may be chosen")
+    options: list[AskOption] = Field(
+        default_factory=list[AskOption], max_length=9, description="Leave empty for free text"
+    )
+    multiple: bool = Field(False, description="Allow several choices")
 
 
 class AskUserParams(Params):
@@ -105,10 +107,10 @@ class AskUser(Tool[AskUserParams]):
         answers = await ctx.asker.ask(ctx.item, questions)
         if answers is None:
             text = (
-                "Nobody can answer: this run is not interactive. Choose the most reasonable reading yourself and "
-                "say so in your answer, or stop and say what you need to know if a wrong guess would do harm."
+                "This run is not interactive, so no user can answer. Choose the most reasonable interpretation and "
+                "say so in your answer; if a wrong guess would do harm, stop and say what you need to know."
             )
-            return ToolOutcome(text, (), "nobody to ask")
+            return ToolOutcome(text, (), "no user to ask")
         if not answers:
             return ToolOutcome("The user closed the question without an answer.", (), "no answer")
         lines = [

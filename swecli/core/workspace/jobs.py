@@ -136,7 +136,7 @@ class Jobs:
             JobsError: too many jobs run.
         """
         if how.background and len(self.running) >= MOST_RUNNING:
-            raise JobsError(f"{MOST_RUNNING} jobs run already; stop one before you start another. Nothing was started.")
+            raise JobsError(f"{MOST_RUNNING} jobs are already running; stop one first. Nothing was started.")
         command = RunningCommand(replace(spec, processes=self.processes), show, self._folder)
         wish = self._wishes[how.item] = asyncio.Event()
         try:
@@ -192,9 +192,9 @@ class Jobs:
         except TimeoutError:
             late = True
             await job.running.end(GRACE)
-        why = "ended at the timeout of its command" if late else ""
+        why = "ended at its command's timeout" if late else ""
         if await job.running.ended_by_limit():
-            why = f"ended because it had more than {self.processes:,} processes"
+            why = f"ended because it exceeded {self.processes:,} processes"
         await job.running.drained()
         job.running.close()
         await self._ended(job, why)

@@ -363,7 +363,7 @@ def _start(
         missing = spec.cwd if not spec.cwd.is_dir() else [*spec.prefix, *shell][0]
         raise LaunchError(f"The command could not be started: {missing} does not exist.") from error
     except ValueError as error:
-        raise LaunchError("The command could not be started: it has a NUL or an unpaired surrogate.") from error
+        raise LaunchError("The command could not be started: it contains a NUL or an unpaired surrogate.") from error
     except OSError as error:
         hint = " Write it to a script file and run that." if error.errno == 7 else ""
         raise LaunchError(f"The command could not be started: {error.strerror}.{hint}") from error

@@ -136,11 +136,11 @@ async def test_several_edits_in_one_call_are_one_change(bench: ToolBench) -> Non
 async def test_all_edits_or_none(bench: ToolBench) -> None:
     path = bench.file("a.py", "a\nb\n")
     edits = [{"old_string": "a", "new_string": "A"}, {"old_string": "zz", "new_string": "y"}]
-    with pytest.raises(ToolError, match=r"Edit 2 of 2: .*None of the edits was made"):
+    with pytest.raises(ToolError, match=r"Edit 2 of 2: .*No edit was made"):
         await bench.call("edit_file", path="a.py", edits=edits)
     assert path.read_text() == "a\nb\n"
     back = [{"old_string": "a", "new_string": "A"}, {"old_string": "A", "new_string": "a"}]
-    with pytest.raises(ToolError, match="leave the file as it is"):
+    with pytest.raises(ToolError, match="edits would change nothing"):
         await bench.call("edit_file", path="a.py", edits=back)
 
 
@@ -149,7 +149,10 @@ async def test_all_edits_or_none(bench: ToolBench) -> None:
     [
         ({}, "old_string and new_string are required, or edits"),
         ({"old_string": "a"}, "new_string is required, or edits"),
-        ({"old_string": "a", "new_string": "b", "edits": [{"old_string": "a", "new_string": "b"}]}, "beside edits"),
+        (
+            {"old_string": "a", "new_string": "b", "edits": [{"old_string": "a", "new_string": "b"}]},
+            "combined with edits",
+        ),
         ({"edits": []}, "are required, or edits"),
         ({"edits": [{"old_string": "a"}]}, "edits.0.new_string: is required"),
     ],

@@ -55,7 +55,7 @@ async def test_what_it_left_in_the_background_is_held_to_the_limit(tmp_path: Pat
     assert (result.ending, result.output, result.job) == ("exited", "up\n", "j1")
     (tmp_path / "go").touch()
     await jobs.wait("j1", 60)
-    assert (changes[-1].status, changes[-1].note) == ("killed", "ended because it had more than 40 processes")
+    assert (changes[-1].status, changes[-1].note) == ("killed", "ended because it exceeded 40 processes")
     assert alive("7902") == []
 
 
@@ -84,7 +84,7 @@ async def test_the_timeout_that_was_asked_for_ends_what_it_left_behind(tmp_path:
     result = await run("trap '' TERM; setsid sleep 7904 & echo hi", tmp_path, jobs, timeout=1.5, whole=True)
     assert (result.output, result.job) == ("hi\n", "j1")
     await jobs.wait("j1", 60)
-    assert (changes[-1].status, changes[-1].note) == ("killed", "ended at the timeout of its command")
+    assert (changes[-1].status, changes[-1].note) == ("killed", "ended at its command's timeout")
     assert alive("7904") == []
 
 

@@ -49,7 +49,7 @@ COMMAND = PermissionRequested(
     ),
     (),
     ("is not sandboxed", "12 bytes"),
-    ("/undo would not cover: build (an ignored folder)",),
+    ("/undo would not restore: build (an ignored folder)",),
     {"command": "rm -rf build", "timeout": 5},
 )
 PATCH = PermissionRequested(

@@ -258,7 +258,7 @@ def check_content(text: str, situation: Situation) -> None:
         if is_git_settings(resolved) and situation.facts.credentials_in(resolved):
             raise UnprovenError(f"{text} may hold a password or token", soft=True)
         if situation.facts.kind(resolved) == "other":
-            raise UnprovenError(f"{text} is no ordinary file")
+            raise UnprovenError(f"{text} is not an ordinary file")
 
 
 def check_revision(text: str, situation: Situation) -> None:
