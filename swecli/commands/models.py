@@ -86,20 +86,20 @@ USUAL = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _SAME = (DEFAULT, "auto", "unset")
 
 
-async def _run_effort(port: Session, arguments: str) -> CommandResult:
-    model = port.view.model
+async def _run_effort(session: Session, arguments: str) -> CommandResult:
+    model = session.view.model
     if model is None:
         return CommandResult.text("No model is connected; choose one with /model.", "error")
     wanted = arguments.lower()
     if not wanted:
-        said = f"The effort is {port.view.effort or DEFAULT}. {choices(model)}"
+        said = f"The effort is {session.view.effort or DEFAULT}. {choices(model)}"
         return CommandResult(screen="pick_effort", instead=(TextBlock(said),))
     if wanted in _SAME:
-        port.send(SetEffort(None))
+        session.send(SetEffort(None))
         return CommandResult.text(f"{model.ref} uses its default effort from the next request on.")
     if wanted not in words(model):
         return CommandResult.text(f"Unknown effort {arguments}. {choices(model)} Nothing was changed.", "error")
-    port.send(SetEffort(wanted))
+    session.send(SetEffort(wanted))
     unsure = (
         ""
         if model.efforts
@@ -125,7 +125,7 @@ EFFORT = SlashCommand(
 )
 
 
-async def _run_login(port: Session, arguments: str) -> CommandResult:
+async def _run_login(session: Session, arguments: str) -> CommandResult:
     provider, _, rest = arguments.partition(" ")
     if rest:
         return CommandResult.text(
@@ -142,7 +142,7 @@ async def _run_login(port: Session, arguments: str) -> CommandResult:
 LOGIN = SlashCommand("login", "Add an API key", _run_login, arguments="[provider]")
 
 
-async def _run_logout(port: Session, arguments: str) -> CommandResult:
+async def _run_logout(session: Session, arguments: str) -> CommandResult:
     store = KeyStore(user_paths(os.environ).config)
     try:
         if not arguments:
@@ -179,14 +179,14 @@ ROWS = 60
 """So many models are listed at once."""
 
 
-async def _run_model(port: Session, arguments: str) -> CommandResult:
+async def _run_model(session: Session, arguments: str) -> CommandResult:
     first, _, rest = arguments.partition(" ")
     if first == "list":
-        return await _list(port, rest)
+        return await _list(session, rest)
     if not arguments:
-        model = port.view.model
+        model = session.view.model
         said = f"The model is {model.ref if model else 'not chosen'}; -m selects another, /model list shows all."
-        usable = [offer for offer in await port.models() if offer.usable]
+        usable = [offer for offer in await session.models() if offer.usable]
         table = (model_table(usable[:ROWS], "Available models"),) if usable else ()
         return CommandResult(screen="pick_model", instead=(TextBlock(said), *table))
     if rest:
@@ -195,12 +195,12 @@ async def _run_model(port: Session, arguments: str) -> CommandResult:
         )
     if "/" in arguments and not all(arguments.split("/", 1)):
         return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5-5.", "error")
-    port.send(SetModel(arguments))
+    session.send(SetModel(arguments))
     return CommandResult.text(f"Requested {arguments}.", "dim")
 
 
-async def _list(port: Session, words: str) -> CommandResult:
-    found = matching(await port.models(), words)
+async def _list(session: Session, words: str) -> CommandResult:
+    found = matching(await session.models(), words)
     if not found:
         return CommandResult.text(f"No known model matches {words!r}; you can still use any provider/name.", "warning")
     more = f"{len(found) - ROWS} more; narrow the list: /model list WORDS"

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 
 from swecli.core.checkpoints.history import UNFINISHED, Difference, FileHistory, LazyHistory, Running
 from swecli.core.checkpoints.journal import Origin
-from swecli.core.checkpoints.restore import Listed, Recent, Restored, Target
+from swecli.core.checkpoints.restore import LeftPath, Recent, Restored, Target
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Effects
 from swecli.core.workspace.atomic_write import shielded_thread
@@ -56,7 +56,7 @@ _USUAL = frozenset(("generated folder", "ignored folder", "git's own data", "swe
 """Reasons that go without saying."""
 
 
-class Gaps:
+class UntrackedPaths:
     """What lies outside of the record, for commands that run in ``cwd``. All paths are absolute."""
 
     def __init__(self, cwd: str, roots: Sequence[str], home: str) -> None:
@@ -69,7 +69,7 @@ class Gaps:
         """Paths outside the workspace that a command names, and that can be watched. Waits for the disk."""
         return named_outside(command, self._cwd, self._roots, self._home)[0]
 
-    def news(self, listed: Sequence[Listed]) -> str:
+    def notice(self, listed: Sequence[LeftPath]) -> str:
         """A sentence on what is not covered, unless it is only the usual or was said before; empty then."""
         unusual = [one for one in listed if one.why not in _USUAL]
         if self._reported or not unusual:
@@ -79,7 +79,7 @@ class Gaps:
         more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
         return f"/undo can't revert changes by commands to: {named}{more}."
 
-    def named(self, command: str, listed: Sequence[Listed]) -> str:
+    def named(self, command: str, listed: Sequence[LeftPath]) -> str:
         """What a command names that is not covered, as a sentence; empty where there is nothing."""
         words = {word.strip("'\"").rstrip("/").removeprefix("./") for word in command.split()}
         found = [self._named(one) for one in listed if self._shown(one.path) in words]
@@ -87,7 +87,7 @@ class Gaps:
         found += [f"{folder} (folder outside the workspace)" for folder in folders]
         return f"/undo would not restore: {', '.join(found[:_NAMED])}" if found else ""
 
-    def _named(self, one: Listed) -> str:
+    def _named(self, one: LeftPath) -> str:
         return f"{self._shown(one.path)} ({one.why})"
 
     def _shown(self, path: str) -> str:
@@ -114,7 +114,7 @@ class Checkpoints:
         wait: float = FIRST_COPY_SECONDS,
     ) -> None:
         self._history = LazyHistory(open_history)
-        self._gaps = Gaps(cwd, roots, home)
+        self._untracked = UntrackedPaths(cwd, roots, home)
         self._wait = wait
         self._deadline: float | None = None
         self._copying: asyncio.Task[None] | None = None
@@ -160,11 +160,11 @@ class Checkpoints:
             history = await self._history.get()
             if effects.command is None:
                 return await _begun(history, lambda: history.begin(origin, effects.writes, watch=False))
-            paths = [*effects.writes, *await asyncio.to_thread(self._gaps.watched, effects.command)]
+            paths = [*effects.writes, *await asyncio.to_thread(self._untracked.watched, effects.command)]
             if not await self._copied():
                 return await _begun(history, lambda: history.begin(origin, paths, watch=False, note=UNFINISHED))
             async with self._trees:
-                _tell_news(self._gaps, history, self.tell)
+                _notify_untracked(self._untracked, history, self.tell)
                 return await _begun(history, lambda: history.begin(origin, paths, watch=True))
         except _FAILURES as error:
             self._failed(error)
@@ -211,8 +211,8 @@ class Checkpoints:
         history = self._history.ready
         if effects.command is None or history is None:
             return ""
-        _tell_news(self._gaps, history, self.tell)
-        return self._gaps.named(effects.command, history.not_covered)
+        _notify_untracked(self._untracked, history, self.tell)
+        return self._untracked.named(effects.command, history.not_covered)
 
     async def _end(self, running: Running) -> None:
         history = await self._history.get()
@@ -284,10 +284,10 @@ class Checkpoints:
             self.tell(self.failure)
 
 
-def _tell_news(gaps: Gaps, history: FileHistory, tell: Callable[[str], None]) -> None:
-    news = gaps.news(history.not_covered)
-    if news:
-        tell(news)
+def _notify_untracked(untracked: UntrackedPaths, history: FileHistory, tell: Callable[[str], None]) -> None:
+    notice = untracked.notice(history.not_covered)
+    if notice:
+        tell(notice)
 
 
 async def _begun(history: FileHistory, work: Callable[[], Running]) -> Running:

@@ -15,7 +15,7 @@ from typing import Literal
 from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
 from swecli.core.checkpoints.restore import (
-    Listed,
+    LeftPath,
     Plan,
     Recent,
     Restored,
@@ -160,7 +160,7 @@ class FileHistory:
         with self._rows.read() as connection:
             broken = journal.broken(connection, frozenset(self._running))
         commands = [one for one in broken if one.kind == "command"]
-        found = self._shadow.look() if commands else []
+        found = self._shadow.scan() if commands else []
         with self._rows.write() as connection:
             for one in broken:
                 if one.kind in ("undo", "redo"):
@@ -174,15 +174,15 @@ class FileHistory:
         """Bring the copy of the trees up to date, and forget what is too old or too much. Temporary files that killed
         writers left in the trees are removed."""
         self._make_room()
-        self._shadow.look(again=True)
+        self._shadow.scan(again=True)
         for folder in self._shadow.temporary:
             sweep_temporary(Path(folder))
         self._shadow.temporary.clear()
 
     @property
-    def not_covered(self) -> tuple[Listed, ...]:
+    def not_covered(self) -> tuple[LeftPath, ...]:
         """Paths of the trees that are not covered for commands, and why, as of the last look."""
-        return tuple(Listed(path, why) for path, why in sorted(self._shadow.left_out.items()))
+        return tuple(LeftPath(path, why) for path, why in sorted(self._shadow.left_out.items()))
 
     def stop(self) -> None:
         self._stop.set()
@@ -195,7 +195,7 @@ class FileHistory:
     def begin(self, origin: Origin, paths: Iterable[str], *, watch: bool, note: str = "") -> Running:
         """Record what ``paths`` are, and with ``watch`` what the trees are, before an operation changes them."""
         if watch:
-            self._shadow.look(again=True)
+            self._shadow.scan(again=True)
         with self._rows.write() as connection:
             operation = journal.begin(connection, origin, self._clock(), note)
             self._running.add(operation)
@@ -204,7 +204,7 @@ class FileHistory:
         return Running(operation, origin.kind, before, watch)
 
     def end(self, running: Running) -> tuple[Change, ...]:
-        found = self._shadow.look() if running.watched else []
+        found = self._shadow.scan() if running.watched else []
         with self._rows.write() as connection:
             changes = [Change(running.id, one.path, one.before, one.after) for one in found]
             placeholders = tuple(Change(running.id, path, image, image) for path, image in running.before)
@@ -248,7 +248,7 @@ class FileHistory:
         """Take changes back, as far as nobody changed the paths since."""
         with self._rows.read() as connection:
             operations = chosen(journal.operations(connection, self._session, ("edit", "command")), target)
-        skipped: list[Listed] = []
+        skipped: list[LeftPath] = []
         groups = [[one] for one in operations] if target.scope == "last" else [operations] if operations else []
         for group in groups:
             made = plan_reversal(group, sure=target.scope == "call")

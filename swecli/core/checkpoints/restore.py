@@ -34,7 +34,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class LeftPath:
     path: str
     why: str
 
@@ -44,8 +44,8 @@ class Plan:
     """``already`` are changes that somebody has taken back before."""
 
     steps: tuple[Step, ...] = ()
-    conflicts: tuple[Listed, ...] = ()
-    not_covered: tuple[Listed, ...] = ()
+    conflicts: tuple[LeftPath, ...] = ()
+    not_covered: tuple[LeftPath, ...] = ()
     already: tuple[Change, ...] = ()
 
 
@@ -63,8 +63,8 @@ CHANGED_SINCE = "it has changed since"
 def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
     """How to take ``changes`` (newest first) back. ``present`` says what each of their paths is now."""
     paths: dict[str, _Path] = {}
-    conflicts: list[Listed] = []
-    uncovered: list[Listed] = []
+    conflicts: list[LeftPath] = []
+    uncovered: list[LeftPath] = []
     already: list[Change] = []
     for change in changes:
         at = paths.setdefault(change.path, _Path(present[change.path], present[change.path]))
@@ -73,7 +73,7 @@ def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
         why = _uncovered(change)
         if why:
             at.blocked = True
-            uncovered.append(Listed(change.path, why))
+            uncovered.append(LeftPath(change.path, why))
         elif at.state.same(change.after):
             if not at.undoes:
                 at.now = change.after  # the same, and it says which other names the file has
@@ -83,7 +83,7 @@ def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
             already.append(change)
         else:
             at.blocked = True
-            conflicts.append(Listed(change.path, _conflict(at.state)))
+            conflicts.append(LeftPath(change.path, _conflict(at.state)))
     steps = tuple(Step(path, at.now, at.state, tuple(at.undoes)) for path, at in paths.items() if at.undoes)
     return Plan(steps, tuple(conflicts), tuple(uncovered), tuple(already))
 
@@ -164,7 +164,7 @@ class _Refused(Exception):
     """The step was not done; the message says why."""
 
 
-def restore(steps: Sequence[Step], content: Content) -> tuple[Listed, ...]:
+def restore(steps: Sequence[Step], content: Content) -> tuple[LeftPath, ...]:
     """Do the steps, each of them only if its path still is what it is thought to be. Returns those that were not
     done."""
     failed: dict[str, str] = {}
@@ -182,7 +182,7 @@ def restore(steps: Sequence[Step], content: Content) -> tuple[Listed, ...]:
         if step.then.kind == "folder" and step.path not in failed:
             with contextlib.suppress(OSError):
                 _set_mode(step.path, step.then.mode)
-    return tuple(Listed(path, why) for path, why in failed.items())
+    return tuple(LeftPath(path, why) for path, why in failed.items())
 
 
 def _ordered(steps: Sequence[Step]) -> Iterator[Step]:
@@ -393,8 +393,8 @@ class Restored:
     direction: Literal["undo", "redo"]
     operations: tuple[str, ...] = ()
     paths: tuple[RestoredPath, ...] = ()
-    conflicts: tuple[Listed, ...] = ()
-    not_covered: tuple[Listed, ...] = ()
+    conflicts: tuple[LeftPath, ...] = ()
+    not_covered: tuple[LeftPath, ...] = ()
     reason: str = ""
 
 
@@ -403,7 +403,7 @@ class Recent:
     """What can be taken back. ``not_covered`` is what commands here are not covered for, as path and reason."""
 
     operations: tuple[Operation, ...] = ()
-    not_covered: tuple[Listed, ...] = ()
+    not_covered: tuple[LeftPath, ...] = ()
     reason: str = ""
 
 
@@ -415,7 +415,7 @@ def named(operation: Operation) -> str:
 
 
 def outcome(
-    direction: Literal["undo", "redo"], chosen: tuple[Operation, ...], made: Plan, failed: tuple[Listed, ...]
+    direction: Literal["undo", "redo"], chosen: tuple[Operation, ...], made: Plan, failed: tuple[LeftPath, ...]
 ) -> Restored:
     missed = {listed.path for listed in failed}
     done = [step for step in made.steps if step.path not in missed]
@@ -439,14 +439,14 @@ def _how(step: Step) -> How:
 def plan_reversal(group: Sequence[Operation], *, sure: bool) -> Plan:
     """What takes operations back, newest first, as the disk is now. What may be the user's own, because swecli was
     killed meanwhile, is a conflict unless the user is ``sure``."""
-    unsure: dict[str, Listed] = {}
+    unsure: dict[str, LeftPath] = {}
     changes: list[Change] = []
     for operation in group:
         for change in operation.active:
             if operation.state == "unsure" and not sure:
                 item = operation.origin.item
                 why = f"swecli was killed while {item} ran, so this may be your own; /undo {item} reverts it"
-                unsure.setdefault(change.path, Listed(change.path, why))
+                unsure.setdefault(change.path, LeftPath(change.path, why))
             elif change.path not in unsure:
                 changes.append(change)
     expected = {change.path: change.after for change in reversed(changes)}

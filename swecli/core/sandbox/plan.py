@@ -366,10 +366,10 @@ _STRENGTH: dict[Access, int] = {"private": 0, "write": 1, "read": 2, "hidden": 3
 def mount_plan(request: Request, disk: Disk) -> Plan:
     """The plan for one command. The workspace, the package caches and a temporary directory of its own may be written;
     what steers other programs, secrets and the sockets of services may not even there."""
-    return _Drawing(request, disk).plan()
+    return _PlanBuilder(request, disk).plan()
 
 
-class _Drawing:
+class _PlanBuilder:
     def __init__(self, request: Request, disk: Disk) -> None:
         self._request = request
         self._disk = disk

@@ -24,7 +24,7 @@ from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.bounding import bound
 from swecli.core.workspace.command_output import as_read
-from swecli.core.workspace.jobs import Foreground, JobInfo, JobsError
+from swecli.core.workspace.jobs import JobInfo, JobsError, RunOptions
 from swecli.core.workspace.process import MOST_LEFT, CommandSpec, LaunchError, ProcessResult, run_process
 from swecli.core.workspace.text_file import read_bytes
 
@@ -62,7 +62,7 @@ class JobTool(Tool[JobParams]):
                 info = await ctx.jobs.stop(info.id)
             elif params.wait:
                 await ctx.jobs.wait(info.id, min(params.wait, MOST_WAIT))
-            text = await ctx.jobs.news(info.id, _JOB_HEAD_BYTES, _JOB_TAIL_BYTES)
+            text = await ctx.jobs.new_output(info.id, _JOB_HEAD_BYTES, _JOB_TAIL_BYTES)
             info = ctx.jobs.info(info.id)
         except JobsError as error:
             raise ToolError(str(error)) from error
@@ -294,7 +294,7 @@ async def _run(params: RunCommandParams, timeout: float, launch: Launch | None, 
             prefix=spec.prefix,
             inherited=spec.inherited,
         )
-    how = Foreground(
+    options = RunOptions(
         ctx.item,
         None if params.background else timeout,
         whole="timeout" in params.model_fields_set,
@@ -302,7 +302,7 @@ async def _run(params: RunCommandParams, timeout: float, launch: Launch | None, 
         head=_HEAD_BYTES,
         tail=_TAIL_BYTES,
     )
-    return await ctx.jobs.run(spec, how, lambda output, status: _finish(launch, output, status, ctx), ctx.output)
+    return await ctx.jobs.run(spec, options, lambda output, status: _finish(launch, output, status, ctx), ctx.output)
 
 
 def _finish(launch: Launch | None, output: str, status: int | None, ctx: ToolContext) -> str:

@@ -198,9 +198,9 @@ class RunningCommand:
         status = self._process.wait()
         return status if status >= 0 else 128 - status
 
-    async def wait(self, timeout: float | None = None, wish: asyncio.Event | None = None) -> bool:
-        """Wait for the end of the command, ``timeout`` seconds at most, or until the ``wish``. Whether it ended."""
-        waits = [asyncio.ensure_future(event.wait()) for event in (self._ended, wish) if event is not None]
+    async def wait(self, timeout: float | None = None, detach_event: asyncio.Event | None = None) -> bool:
+        """Wait for the end, ``timeout`` seconds at most, or until ``detach_event``. Whether it ended."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._ended, detach_event) if event is not None]
         try:
             await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -303,11 +303,11 @@ async def run_process(
     return result
 
 
-async def finished(running: RunningCommand, timeout: float | None, wish: asyncio.Event | None = None) -> Ending:
-    """Wait for the end of a command in the foreground. At its timeout all of it is ended; by the ``wish`` it goes on in
-    the background."""
-    ended = await running.wait(timeout, wish)
-    if not ended and wish is not None and wish.is_set():
+async def finished(running: RunningCommand, timeout: float | None, detach_event: asyncio.Event | None = None) -> Ending:
+    """Wait for the end of a command in the foreground. At its timeout all of it is ended; after
+    ``detach_event`` it continues in the background."""
+    ended = await running.wait(timeout, detach_event)
+    if not ended and detach_event is not None and detach_event.is_set():
         return "background"
     if not ended:
         await running.end(GRACE)

@@ -12,7 +12,7 @@ import pytest
 
 from swecli.core.checkpoints import history as history_module
 from swecli.core.checkpoints.history import FileHistory
-from swecli.core.checkpoints.restore import Content, Listed, Step, Target, restore
+from swecli.core.checkpoints.restore import Content, LeftPath, Step, Target, restore
 from swecli.core.workspace.atomic_write import PREFIX
 from tests.core.checkpoints.support import OPTIONS, Bench
 from tests.support.trees import tree
@@ -27,7 +27,7 @@ def bench(tmp_path: Path) -> Bench:
     return made
 
 
-def names(bench: Bench, listed: tuple[Listed, ...]) -> dict[str, str]:
+def names(bench: Bench, listed: tuple[LeftPath, ...]) -> dict[str, str]:
     return {os.path.relpath(one.path, bench.work): one.why for one in listed}
 
 
@@ -157,7 +157,7 @@ def test_a_restore_that_was_cut_off_counts_as_far_as_it_came(bench: Bench, monke
     class Killed(BaseException):
         pass
 
-    def half(steps: tuple[Step, ...], content: Content) -> tuple[Listed, ...]:
+    def half(steps: tuple[Step, ...], content: Content) -> tuple[LeftPath, ...]:
         restore(steps[:1], content)
         raise Killed
 

@@ -194,12 +194,12 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from tests.core.sandbox.support import contained
-from swecli.core.sandbox.probe import Folders, Ground
+from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.plan import SandboxOptions as Options
 import os
 base = Path(sys.argv[2])
-ground = Ground((str(base / "work"),), str(base / "home"), dict(os.environ), (str(base / "own"),))
+ground = SandboxWorkspace((str(base / "work"),), str(base / "home"), dict(os.environ), (str(base / "own"),))
 sandbox = Sandbox(Options(mode="on"), ground, Folders(base / "state", base / "state" / "cache"))
 contained(sandbox, "echo begun > source/begun; setsid sleep 300 & sleep 300", base / "work")
 """

@@ -12,7 +12,7 @@ import pytest
 
 from swecli.core.tools.run_command import report
 from swecli.core.workspace import process_limit
-from swecli.core.workspace.jobs import Foreground, JobInfo, Jobs
+from swecli.core.workspace.jobs import JobInfo, Jobs, RunOptions
 from swecli.core.workspace.process import MOST_LEFT, CommandSpec, ProcessResult, run_process, scrubbed_environment
 from swecli.core.workspace.process_limit import ProcessLimit, pids_folder
 
@@ -25,7 +25,7 @@ def alive(word: str) -> list[int]:
 
 async def run(command: str, folder: Path, jobs: Jobs, timeout: float = 60, *, whole: bool = False) -> ProcessResult:
     spec = CommandSpec(command, folder, scrubbed_environment(os.environ))
-    return await jobs.run(spec, Foreground("t1", timeout, whole=whole), lambda text, status: "")
+    return await jobs.run(spec, RunOptions("t1", timeout, whole=whole), lambda text, status: "")
 
 
 @pytest.fixture(params=["by the kernel, where it can", "by looking"])
