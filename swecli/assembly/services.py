@@ -39,7 +39,7 @@ from swecli.core.permissions.types import Call, Decision, Policy, Rule
 from swecli.core.ports import BlobStore
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.sandbox.plan import SandboxOptions, SandboxState
-from swecli.core.sandbox.probe import Folders, Ground
+from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox, own_code
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
@@ -139,7 +139,7 @@ def _open(path: Path | None) -> Database:
 def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Sandbox:
     """The sandbox that the settings ask for. ``environment`` is what commands get."""
     home = os.path.realpath(Path.home())
-    ground = Ground(
+    workspace = SandboxWorkspace(
         roots=tuple(os.path.realpath(root) for root in (options.cwd, *options.add_dirs)),
         home=home,
         environment=environment,
@@ -148,7 +148,7 @@ def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping
         key=workspace_key(options.cwd),
     )
     folders = Folders(startup.paths.state, startup.paths.cache if options.store else None)
-    return Sandbox(sandbox_options(startup.loaded.settings.sandbox, home, ask=not options.headless), ground, folders)
+    return Sandbox(sandbox_options(startup.loaded.settings.sandbox, home, ask=not options.headless), workspace, folders)
 
 
 def sandbox_options(settings: SandboxSettings, home: str, *, ask: bool) -> SandboxOptions:

@@ -90,12 +90,12 @@ SHELL_USE = "! before a command runs it in your own shell, for example !git stat
 """What is said of a lone exclamation mark."""
 
 
-async def run_command(command: SlashCommand, port: Session, arguments: str) -> CommandResult:
+async def run_command(command: SlashCommand, session: Session, arguments: str) -> CommandResult:
     """What the command shows; an internal failure of it is reported, and shown as an error."""
     try:
-        return await command.run(port, arguments)
+        return await command.run(session, arguments)
     except Exception as error:  # noqa: BLE001 - a defect of one command must end neither session nor screen
-        port.report_defect(error)
+        session.report_defect(error)
         detail = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         return CommandResult.text(
             f"/{command.name} failed inside swecli ({detail}). The session is not affected; "

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 def number(value: int) -> str:
-    """With separators of thousands."""
     return f"{value:,}"
 
 
@@ -73,37 +72,37 @@ def span(seconds: float) -> str:
     return ""
 
 
-async def _run_compact(port: Session, arguments: str) -> CommandResult:
+async def _run_compact(session: Session, arguments: str) -> CommandResult:
     match arguments.strip().lower().lstrip("-"):
         case "undo":
-            port.send(UndoCompaction())
+            session.send(UndoCompaction())
             return CommandResult()
         case "redo":
-            port.send(RedoCompaction())
+            session.send(RedoCompaction())
             return CommandResult()
         case "free":
-            port.send(Compact(without_model=True))
+            session.send(Compact(without_model=True))
             return CommandResult()
         case "plan" | "preview" | "dry-run":
-            return _plan(port)
+            return _plan(session)
         case _:
             pass
-    plan = port.plan_compaction()
+    plan = session.plan_compaction()
     if plan is not None and not plan.worthwhile:
         return CommandResult.text(
             f"Nothing to compact yet ({plan.kept_messages} messages, {number(plan.kept_tokens)} tokens)."
         )
     command = Compact(arguments.strip())
     if plan is None:
-        port.send(command)
+        session.send(command)
         return CommandResult()
     title = f"Compact from {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens?"
     offer = Offer(title, command, ("Apply", "/compact undo restores it"), ("Cancel", "nothing changes"))
     return CommandResult((_table(plan),), offer=offer)
 
 
-def _plan(port: Session) -> CommandResult:
-    plan = port.plan_compaction()
+def _plan(session: Session) -> CommandResult:
+    plan = session.plan_compaction()
     if plan is None:
         return CommandResult.text("No model is connected, so swecli cannot measure anything.", "warning")
     if not plan.worthwhile:
@@ -164,15 +163,14 @@ _LEVELS = {
 }
 
 
-async def _run_context(port: Session, arguments: str) -> CommandResult:
-    return CommandResult.text("\n".join(filter(None, (context_text(port.view), rules_text(port.retention())))))
+async def _run_context(session: Session, arguments: str) -> CommandResult:
+    return CommandResult.text("\n".join(filter(None, (context_text(session.view), rules_text(session.retention())))))
 
 
 CONTEXT = SlashCommand("context", "Show what fills the context window", _run_context, aliases=("tokens",))
 
 
 def context_text(view: SessionView) -> str:
-    """The whole report as plain text."""
     budget, model = view.budget, view.model
     if budget is None:
         lines = ["Not measured yet; the first request measures it."]
@@ -243,7 +241,6 @@ def _thresholds(budget: Budget) -> str:
 
 
 def conversation_text(conversation: Conversation) -> str:
-    """The messages in a line."""
     active, total, summaries = conversation.active, conversation.total, conversation.summaries
     age = "" if conversation.oldest_age is None else f" The oldest is {span(conversation.oldest_age)} old."
     if not summaries and active == total:
@@ -260,15 +257,14 @@ SHOWN = 10
 """Requests and misses that are listed."""
 
 
-async def _run_cache(port: Session, arguments: str) -> CommandResult:
-    return CommandResult.text(cache_text(port.view))
+async def _run_cache(session: Session, arguments: str) -> CommandResult:
+    return CommandResult.text(cache_text(session.view))
 
 
 CACHE = SlashCommand("cache", "Show the cached share of recent prompts, and each miss", _run_cache)
 
 
 def cache_text(view: SessionView) -> str:
-    """The report as plain text."""
     history = view.cache
     reported = [request for request in history.requests if request.usage.cache_read is not None]
     if not history.requests:
@@ -317,11 +313,11 @@ _ID = re.compile(r"\[?[a-z]\d+(\.result)?(\s*[-–,]\s*[a-z]\d+(\.result)?)*\]?|
 _FOR_THE_MODEL = "recall(id=…) returns one in full."
 
 
-async def _run_recall(port: Session, arguments: str) -> CommandResult:
+async def _run_recall(session: Session, arguments: str) -> CommandResult:
     if not arguments:
         return CommandResult.text("Search words, or an id such as t12.result: /recall database port", "warning")
     key = "id" if _ID.fullmatch(arguments) else "query"
-    found = await port.run_tool("recall", {key: arguments})
+    found = await session.run_tool("recall", {key: arguments})
     if found.is_error:
         return CommandResult.text(found.text, "error")
     return CommandResult.text(found.text.replace(_FOR_THE_MODEL, "/recall with an id shows one in full."))
@@ -337,9 +333,9 @@ def plan_document(plan: CompactionPlan) -> dict[str, Any]:
     return {"type": "compaction_plan", **asdict(plan), "worthwhile": plan.worthwhile}
 
 
-def context_document(port: Session) -> dict[str, Any]:
+def context_document(session: Session) -> dict[str, Any]:
     """The figures of ``/context``: the same measure, in tokens."""
-    view = port.view
+    view = session.view
     budget, model = view.budget, view.model
     return {
         "type": "context",
@@ -349,5 +345,5 @@ def context_document(port: Session) -> dict[str, Any]:
         "conversation": asdict(view.conversation),
         "budget": msgspec.to_builtins(budget) if budget is not None else None,
         "share": round(budget.share, 6) if budget is not None else None,
-        "rules": [asdict(rule) for rule in port.retention()],
+        "rules": [asdict(rule) for rule in session.retention()],
     }

@@ -27,15 +27,12 @@ SHOWN = 50
 
 
 def restored_result(done: FilesRestored, cwd: Path) -> CommandResult:
-    """Files that were changed, conflicts, and what is not covered."""
     blocks: list[DisplayBlock] = []
     verb = "Undid" if done.direction == "undo" else "Redid"
     if done.files:
         more = f" and {len(done.operations) - 3} more" if len(done.operations) > 3 else ""
         blocks.append(TextBlock(f"{verb}: {'; '.join(done.operations[:3])}{more}"))
-        rows = tuple(
-            (shown_path(file.path, cwd), file.how.replace("brought back", "restored")) for file in done.files[:SHOWN]
-        )
+        rows = tuple((shown_path(file.path, cwd), file.how) for file in done.files[:SHOWN])
         blocks.append(TableBlock(("file", "now"), rows, _count(len(done.files), "file changed", "files changed")))
         if len(done.files) > SHOWN:
             blocks.append(TextBlock(f"and {len(done.files) - SHOWN:,} more files", "dim"))
@@ -71,18 +68,18 @@ def _count(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
-async def _run_redo(port: Session, arguments: str) -> CommandResult:
-    return restored_result(await port.files.redo(), port.view.cwd)
+async def _run_redo(session: Session, arguments: str) -> CommandResult:
+    return restored_result(await session.files.redo(), session.view.cwd)
 
 
 REDO = SlashCommand("redo", "Reapply what /undo reverted", _run_redo, while_busy=False)
 
 
-async def _run_diff(port: Session, arguments: str) -> CommandResult:
-    found = await port.files.difference()
+async def _run_diff(session: Session, arguments: str) -> CommandResult:
+    found = await session.files.difference()
     if found.reason:
         return CommandResult.text(found.reason, "warning")
-    cwd = port.view.cwd
+    cwd = session.view.cwd
     chosen = [block for block in found.files if not arguments or _below(block.path, arguments, cwd)]
     if not chosen:
         where = f" below {arguments}" if arguments else ""
@@ -111,8 +108,8 @@ def _sum(files: list[DiffBlock]) -> str:
 DIFF = SlashCommand("diff", "Show what this session changed", _run_diff, arguments="[path]")
 
 
-async def _run_add_dir(port: Session, arguments: str) -> CommandResult:
-    view = port.view
+async def _run_add_dir(session: Session, arguments: str) -> CommandResult:
+    view = session.view
     name = arguments.strip()
     if not name:
         return CommandResult.text(f"Folders of this session: {', '.join(map(str, view.roots))}.")
@@ -146,13 +143,13 @@ _CALL = re.compile(r"t\d+")
 _TURN = re.compile(r"turn(?:\s+(\d+))?", re.IGNORECASE)
 
 
-async def _run_undo(port: Session, arguments: str) -> CommandResult:
+async def _run_undo(session: Session, arguments: str) -> CommandResult:
     wanted = arguments.strip()
     if wanted.lower() in ("list", "ls"):
-        return _listed(await port.files.changes(), port.view.cwd)
+        return _listed(await session.files.changes(), session.view.cwd)
     if wanted in ("help", "?", "-h", "--help"):
         return CommandResult.text(USAGE)
-    return restored_result(await port.files.undo(target(wanted, port.view.cwd)), port.view.cwd)
+    return restored_result(await session.files.undo(target(wanted, session.view.cwd)), session.view.cwd)
 
 
 def target(wanted: str, cwd: Path) -> Target:

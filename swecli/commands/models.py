@@ -27,14 +27,12 @@ def model_table(offers: Sequence[ModelOffer], title: str = "") -> TableBlock:
 
 
 def known(offer: ModelOffer) -> str:
-    """Window, price, abilities, and where the key comes from."""
     own = key(offer)
     parts = (size(offer.window), price(offer), abilities(offer), own if own != "-" else "")
     return " · ".join(part for part in parts if part)
 
 
 def summary(offer: ModelOffer) -> str:
-    """The same for a list to pick from, where keys that are there go without saying."""
     parts = (f"{size(offer.window)} tokens", price(offer), abilities(offer), key(offer) if not offer.usable else "")
     return " · ".join(part for part in parts if part)
 
@@ -62,7 +60,6 @@ def price(offer: ModelOffer) -> str:
 
 
 def abilities(offer: ModelOffer) -> str:
-    """What is known that it can do; and that it takes no tools, where that is known."""
     flags = (("images", offer.images), ("reasoning", offer.reasoning))
     words = [name for name, flag in flags if flag] + (["no tools"] if offer.tools is False else [])
     return ", ".join([*words, *(["retiring"] if offer.deprecated else [])])
@@ -89,20 +86,20 @@ USUAL = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _SAME = (DEFAULT, "auto", "unset")
 
 
-async def _run_effort(port: Session, arguments: str) -> CommandResult:
-    model = port.view.model
+async def _run_effort(session: Session, arguments: str) -> CommandResult:
+    model = session.view.model
     if model is None:
         return CommandResult.text("No model is connected; choose one with /model.", "error")
     wanted = arguments.lower()
     if not wanted:
-        said = f"The effort is {port.view.effort or DEFAULT}. {choices(model)}"
+        said = f"The effort is {session.view.effort or DEFAULT}. {choices(model)}"
         return CommandResult(screen="pick_effort", instead=(TextBlock(said),))
     if wanted in _SAME:
-        port.send(SetEffort(None))
+        session.send(SetEffort(None))
         return CommandResult.text(f"{model.ref} uses its default effort from the next request on.")
     if wanted not in words(model):
         return CommandResult.text(f"Unknown effort {arguments}. {choices(model)} Nothing was changed.", "error")
-    port.send(SetEffort(wanted))
+    session.send(SetEffort(wanted))
     unsure = (
         ""
         if model.efforts
@@ -116,7 +113,6 @@ def words(model: ModelInfo) -> tuple[str, ...]:
 
 
 def choices(model: ModelInfo) -> str:
-    """The same as a sentence."""
     if model.efforts is None:
         return f"The effort levels of {model.ref} are unknown; common ones are {', '.join(USUAL)}, or default."
     if not model.efforts:
@@ -129,7 +125,7 @@ EFFORT = SlashCommand(
 )
 
 
-async def _run_login(port: Session, arguments: str) -> CommandResult:
+async def _run_login(session: Session, arguments: str) -> CommandResult:
     provider, _, rest = arguments.partition(" ")
     if rest:
         return CommandResult.text(
@@ -146,7 +142,7 @@ async def _run_login(port: Session, arguments: str) -> CommandResult:
 LOGIN = SlashCommand("login", "Add an API key", _run_login, arguments="[provider]")
 
 
-async def _run_logout(port: Session, arguments: str) -> CommandResult:
+async def _run_logout(session: Session, arguments: str) -> CommandResult:
     store = KeyStore(user_paths(os.environ).config)
     try:
         if not arguments:
@@ -160,7 +156,6 @@ LOGOUT = SlashCommand("logout", "Delete a stored API key", _run_logout, argument
 
 
 def stored_text(entries: Sequence[StoredKey]) -> str:
-    """What is stored and how it is forgotten."""
     lines = [f"{entry.provider}  {entry.origin}  ({entry.place})" for entry in entries]
     if not lines:
         return "No keys are stored. /logout does not affect keys in the environment."
@@ -184,14 +179,14 @@ ROWS = 60
 """So many models are listed at once."""
 
 
-async def _run_model(port: Session, arguments: str) -> CommandResult:
+async def _run_model(session: Session, arguments: str) -> CommandResult:
     first, _, rest = arguments.partition(" ")
     if first == "list":
-        return await _list(port, rest)
+        return await _list(session, rest)
     if not arguments:
-        model = port.view.model
+        model = session.view.model
         said = f"The model is {model.ref if model else 'not chosen'}; -m selects another, /model list shows all."
-        usable = [offer for offer in await port.models() if offer.usable]
+        usable = [offer for offer in await session.models() if offer.usable]
         table = (model_table(usable[:ROWS], "Available models"),) if usable else ()
         return CommandResult(screen="pick_model", instead=(TextBlock(said), *table))
     if rest:
@@ -200,12 +195,12 @@ async def _run_model(port: Session, arguments: str) -> CommandResult:
         )
     if "/" in arguments and not all(arguments.split("/", 1)):
         return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5-5.", "error")
-    port.send(SetModel(arguments))
+    session.send(SetModel(arguments))
     return CommandResult.text(f"Requested {arguments}.", "dim")
 
 
-async def _list(port: Session, words: str) -> CommandResult:
-    found = matching(await port.models(), words)
+async def _list(session: Session, words: str) -> CommandResult:
+    found = matching(await session.models(), words)
     if not found:
         return CommandResult.text(f"No known model matches {words!r}; you can still use any provider/name.", "warning")
     more = f"{len(found) - ROWS} more; narrow the list: /model list WORDS"

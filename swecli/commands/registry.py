@@ -61,7 +61,6 @@ COMMANDS: tuple[SlashCommand, ...] = (
 
 
 def command_table() -> TableBlock:
-    """All commands, for front-ends without a help screen."""
     rows = (
         (f"/{each.name} {each.arguments}".rstrip(), each.summary, ", ".join(f"/{alias}" for alias in each.aliases))
         for each in COMMANDS
@@ -74,8 +73,6 @@ _LINE = re.compile(r"/([A-Za-z][\w-]*|\?)(?:\s+(.*))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A known command and the text after its name."""
-
     command: SlashCommand
     arguments: str
 

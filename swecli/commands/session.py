@@ -15,7 +15,7 @@ from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock,
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import Mode, SandboxChanged
 from swecli.core.protocol.messages import Message, TextPart
-from swecli.core.tools.list_files import readable_size
+from swecli.core.tools.base import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ MODE_MEANINGS: dict[Mode, str] = {
 }
 
 
-async def _run_mode(port: Session, arguments: str) -> CommandResult:
+async def _run_mode(session: Session, arguments: str) -> CommandResult:
     if not arguments:
         return CommandResult(screen="pick_mode")
     wanted = arguments.lower().replace("_", "-").replace(" ", "-")
@@ -40,22 +40,21 @@ async def _run_mode(port: Session, arguments: str) -> CommandResult:
     if len(matches) != 1:
         return CommandResult.text(f"Unknown mode {arguments}. Modes: {', '.join(get_args(Mode))}.", "error")
     mode: Mode = matches[0]
-    port.send(SetMode(mode))
+    session.send(SetMode(mode))
     return CommandResult.text(f"Mode {mode}: {MODE_MEANINGS[mode]}.")
 
 
 MODE = SlashCommand("mode", "Show or set the permission mode", _run_mode, arguments="[mode]")
 
 
-async def _run_status(port: Session, arguments: str) -> CommandResult:
-    return CommandResult.text(status_text(port.view))
+async def _run_status(session: Session, arguments: str) -> CommandResult:
+    return CommandResult.text(status_text(session.view))
 
 
 STATUS = SlashCommand("status", "Show session, model, mode, folder and instructions", _run_status)
 
 
 def sandbox_text(state: SandboxChanged | None) -> str:
-    """How far commands are contained, on one line."""
     if state is None:
         return "not checked yet"
     why = f": {state.reason}" if state.reason else ""
@@ -94,11 +93,11 @@ TURNS = 20
 """The newest ones that are listed."""
 
 
-async def _run_usage(port: Session, arguments: str) -> CommandResult:
-    spending = port.view.spending
+async def _run_usage(session: Session, arguments: str) -> CommandResult:
+    spending = session.view.spending
     turns = [(str(number) if number else "-", tally) for number, tally in spending.by_turn.items()]
     sections = (
-        usage_text(port.view),
+        usage_text(session.view),
         _table("By model", "model", list(spending.by_model.items())),
         _table("By turn", "turn", turns[-TURNS:]),
     )
@@ -131,7 +130,6 @@ def usage_text(view: SessionView) -> str:
 
 
 def _table(title: str, name: str, rows: Sequence[tuple[str, Tally]]) -> str:
-    """One line for each tally; nothing without any."""
     if not rows:
         return ""
     lines = [(name, "requests", "input", "cached", "output", "cost")]
@@ -156,31 +154,31 @@ def _cost(cost: Decimal | None, estimated: bool) -> str:
     return f"about {dollars(cost)}" if estimated and cost is not None else dollars(cost)
 
 
-async def _run_doctor(port: Session, arguments: str) -> CommandResult:
+async def _run_doctor(session: Session, arguments: str) -> CommandResult:
     if arguments not in ("", "online"):
         return CommandResult.text("/doctor checks the setup; /doctor online also contacts each provider.", "error")
-    blocks = await port.examine(online=arguments == "online")
+    blocks = await session.examine(online=arguments == "online")
     return CommandResult(tuple(blocks)) if blocks else CommandResult.text("There is nothing to check here.")
 
 
 DOCTOR = SlashCommand("doctor", "Check providers, keys, models and the sandbox", _run_doctor, arguments="[online]")
 
 
-async def _run_plan(port: Session, arguments: str) -> CommandResult:
+async def _run_plan(session: Session, arguments: str) -> CommandResult:
     if arguments:
         return CommandResult.text(
             "/plan takes no text. Nothing was changed or sent; type /plan first, then the message.",
             "error",
         )
-    port.send(SetMode("plan"))
+    session.send(SetMode("plan"))
     return CommandResult.text(f"Mode plan: {MODE_MEANINGS['plan']}. /mode default ends it.")
 
 
 PLAN = SlashCommand("plan", "Switch to plan mode (read-only)", _run_plan)
 
 
-async def _run_todos(port: Session, arguments: str) -> CommandResult:
-    todos = port.view.todos
+async def _run_todos(session: Session, arguments: str) -> CommandResult:
+    todos = session.view.todos
     if not todos:
         return CommandResult.text("No todo list; the agent creates one for tasks with several steps.", "dim")
     return CommandResult((TodoBlock(todos),))
@@ -197,24 +195,24 @@ _COMMAND = 60
 _STOP = ("stop", "kill", "end")
 
 
-async def _run_jobs(port: Session, arguments: str) -> CommandResult:
+async def _run_jobs(session: Session, arguments: str) -> CommandResult:
     words = arguments.split()
     try:
         if not words:
-            return CommandResult(screen="jobs", instead=_listed(port))
+            return CommandResult(screen="jobs", instead=_listed(session))
         if words == ["list"]:
-            return CommandResult(_listed(port))
+            return CommandResult(_listed(session))
         if words[0] in _STOP and len(words) == 2:
-            return await _stopped(port, words[1])
+            return await _stopped(session, words[1])
         if len(words) == 1:
-            return await _shown(port, words[0])
+            return await _shown(session, words[0])
     except JobsError as error:
         return CommandResult.text(str(error), "error")
     return CommandResult.text(JOBS_USAGE, "warning")
 
 
-def _listed(port: Session) -> tuple[DisplayBlock, ...]:
-    jobs = port.view.jobs
+def _listed(session: Session) -> tuple[DisplayBlock, ...]:
+    jobs = session.view.jobs
     if not jobs:
         return (TextBlock("No background jobs.", "dim"),)
     return (TableBlock(("job", "status", "age", "output", "command"), tuple(_row(job) for job in jobs)),)
@@ -232,19 +230,19 @@ def status_of(job: JobInfo) -> str:
     return "stopped" if job.status == "killed" else f"exit {job.exit_status}"
 
 
-async def _shown(port: Session, name: str) -> CommandResult:
-    output = await port.job_output(name)
-    job = next(job for job in port.view.jobs if job.id == name)
+async def _shown(session: Session, name: str) -> CommandResult:
+    output = await session.job_output(name)
+    job = next(job for job in session.view.jobs if job.id == name)
     status = job.exit_status if job.status == "exited" else None
     duration = (job.ended or time.time()) - job.started
     return CommandResult((TerminalBlock(job.command, output, status, duration=duration),))
 
 
-async def _stopped(port: Session, name: str) -> CommandResult:
-    names = [job.id for job in port.view.jobs if job.status == "running"] if name == "all" else [name]
+async def _stopped(session: Session, name: str) -> CommandResult:
+    names = [job.id for job in session.view.jobs if job.status == "running"] if name == "all" else [name]
     if not names:
         return CommandResult.text("No background jobs.", "dim")
-    ended = [await port.stop_job(one) for one in names]
+    ended = [await session.stop_job(one) for one in names]
     return CommandResult.text("\n".join(f"{job.id} {status_of(job)}: {job.command}" for job in ended))
 
 
@@ -261,11 +259,11 @@ _WANTED = re.compile(r"(?:(answer)|(code)(?:\s+(\d{1,4}))?)?", re.IGNORECASE)
 _FENCE = re.compile(r"^( {0,3})(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\2[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 
-async def _run_copy(port: Session, arguments: str) -> CommandResult:
+async def _run_copy(session: Session, arguments: str) -> CommandResult:
     wanted = _WANTED.fullmatch(arguments)
     if wanted is None:
         return CommandResult.text(f"{COPY_USAGE} In the transcript, c copies the block at the cursor.", "error")
-    answer = last_answer(port.view.messages)
+    answer = last_answer(session.view.messages)
     if not answer:
         return CommandResult.text("There is no answer to copy yet.", "warning")
     if not wanted[2]:

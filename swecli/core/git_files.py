@@ -82,9 +82,14 @@ def git_directory(folder: Path) -> Path | None:
 
 def _linked_directory(folder: Path) -> Path | None:
     """Where the ``.git`` file of a work tree or submodule leads."""
-    words = read_text(folder / ".git").strip()
-    target = words.removeprefix("gitdir: ")
-    return Path(os.path.normpath(folder / target)) if words.startswith("gitdir: ") and target else None
+    target = linked_target(read_text(folder / ".git"))
+    return Path(os.path.normpath(folder / target)) if target else None
+
+
+def linked_target(text: str) -> str:
+    """The git directory that the text of a ``.git`` file names, as written; empty for any other text."""
+    words = text.strip()
+    return words.removeprefix("gitdir: ") if words.startswith("gitdir: ") else ""
 
 
 def common_directory(place: Path) -> Path:
@@ -156,11 +161,11 @@ def read_text(path: Path, limit: int = MAX_BYTES) -> str:
     """A file of git's as text.
 
     Raises:
-        OSError: it can't be read, or is no ordinary file of at most ``limit`` bytes.
+        OSError: it can't be read, or is not an ordinary file of at most ``limit`` bytes.
     """
     state = os.stat(path)
     if not stat.S_ISREG(state.st_mode) or state.st_size > limit:
-        raise OSError(0, f"{path.name} is no ordinary file")
+        raise OSError(0, f"{path.name} is not an ordinary file")
     return path.read_bytes().decode("utf-8", "replace")
 
 

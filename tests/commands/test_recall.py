@@ -20,7 +20,7 @@ class RecallSession(CommandSession):
     async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
         self.recalled.append((name, dict(arguments)))
         if "broken" in arguments.values():
-            return ToolRun("Nothing in this session has the id.", is_error=True)
+            return ToolRun("No entry in this session has the id.", is_error=True)
         return ToolRun(
             "[u1] user, turn 1, summarised\nthe port is 5433\n\nrecall(id=…) returns one in full.", is_error=False
         )
@@ -49,4 +49,4 @@ async def test_without_words_it_says_what_it_wants_and_errors_are_shown() -> Non
     session = RecallSession()
     assert "Search words" in await session.slash("/recall")
     assert session.recalled == []
-    assert await session.slash("/recall broken") == "Nothing in this session has the id."
+    assert await session.slash("/recall broken") == "No entry in this session has the id."

@@ -11,7 +11,7 @@ from swecli.block_text import block_lines
 from swecli.commands.files import target
 from swecli.commands.registry import Invocation, parse
 from swecli.core.checkpoints.journal import Change, Operation, Origin
-from swecli.core.checkpoints.restore import Listed, Recent, Target
+from swecli.core.checkpoints.restore import LeftPath, Recent, Target
 from swecli.core.checkpoints.store import ABSENT, Image
 from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
 from tests.commands.support import CommandSession
@@ -79,7 +79,7 @@ async def test_the_result_names_files_conflicts_and_what_is_not_covered() -> Non
 async def test_redo_and_nothing_to_do() -> None:
     session = UndoSession(FilesRestored("redo", reason="Nothing was undone."))
     assert await session.lines("/redo") == "Nothing was undone."
-    session.files.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/work/a", "it is gone by now"),))
+    session.files.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/work/a", "it no longer exists"),))
     assert "Nothing was changed. /undo list shows what else can be undone." in await session.lines("/undo turn")
 
 
@@ -93,12 +93,12 @@ async def test_thousands_of_files_are_listed_in_part() -> None:
 async def test_the_list_names_calls_files_and_exceptions() -> None:
     change = Change(1, "/work/a.txt", ABSENT, Image("file", 0o644, "0" * 64))
     operation = Operation(1, Origin("s", 2, "t7", "command", "make all"), 0.0, "unsure", "", (change,))
-    recent = Recent((operation,), (Listed("/work/node_modules", "a folder of generated files"),))
+    recent = Recent((operation,), (LeftPath("/work/node_modules", "generated folder"),))
     text = await UndoSession(recent=recent).lines("/undo list")
     assert "t7" in text
     assert "a.txt" in text
     assert "make all (swecli was killed during it)" in text
-    assert "node_modules: a folder of generated files" in text
+    assert "node_modules: generated folder" in text
     assert "no file changes" in await UndoSession().lines("/undo list")
     assert await UndoSession(recent=Recent(reason="off")).lines("/undo list") == "off"
 

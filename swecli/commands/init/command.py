@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.commands.init.guide import MAX_TOKENS, Guide, build_guide, split
+from swecli.commands.init.guide import (
+    FULL_CHARS,
+    LEAN_CHARS,
+    MAX_TOKENS,
+    Guide,
+    Prose,
+    build_guide,
+    parse_prose,
+    question,
+    split,
+)
 from swecli.commands.init.project import Project
-from swecli.commands.init.prose import FULL_CHARS, LEAN_CHARS, Prose, parse_prose, question
 from swecli.commands.init.scan import FILE_NAME
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES, read_head
 from swecli.core.context_management.prompts import LEAN_WINDOW, read_prompt
@@ -21,8 +30,8 @@ if TYPE_CHECKING:
 _MAX_EXISTING_BYTES = 256 * 1024
 
 
-async def _run(port: Session, arguments: str) -> CommandResult:
-    folder = port.view.cwd
+async def _run(session: Session, arguments: str) -> CommandResult:
+    folder = session.view.cwd
     try:
         existing = await asyncio.to_thread(_existing, folder)
     except OSError as error:
@@ -32,12 +41,12 @@ async def _run(port: Session, arguments: str) -> CommandResult:
     project = await asyncio.to_thread(Project, folder)
     if not project.scan.files:
         return CommandResult.text(f"{folder} has no files to describe. Nothing was written.", "warning")
-    prose = await _prose(port, project)
+    prose = await _prose(session, project)
     today = date.today().isoformat()
     guide = await asyncio.to_thread(build_guide, project, prose or Prose(), existing, today)
     if _same(existing, guide.text, project.commit):
         return CommandResult.text(f"{FILE_NAME} is up to date. Nothing was changed.")
-    run = await port.run_tool("write_file", {"path": str(folder / FILE_NAME), "content": guide.text})
+    run = await session.run_tool("write_file", {"path": str(folder / FILE_NAME), "content": guide.text})
     if run.is_error:
         return CommandResult.text(f"{FILE_NAME} was not written: {run.text}", "warning")
     return CommandResult.text(_report(guide, prose, project))
@@ -56,14 +65,14 @@ def _existing(folder: Path) -> str:
     return head.text
 
 
-async def _prose(port: Session, project: Project) -> Prose | None:
+async def _prose(session: Session, project: Project) -> Prose | None:
     """What the model writes; None without a model or an answer."""
-    model = port.view.model
+    model = session.view.model
     if model is None:
         return None
     limit = LEAN_CHARS if model.window is not None and model.window <= LEAN_WINDOW else FULL_CHARS
     facts = await asyncio.to_thread(question, project, limit)
-    answer = await port.ask_model(read_prompt("init_system"), facts)
+    answer = await session.ask_model(read_prompt("init_system"), facts)
     return None if answer is None else parse_prose(answer, project)
 
 

@@ -7,21 +7,24 @@ recorded section that is gone was removed on purpose and is not put back.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from swecli.commands.init.manifests import Manifests
-from swecli.commands.init.project import PURPOSES, Project
-from swecli.commands.init.prose import Prose
+from swecli.commands.init.project import PURPOSES, Manifests, Project, one_line, table, texts
 from swecli.commands.init.scan import FILE_NAME
 from swecli.core.context_management.counter import CountsTokens, PieceEstimator
 
 MAX_TOKENS = 3_000
+FULL_CHARS = 24_000
+LEAN_CHARS = 9_000
+_MAX_TEXT = 900
+_MAX_LINE = 220
 
 _RECORD = re.compile(r"^<!-- swecli init:([^>]*)-->[ \t]*$", re.MULTILINE)
 _HEADING = re.compile(r"^## +(.+?)[ \t]*#*[ \t]*$")
@@ -48,7 +51,6 @@ class Merged(NamedTuple):
     removed: tuple[str, ...]
 
     def render(self) -> str:
-        """The document with its record."""
         record = [f"{s.key}={_digest(s.text)}" for s in self.sections if s.key in self.generated]
         record += [f"{key}=removed" for key in self.removed]
         parts = [section.text for section in self.sections]
@@ -150,7 +152,6 @@ def _digest(text: str) -> str:
 
 
 def _values(project: Project, prose: Prose, today: str) -> dict[str, list[str]]:
-    """Lines for each placeholder."""
     found = project.manifests
     described = prose.project or (found.description if project.names_only_known(found.description) else "")
     languages = f"Written in {', '.join(found.languages)}." if found.languages else ""
@@ -181,3 +182,90 @@ def _dependencies(found: Manifests, prose: Prose) -> list[str]:
     listed = [f"{name} {version}".strip() for name, version in list(found.dependencies.items())[:12]]
     more = len(found.dependencies) - len(listed)
     return [", ".join(listed) + (f" and {more} more" if more > 0 else "")] if listed else []
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """What a model wrote. ``dropped`` counts statements that named something unknown."""
+
+    project: str = ""
+    overview: str = ""
+    rules: tuple[str, ...] = ()
+    key_files: Mapping[str, str] = field(default_factory=lambda: {})
+    patterns: Mapping[str, str] = field(default_factory=lambda: {})
+    dependencies: Mapping[str, str] = field(default_factory=lambda: {})
+    dropped: int = 0
+
+
+def question(project: Project, limit: int = FULL_CHARS) -> str:
+    """Everything that the model may use, at most ``limit`` characters; what matters most comes first."""
+    found = project.manifests
+    dependencies = [f"{name} {version}".strip() for name, version in found.dependencies.items()]
+    parts = [
+        f"Name: {project.name}",
+        f"Description: {found.description}" if found.description else "",
+        f"Languages: {', '.join(found.languages)}" if found.languages else "",
+        _list(
+            "Commands", [f"{c.purpose}: {c.command} ({c.source})" for c in (*project.commands, *project.others[:12])]
+        ),
+        _list("Key files", [f"{path}: {why}" for path, why in found.key_files.items()]),
+        _list("Direct dependencies", dependencies[:40]),
+        _list("Structure", project.scan.structure()),
+        f"Start of the README:\n<readme>\n{found.readme[: limit // 6]}\n</readme>" if found.readme else "",
+        _list("Source files: first line of documentation [what they define]", project.scan.outline()),
+        _list("All files", sorted(project.scan.files, key=lambda path: (path.count("/"), path))[:300]),
+    ]
+    text = "\n\n".join(part for part in parts if part)
+    return text if len(text) <= limit else text[: text.rfind("\n", 0, limit)]
+
+
+def _list(title: str, lines: Iterable[str]) -> str:
+    listed = [f"- {line}" for line in lines]
+    return "\n".join([f"{title}:", *listed]) if listed else ""
+
+
+def parse_prose(answer: str, project: Project) -> Prose:
+    """Read a model's JSON answer. What is invalid, too long or names an unknown path or command is left out;
+    an answer that is no JSON object gives empty prose."""
+    data = _json_object(answer)
+    known = project.names_only_known
+    dependencies = {name.lower() for name in project.manifests.dependencies}
+    dropped = 0
+
+    def checked(value: str, limit: int) -> str:
+        nonlocal dropped
+        good = not value or (len(value) <= limit and known(value))
+        dropped += not good
+        return value if good else ""
+
+    def pairs(key: str, limit: int, good: Callable[[str, str], bool]) -> dict[str, str]:
+        nonlocal dropped
+        kept: dict[str, str] = {}
+        for raw, value in table(data, key).items():
+            name, about = raw.strip().strip("`"), one_line(value)
+            if about and len(about) <= _MAX_LINE and len(name) <= 80 and "\n" not in name and good(name, about):
+                kept[name] = about
+            else:
+                dropped += 1
+        return dict(list(kept.items())[:limit])
+
+    overview = data.get("overview")
+    paragraphs = overview.split("\n\n") if isinstance(overview, str) else texts(overview)
+    rules = [checked(one_line(rule).lstrip("-* "), _MAX_LINE) for rule in texts(data.get("rules"))]
+    return Prose(
+        project=checked(one_line(data.get("project")), _MAX_TEXT),
+        overview=checked("\n\n".join(filter(None, map(one_line, paragraphs))), 2 * _MAX_TEXT),
+        rules=tuple(filter(None, rules))[:8],
+        key_files=pairs("key_files", 12, lambda path, why: project.has(path) and known(why)),
+        patterns=pairs("patterns", 6, lambda name, where: known(name) and project.shows_where(where)),
+        dependencies=pairs("dependencies", 8, lambda name, why: name.lower() in dependencies and known(why)),
+        dropped=dropped,
+    )
+
+
+def _json_object(answer: str) -> Mapping[str, Any]:
+    """The outermost object of an answer that may have a fence or words around it."""
+    try:
+        return table(json.loads(answer[answer.find("{") : answer.rfind("}") + 1]))
+    except (ValueError, RecursionError):
+        return {}

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 
 from swecli.core.checkpoints.history import UNFINISHED, Difference, FileHistory, LazyHistory, Running
 from swecli.core.checkpoints.journal import Origin
-from swecli.core.checkpoints.restore import Listed, Recent, Restored, Target
+from swecli.core.checkpoints.restore import LeftPath, Recent, Restored, Target
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Effects
 from swecli.core.workspace.atomic_write import shielded_thread
@@ -52,13 +52,11 @@ def named_outside(command: str, cwd: str, roots: Sequence[str], home: str) -> tu
 
 
 _NAMED = 4
-_USUAL = frozenset(
-    ("a folder of generated files", "an ignored folder", "git's own data is never touched", "swecli's own data")
-)
+_USUAL = frozenset(("generated folder", "ignored folder", "git's own data", "swecli's own data"))
 """Reasons that go without saying."""
 
 
-class Gaps:
+class UntrackedPaths:
     """What lies outside of the record, for commands that run in ``cwd``. All paths are absolute."""
 
     def __init__(self, cwd: str, roots: Sequence[str], home: str) -> None:
@@ -68,10 +66,10 @@ class Gaps:
         self._reported = False
 
     def watched(self, command: str) -> list[str]:
-        """Paths outside of the workspace that a command names, and that can be watched. Waits for the disk."""
+        """Paths outside the workspace that a command names, and that can be watched. Waits for the disk."""
         return named_outside(command, self._cwd, self._roots, self._home)[0]
 
-    def news(self, listed: Sequence[Listed]) -> str:
+    def notice(self, listed: Sequence[LeftPath]) -> str:
         """A sentence on what is not covered, unless it is only the usual or was said before; empty then."""
         unusual = [one for one in listed if one.why not in _USUAL]
         if self._reported or not unusual:
@@ -79,17 +77,17 @@ class Gaps:
         self._reported = True
         named = ", ".join(self._named(one) for one in unusual[:_NAMED])
         more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
-        return f"If a command changes these, /undo can't take it back: {named}{more}."
+        return f"/undo can't revert changes by commands to: {named}{more}."
 
-    def named(self, command: str, listed: Sequence[Listed]) -> str:
+    def named(self, command: str, listed: Sequence[LeftPath]) -> str:
         """What a command names that is not covered, as a sentence; empty where there is nothing."""
         words = {word.strip("'\"").rstrip("/").removeprefix("./") for word in command.split()}
         found = [self._named(one) for one in listed if self._shown(one.path) in words]
         _, folders = named_outside(command, self._cwd, self._roots, self._home)
-        found += [f"{folder} (a folder outside of the workspace)" for folder in folders]
-        return f"/undo would not cover: {', '.join(found[:_NAMED])}" if found else ""
+        found += [f"{folder} (folder outside the workspace)" for folder in folders]
+        return f"/undo would not restore: {', '.join(found[:_NAMED])}" if found else ""
 
-    def _named(self, one: Listed) -> str:
+    def _named(self, one: LeftPath) -> str:
         return f"{self._shown(one.path)} ({one.why})"
 
     def _shown(self, path: str) -> str:
@@ -116,7 +114,7 @@ class Checkpoints:
         wait: float = FIRST_COPY_SECONDS,
     ) -> None:
         self._history = LazyHistory(open_history)
-        self._gaps = Gaps(cwd, roots, home)
+        self._untracked = UntrackedPaths(cwd, roots, home)
         self._wait = wait
         self._deadline: float | None = None
         self._copying: asyncio.Task[None] | None = None
@@ -162,11 +160,11 @@ class Checkpoints:
             history = await self._history.get()
             if effects.command is None:
                 return await _begun(history, lambda: history.begin(origin, effects.writes, watch=False))
-            paths = [*effects.writes, *await asyncio.to_thread(self._gaps.watched, effects.command)]
+            paths = [*effects.writes, *await asyncio.to_thread(self._untracked.watched, effects.command)]
             if not await self._copied():
                 return await _begun(history, lambda: history.begin(origin, paths, watch=False, note=UNFINISHED))
             async with self._trees:
-                _tell_news(self._gaps, history, self.tell)
+                _notify_untracked(self._untracked, history, self.tell)
                 return await _begun(history, lambda: history.begin(origin, paths, watch=True))
         except _FAILURES as error:
             self._failed(error)
@@ -177,7 +175,6 @@ class Checkpoints:
         return self._copying is not None and self._copying.done()
 
     def delays(self, effects: Effects) -> bool:
-        """Whether a call has to wait for the first copy."""
         self.start()
         return effects.command is not None and not self.failure and not self._is_copied and self._seconds_left() > 0
 
@@ -204,8 +201,8 @@ class Checkpoints:
             await asyncio.wait((self._copying,), timeout=self._wait)
         if not self._copying.done() and report:
             self.tell(
-                "This workspace is large: its first copy is not complete yet, so /undo does not cover the command "
-                "that runs now. Edits are covered."
+                "This workspace is large and its first copy is not complete yet, so /undo can't revert the command "
+                "that runs now. Edits can be undone."
             )
         return self._copying.done() and not self.failure
 
@@ -214,8 +211,8 @@ class Checkpoints:
         history = self._history.ready
         if effects.command is None or history is None:
             return ""
-        _tell_news(self._gaps, history, self.tell)
-        return self._gaps.named(effects.command, history.not_covered)
+        _notify_untracked(self._untracked, history, self.tell)
+        return self._untracked.named(effects.command, history.not_covered)
 
     async def _end(self, running: Running) -> None:
         history = await self._history.get()
@@ -246,7 +243,6 @@ class Checkpoints:
             return Restored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
 
     async def recent(self) -> Recent:
-        """What can be taken back, and what is not covered."""
         if self.failure:
             return Recent(reason=self.failure)
         try:
@@ -257,7 +253,6 @@ class Checkpoints:
             return Recent(reason=f"The checkpoint store can't be read ({error}).")
 
     async def difference(self) -> Difference:
-        """What the session changed in files."""
         if self.failure:
             return Difference(reason=self.failure)
         try:
@@ -283,16 +278,16 @@ class Checkpoints:
     def _failed(self, error: Exception) -> None:
         if not self.failure:
             self.failure = (
-                f"Changes of files can't be recorded any more ({error}), so /undo does not work. "
-                "Everything else goes on; free some space or check the state folder, then start swecli again."
+                f"swecli can no longer record file changes ({error}), so /undo does not work. "
+                "Everything else still works. Free some space or check the state folder, then restart swecli."
             )
             self.tell(self.failure)
 
 
-def _tell_news(gaps: Gaps, history: FileHistory, tell: Callable[[str], None]) -> None:
-    news = gaps.news(history.not_covered)
-    if news:
-        tell(news)
+def _notify_untracked(untracked: UntrackedPaths, history: FileHistory, tell: Callable[[str], None]) -> None:
+    notice = untracked.notice(history.not_covered)
+    if notice:
+        tell(notice)
 
 
 async def _begun(history: FileHistory, work: Callable[[], Running]) -> Running:

@@ -15,7 +15,7 @@ from typing import Literal
 from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
 from swecli.core.checkpoints.restore import (
-    Listed,
+    LeftPath,
     Plan,
     Recent,
     Restored,
@@ -51,8 +51,6 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One path before the first and after the last change of it."""
-
     path: str
     before: Image
     after: Image
@@ -74,7 +72,6 @@ def spans(operations: Iterable[Operation]) -> list[Span]:
 
 
 def difference(connection: sqlite3.Connection, session: str) -> Difference:
-    """What a session changed and did not take back."""
     found = spans(journal.operations(connection, session, ("edit", "command")))
     files = tuple(_block(connection, span) for span in found[:MOST_FILES])
     return Difference(files, len(found) - len(files))
@@ -103,9 +100,9 @@ def _text(connection: sqlite3.Connection, image: Image) -> tuple[str | None, str
         return None, image.note or "its text was not stored"
     data = stored(connection, image.content)
     if data is None:
-        return None, "its text is not stored any more"
+        return None, "its text is no longer stored"
     if len(data) > MOST_BYTES:
-        return None, f"{len(data):,} bytes, too large to be shown"
+        return None, f"{len(data):,} bytes, too large to show"
     text = decode(data)
     return (None, f"binary, {len(data):,} bytes") if text.looks_binary else (text.text, "")
 
@@ -163,7 +160,7 @@ class FileHistory:
         with self._rows.read() as connection:
             broken = journal.broken(connection, frozenset(self._running))
         commands = [one for one in broken if one.kind == "command"]
-        found = self._shadow.look() if commands else []
+        found = self._shadow.scan() if commands else []
         with self._rows.write() as connection:
             for one in broken:
                 if one.kind in ("undo", "redo"):
@@ -177,18 +174,17 @@ class FileHistory:
         """Bring the copy of the trees up to date, and forget what is too old or too much. Temporary files that killed
         writers left in the trees are removed."""
         self._make_room()
-        self._shadow.look(again=True)
+        self._shadow.scan(again=True)
         for folder in self._shadow.temporary:
             sweep_temporary(Path(folder))
         self._shadow.temporary.clear()
 
     @property
-    def not_covered(self) -> tuple[Listed, ...]:
+    def not_covered(self) -> tuple[LeftPath, ...]:
         """Paths of the trees that are not covered for commands, and why, as of the last look."""
-        return tuple(Listed(path, why) for path, why in sorted(self._shadow.left_out.items()))
+        return tuple(LeftPath(path, why) for path, why in sorted(self._shadow.left_out.items()))
 
     def stop(self) -> None:
-        """End a look that is under way."""
         self._stop.set()
 
     def close(self) -> None:
@@ -199,7 +195,7 @@ class FileHistory:
     def begin(self, origin: Origin, paths: Iterable[str], *, watch: bool, note: str = "") -> Running:
         """Record what ``paths`` are, and with ``watch`` what the trees are, before an operation changes them."""
         if watch:
-            self._shadow.look(again=True)
+            self._shadow.scan(again=True)
         with self._rows.write() as connection:
             operation = journal.begin(connection, origin, self._clock(), note)
             self._running.add(operation)
@@ -208,8 +204,7 @@ class FileHistory:
         return Running(operation, origin.kind, before, watch)
 
     def end(self, running: Running) -> tuple[Change, ...]:
-        """Record what the operation changed; returns that."""
-        found = self._shadow.look() if running.watched else []
+        found = self._shadow.scan() if running.watched else []
         with self._rows.write() as connection:
             changes = [Change(running.id, one.path, one.before, one.after) for one in found]
             placeholders = tuple(Change(running.id, path, image, image) for path, image in running.before)
@@ -253,7 +248,7 @@ class FileHistory:
         """Take changes back, as far as nobody changed the paths since."""
         with self._rows.read() as connection:
             operations = chosen(journal.operations(connection, self._session, ("edit", "command")), target)
-        skipped: list[Listed] = []
+        skipped: list[LeftPath] = []
         groups = [[one] for one in operations] if target.scope == "last" else [operations] if operations else []
         for group in groups:
             made = plan_reversal(group, sure=target.scope == "call")
@@ -261,18 +256,19 @@ class FileHistory:
                 made = replace(made, not_covered=(*skipped, *made.not_covered))
                 return self._carry_out("undo", tuple(group), made)
             skipped += made.not_covered
-        reason = nothing_to_undo(target) if not skipped else "What could be taken back is not covered."
+        reason = (
+            nothing_to_undo(target) if not skipped else "These changes are not tracked, so swecli can't revert them."
+        )
         return Restored("undo", not_covered=tuple(skipped), reason=reason)
 
     def redo(self) -> Restored:
-        """Take the newest undo back."""
         with self._rows.read() as connection:
             undone = journal.operations(connection, self._session, ("undo",))
         for one in undone:
             made = plan_reversal([one], sure=True)
             if made.steps or made.conflicts:
                 return self._carry_out("redo", (one,), made)
-        return Restored("redo", reason="Nothing was undone in this session that could be done again.")
+        return Restored("redo", reason="This session has nothing to redo.")
 
     def _carry_out(self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan) -> Restored:
         if not made.steps:
@@ -301,13 +297,11 @@ class FileHistory:
             return stored(connection, digest)
 
     def recent(self, limit: int) -> Recent:
-        """The newest operations that can be taken back."""
         with self._rows.read() as connection:
             found = journal.operations(connection, self._session, ("edit", "command"))
         return Recent(tuple(found[:limit]), self.not_covered)
 
     def difference(self) -> Difference:
-        """What the session changed in files, from the first change of each to the last."""
         with self._rows.read() as connection:
             return difference(connection, self._session)
 
@@ -344,12 +338,10 @@ class LazyHistory:
 
     @property
     def begun(self) -> bool:
-        """Whether it was needed yet."""
         return self._opening is not None
 
     @property
     def ready(self) -> FileHistory | None:
-        """The record, if it is open by now."""
         task = self._opening
         if task is None or not task.done() or task.cancelled() or task.exception() is not None:
             return None

@@ -29,8 +29,6 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One path that an operation changed."""
-
     operation: int
     path: str
     before: Image
@@ -50,7 +48,6 @@ class Operation:
 
 
 def begin(connection: sqlite3.Connection, origin: Origin, at: float, note: str = "") -> int:
-    """Record that an operation begins; returns its id."""
     cursor = connection.execute(
         "INSERT INTO operations(session, turn, item, kind, title, started, pid, state, note)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?)",
@@ -79,7 +76,6 @@ def record(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
 
 
 def forget(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
-    """Remove changes that did not happen, and what they would have taken back."""
     for change in changes:
         key = (change.operation, os.fsencode(change.path))
         connection.execute("DELETE FROM changes WHERE operation = ? AND path = ?", key)
@@ -206,7 +202,6 @@ def forget_oldest(connection: sqlite3.Connection, but: str) -> bool:
 
 
 def digest_of(image: Image) -> str | None:
-    """The hash under which the content is stored, if it is."""
     return image.content if image.kind == "file" and image.kept else None
 
 

@@ -31,14 +31,11 @@ class Step:
 
     @property
     def relinks(self) -> bool:
-        """Whether it was changed which other names the file has."""
         return any(change.before.twin != change.after.twin for change in self.undoes)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A path that was left as it is, and why."""
-
+class LeftPath:
     path: str
     why: str
 
@@ -48,8 +45,8 @@ class Plan:
     """``already`` are changes that somebody has taken back before."""
 
     steps: tuple[Step, ...] = ()
-    conflicts: tuple[Listed, ...] = ()
-    not_covered: tuple[Listed, ...] = ()
+    conflicts: tuple[LeftPath, ...] = ()
+    not_covered: tuple[LeftPath, ...] = ()
     already: tuple[Change, ...] = ()
 
 
@@ -61,14 +58,14 @@ class _Path:
     blocked: bool = False
 
 
-CHANGED_SINCE = "it is not what the change left: it was changed since"
+CHANGED_SINCE = "it has changed since"
 
 
 def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
     """How to take ``changes`` (newest first) back. ``present`` says what each of their paths is now."""
     paths: dict[str, _Path] = {}
-    conflicts: list[Listed] = []
-    uncovered: list[Listed] = []
+    conflicts: list[LeftPath] = []
+    uncovered: list[LeftPath] = []
     already: list[Change] = []
     for change in changes:
         at = paths.setdefault(change.path, _Path(present[change.path], present[change.path]))
@@ -77,7 +74,7 @@ def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
         why = _uncovered(change)
         if why:
             at.blocked = True
-            uncovered.append(Listed(change.path, why))
+            uncovered.append(LeftPath(change.path, why))
         elif at.state.same(change.after):
             if not at.undoes:
                 at.now = change.after  # the same, and it says which other names the file has
@@ -87,7 +84,7 @@ def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
             already.append(change)
         else:
             at.blocked = True
-            conflicts.append(Listed(change.path, _conflict(at.state)))
+            conflicts.append(LeftPath(change.path, _conflict(at.state)))
     steps = tuple(Step(path, at.now, at.state, tuple(at.undoes)) for path, at in paths.items() if at.undoes)
     return Plan(steps, tuple(conflicts), tuple(uncovered), tuple(already))
 
@@ -100,12 +97,12 @@ def _uncovered(change: Change) -> str:
     if not before.kept:
         return before.note or "its content was not stored"
     if not after.kept:
-        return f"what it is now could not be brought back: {after.note or 'its content was not stored'}"
+        return f"redo could not restore its current content: {after.note or 'its content was not stored'}"
     return ""
 
 
 def _conflict(state: Image) -> str:
-    return "it is gone by now" if state.kind == "absent" else CHANGED_SINCE
+    return "it no longer exists" if state.kind == "absent" else CHANGED_SINCE
 
 
 Scope = Literal["last", "turn", "call", "path"]
@@ -142,16 +139,15 @@ def chosen(operations: Sequence[Operation], target: Target) -> list[Operation]:
 
 
 def nothing_to_undo(target: Target) -> str:
-    """The sentence for a target that nothing belongs to."""
     match target.scope:
         case "turn" if target.turn:
-            return f"Turn {target.turn} changed no files, or its changes were taken back already."
+            return f"Turn {target.turn} changed no files, or its changes are already undone."
         case "call":
-            return f"Call {target.name} changed no files of this session, or its changes were taken back already."
+            return f"Call {target.name} changed no files in this session, or its changes are already undone."
         case "path":
-            return f"This session has no change of {target.name} to take back."
+            return f"This session has no change of {target.name} to undo."
         case _:
-            return "This session has no change of files to take back."
+            return "This session has no file changes to undo."
 
 
 def _within(path: str, folder: str) -> bool:
@@ -169,7 +165,7 @@ class _Refused(Exception):
     """The step was not done; the message says why."""
 
 
-def restore(steps: Sequence[Step], content: Content) -> tuple[Listed, ...]:
+def restore(steps: Sequence[Step], content: Content) -> tuple[LeftPath, ...]:
     """Do the steps, each of them only if its path still is what it is thought to be. Returns those that were not
     done."""
     failed: dict[str, str] = {}
@@ -187,7 +183,7 @@ def restore(steps: Sequence[Step], content: Content) -> tuple[Listed, ...]:
         if step.then.kind == "folder" and step.path not in failed:
             with contextlib.suppress(OSError):
                 _set_mode(step.path, step.then.mode)
-    return tuple(Listed(path, why) for path, why in failed.items())
+    return tuple(LeftPath(path, why) for path, why in failed.items())
 
 
 def _ordered(steps: Sequence[Step]) -> Iterator[Step]:
@@ -257,7 +253,7 @@ def _as_expected(found: Image, now: Image) -> bool:
 def _require_plain_way(path: str) -> None:
     parent = os.path.dirname(path)
     if os.path.realpath(parent) != parent:
-        raise _Refused("a link is in its path by now")
+        raise _Refused("its path now contains a link")
 
 
 def _rewrite(path: str, found: Image, then: Image, content: Content) -> None:
@@ -295,7 +291,7 @@ def _create(path: str, data: bytes, mode: int) -> None:
 def _bytes_of(image: Image, content: Content) -> bytes:
     data = content(image.content)
     if data is None:
-        raise _Refused("its stored content is damaged or gone")
+        raise _Refused("its stored content is missing or damaged")
     return data
 
 
@@ -310,7 +306,7 @@ def _remove(path: str, found: Image) -> None:
             folder.remove_folder(os.path.basename(path))
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                raise _Refused("the folder holds other files by now") from error
+                raise _Refused("the folder now contains other files") from error
             raise
 
 
@@ -363,7 +359,7 @@ def _set_mode(path: str, mode: int) -> None:
 
 def _reason(error: OSError) -> str:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return "its folder is gone by now"
+        return "its folder no longer exists"
     text = error.strerror or str(error)
     return f"{text[:1].lower()}{text[1:]}"
 
@@ -373,7 +369,7 @@ def present(expected: Mapping[str, Image]) -> dict[str, Image]:
     found: dict[str, Image] = {}
     for path, image in expected.items():
         plain = os.path.realpath(os.path.dirname(path)) == os.path.dirname(path)
-        found[path] = _now(path, image) if plain else Image("other", note="a link is in its path by now")
+        found[path] = _now(path, image) if plain else Image("other", note="its path now contains a link")
     return found
 
 
@@ -383,8 +379,6 @@ def _now(path: str, like: Image) -> Image:
 
 @dataclass(frozen=True, slots=True)
 class RestoredPath:
-    """One path (absolute) that was changed, and how."""
-
     path: str
     how: Restoration
 
@@ -397,8 +391,8 @@ class Restored:
     direction: Literal["undo", "redo"]
     operations: tuple[str, ...] = ()
     paths: tuple[RestoredPath, ...] = ()
-    conflicts: tuple[Listed, ...] = ()
-    not_covered: tuple[Listed, ...] = ()
+    conflicts: tuple[LeftPath, ...] = ()
+    not_covered: tuple[LeftPath, ...] = ()
     reason: str = ""
 
 
@@ -407,7 +401,7 @@ class Recent:
     """What can be taken back. ``not_covered`` is what commands here are not covered for, as path and reason."""
 
     operations: tuple[Operation, ...] = ()
-    not_covered: tuple[Listed, ...] = ()
+    not_covered: tuple[LeftPath, ...] = ()
     reason: str = ""
 
 
@@ -419,9 +413,8 @@ def named(operation: Operation) -> str:
 
 
 def outcome(
-    direction: Literal["undo", "redo"], chosen: tuple[Operation, ...], made: Plan, failed: tuple[Listed, ...]
+    direction: Literal["undo", "redo"], chosen: tuple[Operation, ...], made: Plan, failed: tuple[LeftPath, ...]
 ) -> Restored:
-    """The report of a plan that was carried out but for ``failed``."""
     missed = {listed.path for listed in failed}
     done = [step for step in made.steps if step.path not in missed]
     return Restored(
@@ -436,8 +429,6 @@ def outcome(
 def _how(step: Step) -> Restoration:
     if step.then.kind == "absent":
         return "removed"
-    if step.now.kind == "absent":
-        return "brought back"
     if step.then.kind == step.now.kind and step.then.content == step.now.content and step.then.kind != "link":
         return "mode restored" if step.then.mode != step.now.mode else "link restored"
     return "restored"
@@ -446,14 +437,14 @@ def _how(step: Step) -> Restoration:
 def plan_reversal(group: Sequence[Operation], *, sure: bool) -> Plan:
     """What takes operations back, newest first, as the disk is now. What may be the user's own, because swecli was
     killed meanwhile, is a conflict unless the user is ``sure``."""
-    unsure: dict[str, Listed] = {}
+    unsure: dict[str, LeftPath] = {}
     changes: list[Change] = []
     for operation in group:
         for change in operation.active:
             if operation.state == "unsure" and not sure:
                 item = operation.origin.item
                 why = f"swecli was killed while {item} ran, so this may be your own; /undo {item} reverts it"
-                unsure.setdefault(change.path, Listed(change.path, why))
+                unsure.setdefault(change.path, LeftPath(change.path, why))
             elif change.path not in unsure:
                 changes.append(change)
     expected = {change.path: change.after for change in reversed(changes)}

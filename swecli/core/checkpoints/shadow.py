@@ -42,7 +42,6 @@ class TrackedPaths:
         self._verdicts: dict[str, str] = {}
 
     def renew(self) -> None:
-        """Read the ignore files again."""
         self._rules = IgnoreRules(Path(self.root))
         self._verdicts.clear()
 
@@ -52,11 +51,11 @@ class TrackedPaths:
         Ignored files are tracked, ignored folders are not: those hold what is built or downloaded.
         """
         if name == ".git":
-            return "git's own data is never touched"
+            return "git's own data"
         if not is_folder:
             return ""
         if name in GENERATED:
-            return "a folder of generated files"
+            return "generated folder"
         path = f"{folder}/{name}"
         if path in self._own:
             return "swecli's own data"
@@ -64,11 +63,11 @@ class TrackedPaths:
         if verdict is None:
             relative = os.path.relpath(path, self.root)
             ignored = self._rules.entry_ignored(relative.replace(os.sep, "/"), True)
-            verdict = self._verdicts[path] = "an ignored folder" if ignored else ""
+            verdict = self._verdicts[path] = "ignored folder" if ignored else ""
         return verdict
 
     def is_secret(self, path: str) -> bool:
-        """Whether the file may hold secrets, by its name: of such a file no copy is made without being asked."""
+        """Whether the file may hold secrets, judged by name: of such a file no copy is made without being asked."""
         return is_secret_in(path, (self.root,))
 
 
@@ -79,7 +78,7 @@ _COARSE_NS = 2_000_000_000
 _BATCH = 200
 _UNSURE = (-1, -1)
 
-Sight = tuple[int, int]
+Stamp = tuple[int, int]
 """What tells that a file changed: its times and size in one number, and its inode; of a folder, 0 and its mode."""
 
 
@@ -89,7 +88,7 @@ class _Seen:
     ``quiet`` is no change: only what is known of the path is new."""
 
     path: str
-    sight: Sight
+    seen_stamp: Stamp
     status: os.stat_result | None
     rules: TrackedPaths
     quiet: bool = False
@@ -97,8 +96,6 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class PathChange:
-    """A path that is not what it was at the look before."""
-
     path: str
     before: Image
     after: Image
@@ -134,7 +131,7 @@ class Shadow:
         self._stop = stop
         tops = sorted(set(roots))
         self._trees = [TrackedPaths(root, own) for root in tops if not any(root.startswith(f"{top}/") for top in tops)]
-        self._sights: dict[str, dict[str, Sight]] = {}
+        self._stamps: dict[str, dict[str, Stamp]] = {}
         self._images: dict[str, Image | str] = {}
         """What each path was at the last look; as text where an earlier process found it and nobody asked yet."""
         self.left_out: dict[str, str] = {}
@@ -147,13 +144,12 @@ class Shadow:
         """By device and inode, the paths that are one file."""
 
     def load(self) -> None:
-        """Take over what an earlier process found."""
         with self._rows.read() as connection:
             rows = connection.execute("SELECT path, changed, inode, image FROM shadow").fetchall()
         for raw, changed, inode, image in rows:
             path = os.fsdecode(bytes(raw))
             folder, _, name = path.rpartition("/")
-            self._sights.setdefault(folder, {})[name] = (int(changed), int(inode))
+            self._stamps.setdefault(folder, {})[name] = (int(changed), int(inode))
             special = '"note"' in image or '"twin"' in image
             self._set(path, decoded(image) if special else image)
 
@@ -163,7 +159,7 @@ class Shadow:
             image = self._images[path] = decoded(image)
         return image
 
-    def look(self, *, again: bool = False) -> list[PathChange]:
+    def scan(self, *, again: bool = False) -> list[PathChange]:
         """Look at the trees and store what is new. ``again``: ignore files are read anew first.
 
         Raises:
@@ -194,7 +190,7 @@ class Shadow:
     def _walk(self, rules: TrackedPaths) -> Iterator[_Seen]:
         """Entries that are not as they were, those that are gone too."""
         now = time.time_ns()
-        beyond = f"beyond the {self._sizes.entries:,} entries that are looked at"
+        beyond = f"beyond the {self._sizes.entries:,} entries that swecli scans"
         waiting: list[tuple[str, os.stat_result | None, bool]] = [(rules.root, None, self._is_beyond(rules.root))]
         entries, limit = 0, self._sizes.entries
         while waiting:
@@ -204,8 +200,8 @@ class Shadow:
             if entries >= limit:
                 yield from self._left_out(folder, status, rules, beyond)
                 continue
-            before = self._sights.get(folder, {})
-            sights: dict[str, Sight] = {}
+            before = self._stamps.get(folder, {})
+            stamps: dict[str, Stamp] = {}
             whole = True
             try:
                 with os.scandir(folder) as listed:
@@ -222,16 +218,16 @@ class Shadow:
                         except OSError:
                             continue  # gone between being listed and being looked at
                         entries += 1
-                        yield from self._entry(entry, is_folder, status, rules, before, sights, now, quiet=quiet)
+                        yield from self._entry(entry, is_folder, status, rules, before, stamps, now, quiet=quiet)
                         if is_folder and entry.path not in self._leaving:
                             waiting.append((entry.path, status, quiet or self._is_beyond(entry.path)))
             except OSError:
                 self._leaving[folder] = "can't be read"
                 continue
-            for name in before.keys() - sights.keys():
+            for name in before.keys() - stamps.keys():
                 path = f"{folder}/{name}"
                 yield from self._gone(path, rules, quiet=not whole and os.path.lexists(path))
-            self._sights[folder] = sights
+            self._stamps[folder] = stamps
             if not whole:
                 self._leaving[folder] = beyond
             if quiet or not whole:
@@ -243,25 +239,24 @@ class Shadow:
         is_folder: bool,
         status: os.stat_result,
         rules: TrackedPaths,
-        before: Mapping[str, Sight],
-        sights: dict[str, Sight],
+        before: Mapping[str, Stamp],
+        stamps: dict[str, Stamp],
         now: int,
         *,
         quiet: bool,
     ) -> Iterator[_Seen]:
-        """Take one entry of a folder into its ``sights``."""
         name = entry.name
         why = rules.why_not(entry.path.rpartition("/")[0], name, is_folder) if is_folder or name == ".git" else ""
-        if (why or not is_folder) and entry.path in self._sights:
+        if (why or not is_folder) and entry.path in self._stamps:
             yield from self._inside_gone(entry.path, rules, quiet=quiet)
-        sight = (0, status.st_mode) if is_folder else (stamp(status), status.st_ino)
+        seen_stamp = (0, status.st_mode) if is_folder else (stamp(status), status.st_ino)
         if why:
             self._leaving[entry.path] = why
         elif not is_folder and is_racy(status, now):
-            sight = _UNSURE
-        sights[name] = sight
-        if sight == _UNSURE or before.get(name) != sight:
-            yield _Seen(entry.path, sight, status, rules, quiet and name not in before)
+            seen_stamp = _UNSURE
+        stamps[name] = seen_stamp
+        if seen_stamp == _UNSURE or before.get(name) != seen_stamp:
+            yield _Seen(entry.path, seen_stamp, status, rules, quiet and name not in before)
 
     def _is_beyond(self, folder: str) -> bool:
         """Whether the last look did not see all of the folder, for there were too many entries."""
@@ -289,7 +284,7 @@ class Shadow:
         yield from self._inside_gone(path, rules, quiet=quiet)
 
     def _inside_gone(self, path: str, rules: TrackedPaths, *, quiet: bool) -> Iterator[_Seen]:
-        for name in self._sights.pop(path, {}):
+        for name in self._stamps.pop(path, {}):
             yield from self._gone(f"{path}/{name}", rules, quiet=quiet)
 
     def _take(self, batch: Sequence[_Seen]) -> list[PathChange]:
@@ -300,7 +295,7 @@ class Shadow:
             for seen in batch:
                 before = self._known(seen.path)
                 after = self._image(connection, seen.path, seen.status, seen.rules) if seen.status else ABSENT
-                self._remember(connection, seen.path, seen.sight, after)
+                self._remember(connection, seen.path, seen.seen_stamp, after)
                 if not seen.quiet and (not before.same(after) or before.twin or after.twin):
                     found.append(PathChange(seen.path, before, after))
                     self._stale_rules |= seen.path.rpartition("/")[2] in IGNORE_FILES
@@ -309,7 +304,7 @@ class Shadow:
     def _image(self, connection: sqlite3.Connection, path: str, status: os.stat_result, rules: TrackedPaths) -> Image:
         why = self._leaving.get(path)
         if why is not None:
-            in_part = path in self._sights and stat.S_ISDIR(status.st_mode)
+            in_part = path in self._stamps and stat.S_ISDIR(status.st_mode)
             return Image("folder" if in_part else "other", stat.S_IMODE(status.st_mode), note=why)
 
         def keep(data: bytes, digest: str) -> bool:
@@ -317,7 +312,7 @@ class Shadow:
 
         return capture(path, keep, self._sizes.file, status, secret=rules.is_secret(path))
 
-    def _remember(self, connection: sqlite3.Connection, path: str, sight: Sight, image: Image) -> None:
+    def _remember(self, connection: sqlite3.Connection, path: str, seen_stamp: Stamp, image: Image) -> None:
         key = os.fsencode(path)
         if image is ABSENT or image.kind == "absent":
             self._set(path, None)
@@ -326,7 +321,7 @@ class Shadow:
         self._set(path, image)
         connection.execute(
             "INSERT OR REPLACE INTO shadow(path, changed, inode, image, sha256) VALUES (?, ?, ?, ?, ?)",
-            (key, *sight, image.encoded(), digest_of(image)),
+            (key, *seen_stamp, image.encoded(), digest_of(image)),
         )
 
     def _set(self, path: str, image: Image | str | None) -> None:

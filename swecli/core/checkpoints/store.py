@@ -106,7 +106,6 @@ class Image:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The known names of a file that has several."""
         return tuple(self.twin.split("\0")) if self.twin else ()
 
     def same(self, other: Image) -> bool:
@@ -119,7 +118,6 @@ class Image:
         )
 
     def encoded(self) -> str:
-        """As JSON text."""
         return json.dumps({name: value for name in _FIELDS if (value := getattr(self, name))})
 
 
@@ -128,7 +126,6 @@ _FIELDS = tuple(Image.__dataclass_fields__)
 
 
 def decoded(text: str) -> Image:
-    """The image that ``encoded`` wrote."""
     return Image(**json.loads(text))
 
 
@@ -156,7 +153,7 @@ def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: boo
     mode = stat.S_IMODE(status.st_mode)
     stamp = f"?{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
     if secret:
-        return Image("file", mode, stamp, twin=twin, note="may hold secrets, by its name")
+        return Image("file", mode, stamp, twin=twin, note="may hold secrets, judged by name")
     if status.st_size > limit:
         return Image("file", mode, stamp, twin=twin, note=f"larger than {limit / 1_000_000:g} MB")
     try:
@@ -165,21 +162,19 @@ def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: boo
         return Image("file", mode, stamp, twin=twin, note="can't be read")
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return Image("other", note="changed while it was looked at")
+            return Image("other", note="changed during the scan")
         data = read_all(descriptor, status.st_size)
     finally:
         os.close(descriptor)
     digest = sha256(data).hexdigest()
     if len(data) > limit or not keep(data, digest):
         large = f"larger than {limit / 1_000_000:g} MB"
-        note = large if len(data) > limit else "no room: see checkpoints.max_total_bytes"
+        note = large if len(data) > limit else "no space left under checkpoints.max_total_bytes"
         return Image("file", mode, stamp, twin=twin, note=note)
     return Image("file", mode, digest, twin=twin)
 
 
 class Rows(Protocol):
-    """A SQLite database: transactions to write in, and a connection to read with."""
-
     @property
     def durable(self) -> bool:
         """Whether it is on a disk; otherwise it takes memory."""
@@ -206,7 +201,6 @@ class Blobs:
         self._total: int | None = None
 
     def total(self, connection: sqlite3.Connection) -> int:
-        """Bytes of all that is stored."""
         if self._total is None:
             row = connection.execute("SELECT coalesce(sum(packed), 0) FROM blobs").fetchone()
             self._total = int(row[0])

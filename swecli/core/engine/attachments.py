@@ -16,8 +16,9 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import Steer, Submit
 from swecli.core.protocol.events import ItemCheckpointed, ItemStarted, Notice, Queued
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
-from swecli.core.tools.list_files import ListFiles, readable_size
+from swecli.core.tools.base import readable_size
 from swecli.core.tools.read_file import MAX_IMAGE, ReadFile, binary_kind, image_type, is_binary
+from swecli.core.tools.search import ListFiles
 from swecli.core.workspace.mentions import MOST, Mention, mentioned, resolve
 from swecli.core.workspace.text_file import open_regular
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from swecli.core.checkpoints.history import Difference
-from swecli.core.checkpoints.restore import Listed, Recent, Restored, Target
+from swecli.core.checkpoints.restore import LeftPath, Recent, Restored, Target
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
 from swecli.core.engine.services import Services
@@ -76,7 +76,7 @@ class SessionFiles:
         self._recorder.emit(self._newest)
 
 
-def _left(listed: tuple[Listed, ...]) -> tuple[LeftFile, ...]:
+def _left(listed: tuple[LeftPath, ...]) -> tuple[LeftFile, ...]:
     return tuple(LeftFile(one.path, one.why) for one in listed)
 
 

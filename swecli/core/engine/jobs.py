@@ -45,7 +45,7 @@ class JobWatch:
         for info in self.jobs.all:
             if info.status == "running":
                 lines.append(self._running(info))
-            elif not info.told and turn <= self._reported.setdefault(info.id, turn) + 1:
+            elif not info.reported and turn <= self._reported.setdefault(info.id, turn) + 1:
                 lines.append(_ended(info))
         return "\n".join(["Background jobs (the tool job reads or stops one):", *lines[-_NAMED:]]) if lines else ""
 

@@ -71,7 +71,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.base import ToolOutcome
 from swecli.core.workspace.command_output import as_read
-from swecli.core.workspace.jobs import Foreground, JobInfo, Jobs
+from swecli.core.workspace.jobs import JobInfo, Jobs, RunOptions
 from swecli.core.workspace.process import CommandSpec, LaunchError
 
 
@@ -150,7 +150,7 @@ async def _run(recorder: Recorder, services: Services, jobs: Jobs, order: RunShe
     if order.output is not None:
         return _Ran(order.output, order.exit_status, order.duration)
     spec = CommandSpec(order.command, services.workspace.cwd, services.workspace.environment)
-    result = await jobs.run(spec, Foreground(item), _nothing_more, lambda text: _show(recorder, item, text))
+    result = await jobs.run(spec, RunOptions(item), _nothing_more, lambda text: _show(recorder, item, text))
     return _Ran(result.output, result.exit_status, result.duration, result.ending == "exited", result.job)
 
 

@@ -135,7 +135,6 @@ def judge_command(check: CommandCheck, policy_of: PolicyOf) -> Decision:
 
 
 def command_call(command: str, cwd: Path) -> Call:
-    """The call of the shell tool for a command in a workspace."""
     return Call(COMMAND_TOOL, {"command": command}, Effects(command=command), str(cwd), (str(cwd),))
 
 
@@ -151,7 +150,6 @@ def decision_data(decision: Decision) -> dict[str, Any]:
 
 
 def rule_data(rule: Rule) -> dict[str, Any]:
-    """A rule as plain data."""
     return {"effect": rule.effect, "rule": rule.text, "scope": rule.scope, "origin": rule.origin}
 
 
@@ -188,11 +186,11 @@ def _object(line: str) -> dict[str, Any]:
 def _check(data: dict[str, Any]) -> CommandCheck:
     command, cwd, mode = data.get("command"), data.get("cwd"), data.get("mode")
     if not isinstance(command, str):
-        raise BadCheck("command: a text is missing")
+        raise BadCheck("command: must be a string")
     if cwd is not None and not isinstance(cwd, str):
-        raise BadCheck("cwd: must be a text")
+        raise BadCheck("cwd: must be a string")
     if mode is not None and mode not in get_args(Mode):
-        raise BadCheck(f"mode: {mode!r} is none of {', '.join(get_args(Mode))}")
+        raise BadCheck(f"mode: {mode!r} is not one of {', '.join(get_args(Mode))}")
     return CommandCheck(command, existing_directory(cwd or "."), mode)
 
 

@@ -56,12 +56,10 @@ class Judgement:
 
     @property
     def computed(self) -> bool:
-        """Whether some program or script is not known."""
         return self.unread is not None or any(not item.name or item.computed for item in self.started)
 
 
 def judge(policy: Policy, call: Call) -> Judgement:
-    """Everything that the decision needs to know about the command of ``call``."""
     command = call.effects.command or ""
     known = {"PWD": call.cwd, **({"HOME": policy.home} if policy.home else {})}
     items: tuple[Started, ...] = ()
@@ -135,7 +133,6 @@ def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:
 
 
 def named_secret(judgement: Judgement, roots: Sequence[str]) -> str | None:
-    """A path among the words that may hold secrets by its name."""
     return next(
         (path for path in sorted(_named_paths(judgement, writing_only=False)) if is_secret_in(path, roots)), None
     )

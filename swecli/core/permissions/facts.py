@@ -63,7 +63,6 @@ argument: whether that is a directory)."""
 
 
 def nothing_ignored(directory: str) -> Callable[[str, bool], bool]:
-    """``Ignoring`` where no ignore files are known."""
     del directory
     return lambda path, is_directory: False
 
@@ -142,7 +141,7 @@ class FileFacts:
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
         """Why the program that the shell would start under this name can't be relied on, as a clause; None when
-        it is a program outside of the workspace, or there is none of this name."""
+        it is a program outside the workspace, or there is none of this name."""
         del cwd, roots
         return f"{name} may be any program"
 
@@ -307,7 +306,7 @@ class OsFacts(FileFacts):
             if not entry.startswith("/"):
                 return f"PATH finds {name} through a relative directory"
             if inside(os.path.normpath(path), roots) or inside(real, roots):
-                return f"{name} is a program of the workspace"
+                return f"{name} is a program in the workspace"
             return self._chosen_version(name, path, real, cwd, roots)
         return None
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from swecli.core.git_files import MAX_INDEX, common_directory, git_directory, read_text, repository_of
+from swecli.core.git_files import MAX_INDEX, common_directory, git_directory, linked_target, read_text, repository_of
 from swecli.core.permissions.paths import inside
 
 _HEADER = re.compile(r'\s*\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?\][ \t]*(.*)')
@@ -72,7 +72,6 @@ def git_problem(cwd: str, environment: Mapping[str, str], roots: Sequence[str]) 
 
 
 def settings_of(cwd: str) -> tuple[str, ...]:
-    """The files with settings of the repository that git would use in ``cwd``."""
     try:
         folder = repository_of(cwd)
         place = None if folder is None else git_directory(Path(folder))
@@ -118,10 +117,10 @@ def _repository_problem(cwd: Path, roots: Sequence[str]) -> str | None:
                 return f"{folder} is laid out as a bare repository"
             continue
         if stat.S_ISREG(mode):
-            target = read_text(place).strip()
-            if not target.startswith("gitdir: "):
+            target = linked_target(read_text(place))
+            if not target:
                 return f"{place} is not understood"
-            place = Path(os.path.normpath(folder / target.removeprefix("gitdir: ")))
+            place = Path(os.path.normpath(folder / target))
             if inside(os.path.realpath(place), roots) is None and not _is_work_tree_of(place, folder):
                 return f"{folder / '.git'} leads to the repository of another folder"
         elif not stat.S_ISDIR(mode):
@@ -142,10 +141,10 @@ def _is_work_tree_of(place: Path, folder: Path) -> bool:
 def _directory_problem(place: Path, work_tree: Path) -> str | None:
     common = common_directory(place)
     if not os.path.lexists(place / "HEAD") or not os.path.lexists(common / "config"):
-        return f"{place} is no ordinary repository"
+        return f"{place} is not an ordinary repository"
     for file in (place / "HEAD", place / "index", common / "packed-refs"):
         if os.path.lexists(file) and not os.path.isfile(file):
-            return f"{file} is no ordinary file"
+            return f"{file} is not an ordinary file"
     for config in dict.fromkeys((common / "config", common / "config.worktree", place / "config.worktree")):
         problem = _config_problem(config, work_tree)
         if problem is not None:
@@ -182,7 +181,7 @@ def _config_problem(path: Path, work_tree: Path | None) -> str | None:
         if not text or text[0] in "#;":
             continue
         if text.endswith("\\"):
-            return "continues over several lines, which is not understood"
+            return "has values over several lines, which swecli can't check"
         variable = _VARIABLE.fullmatch(text)
         if variable is None or not section:
             return "is not understood"
@@ -205,7 +204,7 @@ def _harmless(section: str, sub: bool, key: str) -> bool:
 
 def _index_problem(place: Path) -> str | None:
     if any(name.startswith("sharedindex.") for name in os.listdir(place)):
-        return "its index is split, which is not understood"
+        return "its index is split, which swecli can't check"
     index = place / "index"
     if not os.path.lexists(index):
         return None

@@ -62,19 +62,19 @@ PROTECTED_NAMES = (
         for name in _CONFIGURATION.split()
     ),
     *(
-        ProtectedName(f"{name}/", f"it is inside {name}, which steers other programs")
+        ProtectedName(f"{name}/", f"it is inside {name}, which controls other programs")
         for name in _STEERING_FOLDERS.split()
     ),
     *(
-        ProtectedName(f"{name}/", f"it is inside {name}, whose programs run by their names alone", contained=False)
+        ProtectedName(f"{name}/", f"it is inside {name}, whose programs run by name", contained=False)
         for name in _INSTALLED_PROGRAMS.split()
     ),
     *(
-        ProtectedName(name, f"{name} steers what git or a build server runs", contained=False)
+        ProtectedName(name, f"{name} controls what git or a build server runs", contained=False)
         for name in _ELSEWHERE.split()
     ),
     *(
-        ProtectedName(f"{name}/", f"it is inside {name}, which steers what a build server runs", contained=False)
+        ProtectedName(f"{name}/", f"it is inside {name}, which controls what a build server runs", contained=False)
         for name in _ELSEWHERE_FOLDERS.split()
     ),
 )

@@ -69,8 +69,6 @@ class RuleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """An invalid rule, for the user to see."""
-
     rule: Rule
     message: str
 
@@ -110,8 +108,6 @@ class PathPattern:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A parsed rule."""
-
     tools: tuple[str, ...]
     kind: Kind
     words: tuple[str, ...] = ()
@@ -137,7 +133,6 @@ class Pattern:
 
     @property
     def only_program(self) -> bool:
-        """Whether a command rule is the name of a program and nothing else."""
         return len(self.words) == 1 and not self.rest
 
     def at_home(self, home: str) -> Pattern:
@@ -219,7 +214,7 @@ def parse_rule(text: str) -> Pattern:
     if pattern is None:
         return Pattern(tools, "tool")
     if not pattern.strip():
-        raise RuleError("the pattern is empty; write the tool's name alone to mean every call of it")
+        raise RuleError("the pattern is empty; write only the tool's name to match every call")
     if tools == ("run_command",):
         return _command(tools, pattern)
     if tools == ("web_fetch",):
@@ -291,11 +286,11 @@ def _check_words(words: Sequence[str], bare: str) -> None:
     if "$" in bare:
         raise RuleError("$ is known only when the command runs; write the words out")
     if re.match(r"[A-Za-z_][A-Za-z0-9_]*=", name):
-        raise RuleError("a rule begins with the program, without settings before it")
+        raise RuleError("a rule starts with the program, without assignments before it")
     if any(char in name for char in "?]") or ("[" in name and name not in ("[", "[[")):
         raise RuleError("the program must be written out; the only wildcard is *")
     if " " in name and "/" not in name:
-        raise RuleError("the program's name has a blank: leave the quotes out")
+        raise RuleError("the program's name contains a space; leave out the quotes")
     if any(_REGULAR.match(word) for word in (name, *(word for word in words if word == f".{_ANY}"))):
         raise RuleError("a command rule lists words, with * for any; this looks like another syntax")
 
@@ -359,7 +354,6 @@ def active_rules(policy: Policy, effect: RuleEffect) -> tuple[Rule, ...]:
 
 
 def is_valid(rule: Rule) -> bool:
-    """Whether the rule can be understood."""
     try:
         rule_pattern(rule)
     except RuleError:

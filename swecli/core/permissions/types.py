@@ -23,7 +23,7 @@ class Effects:
 
     ``reads`` and ``writes`` are files or directories; ``command`` is set for a shell command, which may
     touch anything; ``network`` is a host; ``interactive`` calls only talk to the user; ``internal`` calls
-    change nothing but the session itself (todos, notes). ``outside``: the command asks to run outside of the sandbox.
+    change nothing but the session itself (todos, notes). ``outside``: the command asks to run outside the sandbox.
     ``unread`` are those of ``writes`` whose present content goes without the model having seen any of it.
     """
 
@@ -61,8 +61,6 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Everything besides the call that the decision depends on."""
-
     mode: Mode = "default"
     rules: tuple[Rule, ...] = ()
     trust: Trust = "unknown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, Todo
 from swecli.core.protocol.budget import Budget
@@ -460,6 +460,10 @@ class RestoredFile(Struct, frozen=True):
 
     path: str
     how: Restoration
+
+    def __post_init__(self) -> None:
+        if self.how == "brought back":  # written by earlier versions for a file that was gone
+            structs.force_setattr(self, "how", "restored")
 
 
 class LeftFile(Struct, frozen=True):

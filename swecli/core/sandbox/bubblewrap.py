@@ -50,7 +50,7 @@ class Placeholders:
         except OSError as error:
             os.close(descriptor)
             name = error.filename or self._folder
-            raise PlaceholderError(f"{name} can't be kept from appearing: {error.strerror}") from error
+            raise PlaceholderError(f"{name} can't be blocked: {error.strerror}") from error
         return descriptor
 
     def release(self, descriptor: int, seconds: float = 0.2) -> bool:
@@ -148,7 +148,6 @@ DISABLE_USERNS = (0, 8, 0)
 
 
 def version_of(text: str) -> tuple[int, int, int] | None:
-    """The version in the output of ``bwrap --version``."""
     found = _VERSION.search(text)
     return None if found is None else (int(found[1]), int(found[2]), int(found[3] or 0))
 

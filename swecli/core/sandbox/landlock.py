@@ -28,8 +28,6 @@ _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """Audit number of a machine and its system call numbers."""
-
     audit: int
     x32: bool
     calls: dict[str, int]
@@ -144,9 +142,8 @@ def handled(abi: int, *, network: bool) -> tuple[int, int, int]:
 
 
 def uncovered(abi: int, *, network: bool) -> tuple[str, ...]:
-    """What stays open, as clauses."""
     found = [
-        "modes, owners, times and attributes of files that are yours",
+        "modes, owners, times and attributes of your files",
         "Unix sockets of other programs",
         "names of hidden files",
     ]

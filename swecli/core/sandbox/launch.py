@@ -42,7 +42,7 @@ def blocked(output: str, status: int | None, plan: Plan, layer: Layer) -> str:
         return ""
     text = output[-_TAIL:]
     if _READ_ONLY.search(text):
-        return "it writes where only reading is allowed"
+        return "it writes to a read-only path"
     if not plan.network and _NETWORK.search(text):
         return "it needs the network"
     lines = text.splitlines()
@@ -52,9 +52,9 @@ def blocked(output: str, status: int | None, plan: Plan, layer: Layer) -> str:
         if (_DENIED.search(line) or _BUSY.search(line)) and any(name in line for name in names):
             return "it touches a protected or secret file"
     if _NOT_PERMITTED.search(text):
-        return "it does something that is not permitted there"
+        return "it does something the sandbox does not permit"
     if layer != "bwrap" and _DENIED.search(text):
-        return "it writes or connects where that is not allowed"
+        return "it writes or connects where the sandbox does not allow it"
     return ""
 
 
@@ -86,11 +86,9 @@ class Launch:
 
     @property
     def inherited(self) -> tuple[int, ...]:
-        """All descriptors that the command's process gets."""
         return (*self.descriptors, *(() if self.lock is None else (self.lock,)))
 
     def end(self) -> None:
-        """Close what was open and take away what was made for this command."""
         for descriptor in {*self.descriptors, *(() if self.status is None else (self.status,))}:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -125,7 +123,7 @@ class Launch:
         undone = self.undone()
         if undone:
             more = f" and {len(undone) - 1} more" if len(undone) > 1 else ""
-            return f"it writes {undone[0]}{more}, which steers other programs; that was undone"
+            return f"it writes {undone[0]}{more}, which controls other programs; swecli reverted that"
         return blocked(output, status, self.plan, self.layer)
 
 
@@ -159,7 +157,7 @@ def find_bubblewrap(environment: Mapping[str, str], roots: Sequence[str]) -> Bub
         return "bubblewrap (bwrap) is not installed"
     path = os.path.realpath(found)
     if inside(path, roots):
-        return f"{found} is a program of the workspace"
+        return f"{found} is a program in the workspace"
     try:
         answer = subprocess.run(
             [path, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=False, stdin=subprocess.DEVNULL
@@ -169,7 +167,7 @@ def find_bubblewrap(environment: Mapping[str, str], roots: Sequence[str]) -> Bub
         return f"{path} can't be run: {error}"
     version = version_of(answer.stdout) if answer.returncode == 0 else None
     if version is None:
-        return f"{path} does not tell its version"
+        return f"{path} reports no version"
     return Bubblewrap(path, version, f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}")
 
 
@@ -247,7 +245,6 @@ def launch_landlock(plan: Plan, abi: int) -> Launch:
 
 
 def launch_seatbelt(plan: Plan) -> Launch:
-    """A command under a seatbelt profile."""
     return Launch("seatbelt", plan, seatbelt.seatbelt_argv(plan), (), _changes("seatbelt", plan.private))
 
 

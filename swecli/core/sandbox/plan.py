@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from swecli.core.git_files import linked_target
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.protected import PROTECTED_NAMES, held_in_sandbox
 from swecli.core.permissions.types import Sandbox as Level
@@ -35,7 +36,6 @@ class Disk:
         return "link" if stat.S_ISLNK(mode) else "other"
 
     def real(self, path: str) -> str:
-        """The path with links followed as far as they exist."""
         return os.path.realpath(path)
 
     def names(self, directory: str) -> tuple[str, ...]:
@@ -46,7 +46,6 @@ class Disk:
             return ()
 
     def text(self, path: str) -> str:
-        """The beginning of a regular file; empty where there is none."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
@@ -109,7 +108,6 @@ def is_dotenv(name: str) -> bool:
 
 
 def home_secrets(home: str) -> tuple[str, ...]:
-    """Secret places of the user."""
     return tuple(posixpath.join(home, name) for name in _HOME_SECRETS) if home else ()
 
 
@@ -216,10 +214,8 @@ def _hooks_path(git: str, folder: str, disk: Disk) -> list[str]:
 def _file(git: str, folder: str, disk: Disk) -> GitPlaces:
     """A work tree or a submodule: the file names git's directory elsewhere. It counts only if that directory names
     this folder in turn: a repository could point anywhere."""
-    words = disk.text(git).strip()
-    if not words.startswith("gitdir:"):
-        return GitPlaces(guarded=(git,))
-    target = disk.real(posixpath.join(folder, words.removeprefix("gitdir:").strip()))
+    named = linked_target(disk.text(git))
+    target = disk.real(posixpath.join(folder, named)) if named else git
     if disk.kind(target) != "directory" or inside(target, (folder,)):
         return GitPlaces(guarded=(git,))
     common = disk.text(posixpath.join(target, "commondir")).strip()
@@ -327,7 +323,6 @@ class Plan:
     """What can't be protected in this workspace, as clauses."""
 
     def paths(self, *accesses: Access) -> tuple[str, ...]:
-        """The places of these kinds."""
         return tuple(mount.path for mount in self.mounts if mount.access in accesses)
 
 
@@ -352,10 +347,9 @@ class SandboxState:
 
     @property
     def text(self) -> str:
-        """The state as a sentence without a full stop."""
         if not self.checked:
             return "not checked yet"
-        open_ = f"; not covered: {', '.join(self.uncovered)}" if self.uncovered else ""
+        open_ = f"; not protected: {', '.join(self.uncovered)}" if self.uncovered else ""
         why = f": {self.reason}" if self.reason else ""
         return f"off{why}" if self.level == "off" else f"{self.level} ({self.layer}){why}{open_}"
 
@@ -372,12 +366,10 @@ _STRENGTH: dict[Access, int] = {"private": 0, "write": 1, "read": 2, "hidden": 3
 def mount_plan(request: Request, disk: Disk) -> Plan:
     """The plan for one command. The workspace, the package caches and a temporary directory of its own may be written;
     what steers other programs, secrets and the sockets of services may not even there."""
-    return _Drawing(request, disk).plan()
+    return _PlanBuilder(request, disk).plan()
 
 
-class _Drawing:
-    """One plan in the making."""
-
+class _PlanBuilder:
     def __init__(self, request: Request, disk: Disk) -> None:
         self._request = request
         self._disk = disk
@@ -403,7 +395,7 @@ class _Drawing:
         for path in request.found.sockets:
             self._add(path, "denied", directory=False)
         if request.options.network:
-            self._uncovered.append("the network is open, by your setting")
+            self._uncovered.append("your settings open the network")
         mounts = tuple(sorted(self._mounts.values(), key=lambda mount: (mount.path.count("/"), mount.path)))
         return Plan(
             request.roots,
@@ -427,7 +419,7 @@ class _Drawing:
                 found.append(path)
         for path in found:
             if path == "/" or inside(request.home or "/", (path,)):
-                self._uncovered.append(f"{path} holds your home directory")
+                self._uncovered.append(f"{path} contains your home directory")
         return [path for path in found if path != "/"]
 
     def _root(self, root: str) -> None:
@@ -476,7 +468,6 @@ class _Drawing:
             self._guard(path, base)
 
     def _guard(self, path: str, base: str) -> None:
-        """Keep a place that is there from being written, moved or replaced."""
         kind = self._disk.kind(path)
         if kind == "link":
             self._uncovered.append(f"{path} is a symbolic link")
@@ -488,7 +479,6 @@ class _Drawing:
         self._pin(path, base)
 
     def _hold(self, path: str, content: bytes | None) -> None:
-        """Keep a name that is not there from appearing."""
         self._absent[path] = Placeholder(path, content)
         self._add(path, "read", directory=content is None)
 
@@ -500,7 +490,7 @@ class _Drawing:
             folder = posixpath.dirname(folder)
 
     def _links(self) -> None:
-        """Files that have a name outside of the workspace stay as they are: writing them would change what is there.
+        """Files that have a name outside the workspace stay as they are: writing them would change what is there.
         Where a package manager made them, that is a whole folder."""
         found = self._request.found
         places = {path: _package_folder(path) for path in found.links}
@@ -514,9 +504,9 @@ class _Drawing:
         for path in files[:_MAX_LINKS]:
             self._guard(path, inside(path, self._request.roots) or path)
         if len(files) > _MAX_LINKS:
-            self._uncovered.append(f"{len(files):,} files such as {files[0]} have names outside of the workspace, too")
+            self._uncovered.append(f"{len(files):,} files such as {files[0]} also have names outside the workspace")
         if not found.whole:
-            self._uncovered.append("the workspace has too many files to look for hard links in all of it")
+            self._uncovered.append("the workspace has too many files to check all for hard links")
 
     # --- what is not seen -----------------------------------------------------------------------------------------
 
@@ -558,7 +548,6 @@ class _Drawing:
             self._pin(path, root)
 
     def _deny(self, path: str) -> None:
-        """Keep a file from being opened."""
         real = self._disk.real(path)
         if self._disk.kind(real) == "file":
             self._add(real, "denied", directory=False)

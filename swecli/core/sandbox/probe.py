@@ -74,7 +74,7 @@ Start = Callable[[Request, str], Launch]
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class ProbeResult:
     """``works``: a command ran inside and could write the workspace. ``escaped`` names the canaries that got out."""
 
     works: bool
@@ -88,7 +88,7 @@ class Probed:
         return self.works and not self.escaped
 
 
-def probe(request: Request, start: Start, folder: Path | None) -> Probed:
+def probe(request: Request, start: Start, folder: Path | None) -> ProbeResult:
     """Run the canaries under the request's wishes, in a scratch workspace below ``folder``."""
     try:
         with (
@@ -100,14 +100,14 @@ def probe(request: Request, start: Start, folder: Path | None) -> Probed:
             request = replace(request, roots=(str(base / "work"),), found=Surveyor((str(base / "work"),), "").survey())
             return _run(request, start, base, server, service)
     except OSError as error:
-        return Probed(False, reason=f"the probe can't be set up: {error}")
+        return ProbeResult(False, reason=f"the probe can't be set up: {error}")
     except SandboxError as error:
-        return Probed(False, reason=str(error))
+        return ProbeResult(False, reason=str(error))
 
 
 @contextmanager
 def _service(folder: Path) -> Generator[socket.socket]:
-    """A service that listens outside of the workspace. Addresses are short, so it is bound by way of a short link."""
+    """A service that listens outside the workspace. Addresses are short, so it is bound by way of a short link."""
     with tempfile.TemporaryDirectory(prefix="sw") as short, socket.socket(socket.AF_UNIX) as service:
         link = Path(short) / "l"
         link.symlink_to(folder)
@@ -117,7 +117,7 @@ def _service(folder: Path) -> Generator[socket.socket]:
         yield service
 
 
-def _run(request: Request, start: Start, base: Path, server: socket.socket, service: socket.socket) -> Probed:
+def _run(request: Request, start: Start, base: Path, server: socket.socket, service: socket.socket) -> ProbeResult:
     work, mark = base / "work", secrets.token_hex(8)
     launch = start(request, str(work))
     argv = [*launch.prefix, os.path.realpath(sys.executable), "-I", "-S", "-c", _CANARIES]
@@ -135,7 +135,7 @@ def _run(request: Request, start: Start, base: Path, server: socket.socket, serv
         try:
             output = process.communicate(timeout=SECONDS)[0].decode("utf-8", "replace").strip()
         except subprocess.TimeoutExpired:
-            return Probed(False, reason="the probe did not end in time")
+            return ProbeResult(False, reason="the probe timed out")
         finally:
             if process.poll() is None:  # bubblewrap's child waits for ever where its parent alone is killed
                 tree.signal_group(process.pid, signal.SIGKILL)
@@ -143,9 +143,9 @@ def _run(request: Request, start: Start, base: Path, server: socket.socket, serv
     finally:
         launch.end()
     if _text(work / "source" / "finished") != mark:
-        return Probed(False, reason=output.splitlines()[0][:300] if output else "the probe did not run to its end")
+        return ProbeResult(False, reason=output.splitlines()[0][:300] if output else "the probe did not finish")
     escaped = tuple(_escapes(base, None if request.options.network else server))
-    return Probed(True, escaped, unix=_reached(service))
+    return ProbeResult(True, escaped, unix=_reached(service))
 
 
 def _escapes(base: Path, server: socket.socket | None) -> Iterator[str]:
@@ -203,7 +203,6 @@ class VerdictCache:
         self._path = None if folder is None else folder / _NAME
 
     def holds(self, facts: Sequence[str]) -> bool:
-        """Whether a full verdict was reached under exactly these facts."""
         if self._path is None:
             return False
         try:
@@ -225,7 +224,6 @@ class VerdictCache:
             temporary.unlink(missing_ok=True)
 
     def forget(self) -> None:
-        """The verdict turned out to be wrong."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
@@ -246,7 +244,7 @@ class Folders:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class SandboxWorkspace:
     """The session's surroundings. ``environment`` is what commands get; ``key`` names the workspace."""
 
     roots: tuple[str, ...]
@@ -260,15 +258,14 @@ class Ground:
 class Machine:
     """Finds the first layer that proves to hold: bubblewrap, else Landlock, else seatbelt."""
 
-    def __init__(self, ground: Ground, folders: Folders) -> None:
-        self._ground = ground
+    def __init__(self, workspace: SandboxWorkspace, folders: Folders) -> None:
+        self._workspace = workspace
         self._folders = folders
         self._cache = VerdictCache(folders.cache)
         self._bubblewrap: Bubblewrap | None = None
         self._abi = 0
 
     def forget(self) -> None:
-        """A remembered verdict turned out to be wrong."""
         self._cache.forget()
 
     def examine(self, request: Request) -> SandboxState:
@@ -276,8 +273,8 @@ class Machine:
         if sys.platform == "darwin":
             return self._examine_seatbelt(request)
         if sys.platform != "linux":
-            return off(f"there is none for {platform.system()}")
-        found = find_bubblewrap(self._ground.environment, self._ground.roots)
+            return off(f"swecli has none for {platform.system()}")
+        found = find_bubblewrap(self._workspace.environment, self._workspace.roots)
         if isinstance(found, Bubblewrap):
             self._bubblewrap = found
             why = self._examine_bubblewrap(found, request)
@@ -291,17 +288,17 @@ class Machine:
         """The state under bubblewrap, or why it is of no use here."""
         uncovered = planned(request).uncovered
         if not filter_program(os.uname().machine, "bwrap", request.options.network):
-            uncovered += (f"sockets of special kinds (no call table for {os.uname().machine})",)
+            uncovered += (f"special sockets (no system call table for {os.uname().machine})",)
         facts = (
             "canaries 2",
             *(platform.release(), platform.version(), found.path, str(found.version), found.identity),
             *(str(os.geteuid()), str(request.options.network), *request.options.writable, *request.options.hide),
         )
         if not self._cache.holds(facts):
-            probed = self._probe(request, "bwrap")
-            if not probed.held:
-                return f"{found.name} {_why(probed)}"
-            if probed.unix:
+            result = self._probe(request, "bwrap")
+            if not result.held:
+                return f"{found.name} {_why(result)}"
+            if result.unix:
                 uncovered += (_UNIX_SOCKETS,)
             else:
                 self._cache.keep(facts)
@@ -312,10 +309,10 @@ class Machine:
         if self._abi < 1:
             return off(f"{why}, and this kernel has no Landlock")
         if any(inside(path, request.roots) for path in (os.path.realpath(sys.executable), str(HELPER))):
-            return off(f"{why}, and Landlock needs a swecli that is installed outside of the workspace")
-        probed = self._probe(request, "landlock")
-        if not probed.held:
-            return off(f"{why}, and Landlock {_why(probed)}")
+            return off(f"{why}, and Landlock requires swecli to be installed outside the workspace")
+        result = self._probe(request, "landlock")
+        if not result.held:
+            return off(f"{why}, and Landlock {_why(result)}")
         open_ = (
             *landlock.uncovered(self._abi, network=request.options.network),
             *planned(request).uncovered,
@@ -325,13 +322,13 @@ class Machine:
     def _examine_seatbelt(self, request: Request) -> SandboxState:
         if not os.access(seatbelt.PROGRAM, os.X_OK):
             return off(f"{seatbelt.PROGRAM} is missing")
-        probed = self._probe(request, "seatbelt")
-        if not probed.held:
-            return off(f"seatbelt {_why(probed)}")
+        result = self._probe(request, "seatbelt")
+        if not result.held:
+            return off(f"seatbelt {_why(result)}")
         open_ = (*seatbelt.UNCOVERED, *planned(request).uncovered)
         return SandboxState("partial", "seatbelt", "", open_, checked=True)
 
-    def _probe(self, request: Request, layer: str) -> Probed:
+    def _probe(self, request: Request, layer: str) -> ProbeResult:
         folder = self._folders.state / "sandbox"
 
         def start(scratch: Request, cwd: str) -> Launch:
@@ -366,7 +363,6 @@ class Machine:
 
 
 def planned(request: Request) -> Plan:
-    """The plan on the real disk."""
     return mount_plan(request, Disk())
 
 
@@ -378,7 +374,7 @@ def off(reason: str) -> SandboxState:
     return SandboxState(reason=reason, checked=True)
 
 
-def _why(probed: Probed) -> str:
-    if probed.escaped:
-        return f"does not hold here ({', '.join(probed.escaped)} was possible)"
-    return f"is refused here ({probed.reason})"
+def _why(result: ProbeResult) -> str:
+    if result.escaped:
+        return f"failed its test here ({', '.join(result.escaped)} was possible)"
+    return f"does not work here ({result.reason})"

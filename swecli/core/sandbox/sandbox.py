@@ -16,7 +16,7 @@ from swecli.core.permissions.paths import inside
 from swecli.core.sandbox.bubblewrap import Placeholders
 from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, SandboxState
-from swecli.core.sandbox.probe import Folders, Ground, Machine, off, planned
+from swecli.core.sandbox.probe import Folders, Machine, SandboxWorkspace, off, planned
 from swecli.core.sandbox.survey import Content, Surveyor, undo
 from swecli.core.workspace.process_tree import is_running
 
@@ -59,36 +59,35 @@ def _ours(path: Path) -> bool:
         return False
 
 
-OFF_BY_SETTING = SandboxState(reason="switched off in the settings", checked=True)
+OFF_BY_SETTING = SandboxState(reason="turned off in the settings", checked=True)
 
 
 class Sandbox:
     """What the machine offers to contain commands. Methods may take a while: not for the event loop."""
 
-    def __init__(self, options: SandboxOptions, ground: Ground, folders: Folders) -> None:
+    def __init__(self, options: SandboxOptions, workspace: SandboxWorkspace, folders: Folders) -> None:
         self.options = options
-        self._ground = ground
-        self._machine = Machine(ground, folders)
-        self._placeholders = Placeholders(folders.state / "sandbox" / ground.key)
+        self._workspace = workspace
+        self._machine = Machine(workspace, folders)
+        self._placeholders = Placeholders(folders.state / "sandbox" / workspace.key)
         self._temporary = PrivateTemporary()
         self.state = OFF_BY_SETTING if options.mode == "off" else SandboxState()
         """As far as it is known."""
         self._checking = threading.Lock()
         self._counting = threading.Lock()
         self._running = 0
-        self._surveyor = Surveyor(ground.roots, ground.home)
+        self._surveyor = Surveyor(workspace.roots, workspace.home)
         self._sockets: tuple[str, ...] = ()
         """Those that were masked last."""
         self._baseline: Mapping[str, Content] = {}
         """What steered other programs before the commands that run now."""
-        self._kept = folders.state / "sandbox" / ground.key / "undone"
+        self._kept = folders.state / "sandbox" / workspace.key / "undone"
         self._shared: Plan | None = None
         """The plan of the commands that run now."""
 
     @classmethod
     def none(cls) -> Sandbox:
-        """One that is switched off."""
-        return cls(SandboxOptions(mode="off"), Ground((), "", {}), Folders(Path(os.devnull)))
+        return cls(SandboxOptions(mode="off"), SandboxWorkspace((), "", {}), Folders(Path(os.devnull)))
 
     def check(self) -> SandboxState:
         """Look for a layer that holds. What earlier runs left behind is taken away first."""
@@ -176,16 +175,16 @@ class Sandbox:
     # --- one command ----------------------------------------------------------------------------------------------
 
     def _request(self) -> Request:
-        ground = self._ground
+        workspace = self._workspace
         found = self._surveyor.survey()
         self._sockets = found.sockets
         return Request(
-            ground.roots,
-            ground.home,
+            workspace.roots,
+            workspace.home,
             self._temporary.path,
-            ground.own_dirs,
-            ground.own_code,
-            ground.environment,
+            workspace.own_dirs,
+            workspace.own_code,
+            workspace.environment,
             self.options,
             found,
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from swecli.core.sandbox.plan import Plan
 
 PROGRAM = "/usr/bin/sandbox-exec"
-UNCOVERED = ("programs started through other services", "anything else: it was never tested on macOS")
+UNCOVERED = ("programs started through other services", "anything else (never tested on macOS)")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/tty", "/dev/dtracehelper")
 
 
@@ -39,7 +39,6 @@ def profile(plan: Plan) -> str:
 
 
 def seatbelt_argv(plan: Plan) -> list[str]:
-    """Everything up to the command."""
     return [PROGRAM, "-p", profile(plan)]
 
 

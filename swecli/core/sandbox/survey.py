@@ -1,4 +1,4 @@
-"""What is there before a command runs: sockets that others listen on, files with a name outside of the workspace, and
+"""What is there before a command runs: sockets that others listen on, files with a name outside the workspace, and
 what steers other programs, so that whatever a contained command made of that can be undone."""
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _SETTLED = 2_000_000_000
 """Nanoseconds; a later change gets another time on every file system."""
 
 Content = bytes | None
-"""Of a file that steers other programs; None for what is no ordinary file, or too large to be put back."""
+"""Of a file that steers other programs; None for what is not an ordinary file, or too large to be put back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """``sockets`` are outside of the workspace. ``links`` are files in it that have a name outside as well.
+    """``sockets`` are outside the workspace. ``links`` are files in it that have a name outside as well.
     ``steering`` has what steers other programs, deeper than at the top too. ``whole``: everything was looked at."""
 
     sockets: tuple[str, ...] = ()
@@ -69,7 +69,6 @@ class Surveyor:
         self._known: dict[str, _Folder] = {}
 
     def survey(self) -> Survey:
-        """All that there is to know before a command."""
         visited: dict[str, _Folder] = {}
         steering: dict[str, Content] = {}
         names: dict[tuple[int, int], list[str]] = {}
@@ -90,7 +89,6 @@ class Surveyor:
         return Survey(tuple(sorted(sockets)), tuple(elsewhere), steering, seen <= MAX_ENTRIES)
 
     def steering(self) -> Mapping[str, Content]:
-        """Only what steers other programs."""
         found: dict[str, Content] = {}
         for path, _, folder in self._walk(packages=False):
             found |= _steering_in(path, folder)

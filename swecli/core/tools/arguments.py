@@ -80,7 +80,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON value")
+    raise ValueError(f"{word} is not a JSON value")
 
 
 def _bad_json(raw: str, name: str, error: json.JSONDecodeError) -> str:
@@ -135,7 +135,7 @@ def _problems(error: ValidationError, tool: str, fields: dict[str, FieldInfo]) -
         if kind == "missing":
             message = "is required"
         elif kind == "extra_forbidden":
-            message = "is no parameter"
+            message = "is not a parameter"
         elif kind == "value_error":
             message = message.removeprefix("Value error, ")
         else:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import os
+import threading
+import time
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
@@ -19,7 +24,9 @@ from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.events import EditedText, Hunk, ResultKind
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.sandbox.sandbox import Sandbox
+from swecli.core.workspace.atomic_write import READ_ONLY, StaleFileError
 from swecli.core.workspace.jobs import Jobs
+from swecli.core.workspace.text_file import NotRegularError
 
 
 class Params(BaseModel):
@@ -37,7 +44,6 @@ class Params(BaseModel):
 
 
 def _types_in(annotation: Any) -> tuple[Any, ...]:
-    """The types that a field may have: those of a union, or the one."""
     return typing.get_args(annotation) or (annotation,)
 
 
@@ -114,6 +120,14 @@ class ToolOutcome:
     """Whose words are in ``text``, where they came from outside: a host."""
 
 
+@dataclass(slots=True)
+class LastPlan:
+    """What the preview of a call worked out, for its run. ``key`` is what it was worked out from."""
+
+    key: object = None
+    plan: Any = None
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What a tool may use. ``cwd`` is the working directory of the session, ``roots`` the workspace
@@ -144,7 +158,9 @@ class ToolContext:
     jobs: Jobs | None = None
     """Runs commands, also in the background; None where nothing may outlive its call."""
     contained: bool = False
-    """Nobody consented to the command: it may run only in a sandbox that holds it wholly."""
+    """The user has not approved the command: it may run only in a full sandbox."""
+    planned: LastPlan = field(default_factory=LastPlan, compare=False)
+    """Shared by all copies of this context."""
 
     def resolve(self, path: str) -> Path:
         """The absolute path of ``path`` as the model wrote it, links followed as far as they exist.
@@ -156,7 +172,7 @@ class ToolContext:
             expanded = Path(path).expanduser()
             return (expanded if expanded.is_absolute() else self.cwd / expanded).resolve()
         except (ValueError, RuntimeError, OSError) as error:
-            raise ToolError(f"{path[:200]!r} is no usable path: {error}") from error
+            raise ToolError(f"{path[:200]!r} is not a usable path: {error}") from error
 
     def display(self, path: Path) -> str:
         """``path`` relative to the workspace where it is inside, else absolute."""
@@ -180,7 +196,6 @@ class Tool(ABC, Generic[P]):
     long is stored."""
 
     def description(self) -> str:
-        """What the model is told about the tool."""
         return (Path(__file__).parent / "descriptions" / f"{self.name}.md").read_text(encoding="utf-8").strip()
 
     @abstractmethod
@@ -275,3 +290,88 @@ def _compact(node: Any, definitions: dict[str, Any]) -> Any:
 
 def _object(value: Any) -> dict[str, Any]:
     return dict(cast("Mapping[str, Any]", value))
+
+
+T = TypeVar("T")
+_MAX_NAMES = 5_000
+_FIND_SECONDS = 0.3
+_SKIPPED = frozenset((".git", "node_modules", ".venv", "venv", "__pycache__", ".tox", "target", "dist", "build"))
+
+
+async def reading(work: Callable[[Callable[[], bool]], T]) -> T:
+    """``work`` off the event loop. It gets a function that says whether to stop because nobody waits any more."""
+    cancelled = threading.Event()
+    try:
+        return await asyncio.to_thread(work, cancelled.is_set)
+    finally:
+        cancelled.set()
+
+
+def explained(error: OSError | StaleFileError, path: Path, ctx: ToolContext) -> ToolError:
+    """The error as a sentence that names the path as the model knows it and says what to do."""
+    name = ctx.display(path)
+    if isinstance(error, StaleFileError):
+        return ToolError(f"{name} changed on disk while it was being edited. Nothing was written; read it again.")
+    if isinstance(error, FileNotFoundError):
+        return ToolError(missing(path, ctx))
+    if isinstance(error, NotRegularError):
+        hint = " List it to see what is in it." if error.kind == "a directory" else ""
+        return ToolError(f"{name} is {error.kind}, not a regular file.{hint}")
+    if isinstance(error, NotADirectoryError):
+        return ToolError(f"{name}: a part of the path is a file, not a directory.")
+    if isinstance(error, PermissionError):
+        reason = "it is read-only" if error.strerror == READ_ONLY else "permission denied"
+        return ToolError(f"{name}: {reason}. Nothing was changed.")
+    reason = error.strerror or str(error)
+    return ToolError(f"{name}: {reason[:1].lower()}{reason[1:]}. Nothing was changed.")
+
+
+def missing(path: Path, ctx: ToolContext) -> str:
+    """That ``path`` does not exist, and what may have been meant."""
+    near = _near_names(path, ctx)
+    hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    return f"{ctx.display(path)} does not exist.{hint}"
+
+
+def _near_names(path: Path, ctx: ToolContext) -> list[str]:
+    found: list[Path] = []
+    try:
+        names = sorted(os.listdir(path.parent))[:_MAX_NAMES]
+    except OSError:
+        names = []
+    found += [path.parent / name for name in get_close_matches(path.name, names, 3, 0.6)]
+    if path.is_relative_to(ctx.cwd) or any(path.is_relative_to(root) for root in ctx.roots):
+        found += _same_name(path.name, ctx.roots or (ctx.cwd,))
+    return list(dict.fromkeys(ctx.display(one) for one in found))[:4]
+
+
+def _same_name(name: str, roots: Sequence[Path]) -> list[Path]:
+    """Files of that name elsewhere in the workspace; a short look only."""
+    deadline = time.monotonic() + _FIND_SECONDS
+    found: list[Path] = []
+    for root in roots:
+        for folder, folders, files in os.walk(root):
+            folders[:] = sorted(one for one in folders if one not in _SKIPPED)
+            if name in files:
+                found.append(Path(folder) / name)
+            if len(found) >= 3 or time.monotonic() > deadline:
+                return found
+    return found
+
+
+def readable_size(size: int) -> str:
+    """Bytes for people: 312 bytes, 4.2 KB, 3.0 MB."""
+    if size < 1_000:
+        return f"{size} bytes"
+    amount, unit = size / 1_000, "KB"
+    for larger in ("MB", "GB", "TB"):
+        if amount < 1_000:
+            break
+        amount, unit = amount / 1_000, larger
+    return f"{amount:.1f} {unit}"
+
+
+def plural(count: int, word: str) -> str:
+    """ "1 line", "1,200 lines", "2 matches"."""
+    ending = "" if count == 1 else "es" if word.endswith(("ch", "s")) else "s"
+    return f"{count:,} {word}{ending}"

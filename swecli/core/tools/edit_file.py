@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -18,6 +19,7 @@ from swecli.core.protocol.events import Hunk
 from swecli.core.tools.base import (
     ChangedFile,
     Choice,
+    P,
     Params,
     Preview,
     SeenFile,
@@ -25,8 +27,12 @@ from swecli.core.tools.base import (
     ToolContext,
     ToolError,
     ToolOutcome,
+    explained,
+    missing,
+    plural,
+    readable_size,
+    reading,
 )
-from swecli.core.tools.list_files import explained, missing, plural, readable_size, reading
 from swecli.core.workspace.atomic_write import StaleFileError, atomic_delete, atomic_write, shielded_thread
 from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
 from swecli.core.workspace.line_diff import Span, changed_spans, count_changes
@@ -81,7 +87,6 @@ class FileChange:
 
     @property
     def fact(self) -> str:
-        """What it does to the file, in bytes."""
         before, after = len(self.before or b""), len(self.after or b"")
         if self.before is None:
             return f"creates a file, {after:,} bytes"
@@ -91,7 +96,7 @@ class FileChange:
         return f"{verb} a file, {before:,} \u2192 {after:,} bytes"
 
     def write(self) -> ChangedFile:
-        """Do it, if the file still is what it was when this was planned.
+        """Write it, if the file is still what it was when this was planned.
 
         Raises:
             StaleFileError: it is not.
@@ -111,16 +116,18 @@ class FileChange:
         return self.before == self.after
 
 
-def present(path: Path) -> tuple[bytes, FileState] | None:
+def read_target(path: Path, ctx: ToolContext) -> tuple[bytes, FileState] | None:
     """The file's bytes and state; None when there is no file.
 
     Raises:
-        OSError: it is no regular file, too large, or can't be read.
+        ToolError: it is not a regular file, too large, or unreadable.
     """
     try:
         return read_bytes(path, MAX_FILE)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise explained(error, path, ctx) from error
 
 
 def _text(data: bytes) -> str:
@@ -223,7 +230,7 @@ def chosen(changes: Sequence[FileChange], ctx: ToolContext) -> list[FileChange]:
             raise OutdatedChoice("The file changed after the user chose what to change. Nothing was written.")
         left = _after(left, choice, ctx)
         if not left:
-            raise ToolError("The user left nothing of the change. Nothing was written.")
+            raise ToolError("The user rejected the whole change. Nothing was written.")
     return left
 
 
@@ -235,14 +242,16 @@ def _state_of(path: Path, state: FileState | None) -> str:
     return f"{path}={state or 'absent'}"
 
 
-def _state_at(name: str, ctx: ToolContext) -> str | None:
-    """The state of one file as a preview of its change would tell it; None where it can't be read."""
-    path = ctx.resolve(name)
-    try:
-        found = present(path)
-    except OSError:
-        return None
-    return _state_of(path, found[1] if found is not None else None)
+def _state_now(paths: Iterable[Path], ctx: ToolContext) -> str | None:
+    """The state of files as a preview of their changes would give it; None where one can't be read."""
+    states: list[str] = []
+    for path in paths:
+        try:
+            found = read_target(path, ctx)
+        except ToolError:
+            return None
+        states.append(_state_of(path, found[1] if found is not None else None))
+    return "\n".join(states)
 
 
 def _summary(changes: Sequence[FileChange]) -> str:
@@ -303,7 +312,6 @@ class _Sides:
         self.spans = changed_spans(before, after)
 
     def narrowed(self, accepted: Sequence[bool]) -> bytes | None:
-        """The bytes with only some of the changes."""
         if all(accepted):
             return self._change.after
         if not any(accepted):
@@ -318,7 +326,6 @@ class _Sides:
 
 
 def _mixable(old: TextFile, new: TextFile) -> bool:
-    """Whether lines of both make one text again."""
     if (old.bom, old.tail) != (new.bom, new.tail):
         return False
     if old.codec == new.codec:
@@ -331,7 +338,7 @@ def _retold(change: FileChange, text: str, ctx: ToolContext) -> bytes:
     """The bytes of a text that the user made of the proposed one. Lines that they left alone keep their bytes, also
     those that the shown text could not hold."""
     if change.after is None:
-        raise ToolError("A file that is deleted has no text to edit.")
+        raise ToolError("A deleted file has no text to edit.")
     proposed = decode(change.after)
     block = change.block(ctx)
     shown = block.new or ""
@@ -365,12 +372,76 @@ def _lines(text: str) -> list[str]:
     return list(StringIO(text, newline="\n"))
 
 
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """What a call would change. ``lines`` are those of the old text where an edit begins, as far as they are known."""
+
+    changes: tuple[FileChange, ...]
+    lines: tuple[int, ...] = ()
+
+
+class ChangeTool(Tool[P]):
+    """A tool that changes files. Preview and run share one plan while the files are as they were; methods other than
+    ``preview``, ``target_state`` and ``run`` wait for the disk."""
+
+    @abstractmethod
+    def targets(self, params: P, ctx: ToolContext) -> Sequence[Path]:
+        """The files that the plan changes, in its order."""
+
+    @abstractmethod
+    def plan(self, params: P, ctx: ToolContext) -> ChangePlan:
+        """Read the files and work out the change.
+
+        Raises:
+            ToolError: it can't be made.
+        """
+
+    @abstractmethod
+    def apply(self, plan: ChangePlan, ctx: ToolContext) -> ToolOutcome:
+        """Write the planned change.
+
+        Raises:
+            ToolError: a file changed since it was planned, or can't be written.
+        """
+
+    async def preview(self, params: P, ctx: ToolContext) -> Preview:
+        return await reading(lambda _: preview_of(self._planned(params, ctx).changes, ctx))
+
+    async def target_state(self, params: P, ctx: ToolContext) -> str | None:
+        return await reading(lambda _: _state_now(self.targets(params, ctx), ctx))
+
+    async def run(self, params: P, ctx: ToolContext) -> ToolOutcome:
+        plan = await reading(lambda _: self._planned(params, ctx))
+        return await shielded_thread(lambda: self.apply(plan, ctx))
+
+    def _planned(self, params: P, ctx: ToolContext) -> ChangePlan:
+        """The call's last plan, if its arguments, choices and files are the same; otherwise a new one."""
+        key, last = (params, ctx.choices), ctx.planned
+        known: ChangePlan | None = last.plan if last.key == key else None
+        if known is None or _state(known.changes) != _state_now((change.path for change in known.changes), ctx):
+            known = self.plan(params, ctx)
+            last.key, last.plan = key, known
+        return known
+
+
+def write(change: FileChange, ctx: ToolContext) -> ChangedFile:
+    """Write one change.
+
+    Raises:
+        ToolError: the file changed since it was planned, or can't be written.
+    """
+    try:
+        return change.write()
+    except (OSError, StaleFileError) as error:
+        raise explained(error, change.path, ctx) from error
+
+
 class WriteFileParams(Params):
     path: str
     content: str
 
 
-class WriteFile(Tool[WriteFileParams]):
+class WriteFile(ChangeTool[WriteFileParams]):
     """Makes a file or replaces all of its content; encoding, mark and CRLF of an existing text are kept."""
 
     name = "write_file"
@@ -384,36 +455,36 @@ class WriteFile(Tool[WriteFileParams]):
     def title(self, params: WriteFileParams, ctx: ToolContext) -> str:
         return ctx.display(ctx.resolve(params.path))
 
-    async def preview(self, params: WriteFileParams, ctx: ToolContext) -> Preview:
-        expected = last_seen(params.path, ctx)
-        return await reading(lambda _: preview_of([_plan_write(params, ctx, expected)], ctx))
+    def targets(self, params: WriteFileParams, ctx: ToolContext) -> Sequence[Path]:
+        return (ctx.resolve(params.path),)
 
-    async def target_state(self, params: WriteFileParams, ctx: ToolContext) -> str | None:
-        return await reading(lambda _: _state_at(params.path, ctx))
+    def plan(self, params: WriteFileParams, ctx: ToolContext) -> ChangePlan:
+        return ChangePlan(tuple(chosen([_replacement(params, ctx)], ctx)))
 
-    async def run(self, params: WriteFileParams, ctx: ToolContext) -> ToolOutcome:
-        expected = last_seen(params.path, ctx)
-        change = await reading(lambda _: _plan_write(params, ctx, expected))
-        return await shielded_thread(lambda: _apply_write(change, ctx))
+    def apply(self, plan: ChangePlan, ctx: ToolContext) -> ToolOutcome:
+        (change,) = plan.changes
+        name = ctx.display(change.path)
+        if change.changes_nothing:
+            return ToolOutcome(f"{name} already has exactly this content; nothing was written.", (), "unchanged")
+        changed = write(change, ctx)
+        verb = "Created" if change.before is None else "Overwrote"
+        data = change.after or b""
+        size = f"{plural(len(decode(data).text.splitlines()), 'line')}, {readable_size(len(data))}"
+        note = f" {change.note.partition(', ')[2]}." if ", " in change.note else ""
+        detail = change.detail
+        text = f"{verb} {name} ({size}; {detail}).{note}"
+        return ToolOutcome(text, (change.block(ctx),), detail, changed=(changed,))
 
 
-def _plan_write(params: WriteFileParams, ctx: ToolContext, expected: str | None) -> FileChange:
-    (change,) = chosen([_proposed(params, ctx, expected)], ctx)
-    return change
-
-
-def _proposed(params: WriteFileParams, ctx: ToolContext, expected: str | None) -> FileChange:
+def _replacement(params: WriteFileParams, ctx: ToolContext) -> FileChange:
     path = ctx.resolve(params.path)
-    try:
-        found = present(path)
-    except OSError as error:
-        raise explained(error, path, ctx) from error
+    found = read_target(path, ctx)
     if found is None:
         return FileChange(path, None, _plain(params.content), None)
     data, state = found
-    if expected not in (None, state.sha256):
+    if last_seen(params.path, ctx) not in (None, state.sha256):
         raise ToolError(
-            f"{ctx.display(path)} changed on disk since you last saw it, so overwriting it would lose that change. "
+            f"{ctx.display(path)} changed on disk since you last saw it, and overwriting would lose that change. "
             "Nothing was written. Read it again first."
         )
     file = decode(data)
@@ -436,25 +507,7 @@ def _plain(content: str) -> bytes:
         raise ToolError("content has an unpaired surrogate, which no file can hold. Nothing was written.") from error
 
 
-def _apply_write(change: FileChange, ctx: ToolContext) -> ToolOutcome:
-    name = ctx.display(change.path)
-    if change.changes_nothing:
-        return ToolOutcome(f"{name} already has exactly this content; it was left alone.", (), "unchanged")
-    try:
-        changed = change.write()
-    except (OSError, StaleFileError) as error:
-        raise explained(error, change.path, ctx) from error
-    verb = "Created" if change.before is None else "Overwrote"
-    data = change.after or b""
-    size = f"{plural(len(decode(data).text.splitlines()), 'line')}, {readable_size(len(data))}"
-    note = f" {change.note.partition(', ')[2]}." if ", " in change.note else ""
-    text = f"{verb} {name} ({size}; {change.detail}).{note}"
-    return ToolOutcome(text, (change.block(ctx),), change.detail, changed=(changed,))
-
-
 class OneEdit(Params):
-    """A replacement among several."""
-
     old_string: str
     new_string: str
     replace_all: bool = False
@@ -466,7 +519,7 @@ class EditFileParams(Params):
     new_string: str | None = None
     replace_all: bool = Field(False, description="Replace every match")
     edits: tuple[OneEdit, ...] = Field(
-        (), validate_default=True, description="Instead of these: several, made in order, all or none"
+        (), validate_default=True, description="Several edits instead, applied in order, all or none"
     )
 
     @field_validator("edits")
@@ -474,7 +527,7 @@ class EditFileParams(Params):
     def _one_form(cls, edits: tuple[OneEdit, ...], info: ValidationInfo) -> tuple[OneEdit, ...]:
         given = [name for name in ("old_string", "new_string") if info.data.get(name) is not None]
         if edits and given:
-            raise ValueError(f"{' and '.join(given)} must not stand beside edits")
+            raise ValueError(f"{' and '.join(given)} can't be combined with edits")
         if not edits and len(given) < 2:
             absent = [name for name in ("old_string", "new_string") if name not in given]
             raise ValueError(f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} required, or edits")
@@ -487,7 +540,7 @@ class EditFileParams(Params):
         return (Replacement(self.old_string or "", self.new_string or "", self.replace_all),)
 
 
-class EditFile(Tool[EditFileParams]):
+class EditFile(ChangeTool[EditFileParams]):
     """Replaces one match, or all of them, once or several times. Every other byte of the file stays."""
 
     name = "edit_file"
@@ -501,50 +554,34 @@ class EditFile(Tool[EditFileParams]):
     def title(self, params: EditFileParams, ctx: ToolContext) -> str:
         return ctx.display(ctx.resolve(params.path))
 
-    async def preview(self, params: EditFileParams, ctx: ToolContext) -> Preview:
-        expected = last_seen(params.path, ctx)
-        return await reading(lambda _: preview_of([_plan_edit(params, ctx, expected)[0]], ctx))
+    def targets(self, params: EditFileParams, ctx: ToolContext) -> Sequence[Path]:
+        return (ctx.resolve(params.path),)
 
-    async def target_state(self, params: EditFileParams, ctx: ToolContext) -> str | None:
-        return await reading(lambda _: _state_at(params.path, ctx))
+    def plan(self, params: EditFileParams, ctx: ToolContext) -> ChangePlan:
+        path = ctx.resolve(params.path)
+        found = read_target(path, ctx)
+        if found is None:
+            raise ToolError(f"{missing(path, ctx)} Use write_file to create a file.")
+        data, state = found
+        stale = last_seen(params.path, ctx) not in (None, state.sha256)
+        file = decode(data)
+        try:
+            edited = replace_all_of(file, params.replacements)
+        except EditError as error:
+            note = " The file changed on disk since you last saw it." if stale else ""
+            raise ToolError(f"{ctx.display(path)}: {error}{note}") from error
+        if stale:
+            longest = max((one.old for one in params.replacements), key=lambda old: old.count("\n"))
+            raise stale_edit(path, file.text, state.sha256, sorted(edited.lines), longest, ctx)
+        changes = chosen([FileChange(path, data, edited.data, state)], ctx)
+        return ChangePlan(tuple(changes), () if ctx.choices else edited.lines)
 
-    async def run(self, params: EditFileParams, ctx: ToolContext) -> ToolOutcome:
-        expected = last_seen(params.path, ctx)
-        change, lines = await reading(lambda _: _plan_edit(params, ctx, expected))
-        return await shielded_thread(lambda: _apply_edit(change, lines, ctx))
-
-
-def _plan_edit(params: EditFileParams, ctx: ToolContext, expected: str | None) -> tuple[FileChange, tuple[int, ...]]:
-    path = ctx.resolve(params.path)
-    try:
-        found = present(path)
-    except OSError as error:
-        raise explained(error, path, ctx) from error
-    if found is None:
-        raise ToolError(f"{missing(path, ctx)} To make a new file, use write_file.")
-    data, state = found
-    stale = expected not in (None, state.sha256)
-    file = decode(data)
-    try:
-        edited = replace_all_of(file, params.replacements)
-    except EditError as error:
-        note = " The file changed on disk since you last saw it." if stale else ""
-        raise ToolError(f"{ctx.display(path)}: {error}{note}") from error
-    if stale:
-        longest = max((one.old for one in params.replacements), key=lambda old: old.count("\n"))
-        raise stale_edit(path, file.text, state.sha256, sorted(edited.lines), longest, ctx)
-    (change,) = chosen([FileChange(path, data, edited.data, state)], ctx)
-    return change, () if ctx.choices else edited.lines
-
-
-def _apply_edit(change: FileChange, lines: tuple[int, ...], ctx: ToolContext) -> ToolOutcome:
-    try:
-        changed = change.write()
-    except (OSError, StaleFileError) as error:
-        raise explained(error, change.path, ctx) from error
-    detail = change.detail
-    text = f"Edited {ctx.display(change.path)}{_where(lines)} ({detail})."
-    return ToolOutcome(text, (change.block(ctx),), detail, changed=(changed,))
+    def apply(self, plan: ChangePlan, ctx: ToolContext) -> ToolOutcome:
+        (change,) = plan.changes
+        changed = write(change, ctx)
+        detail = change.detail
+        text = f"Edited {ctx.display(change.path)}{_where(plan.lines)} ({detail})."
+        return ToolOutcome(text, (change.block(ctx),), detail, changed=(changed,))
 
 
 def _where(lines: tuple[int, ...]) -> str:

@@ -15,8 +15,18 @@ from pydantic import Field
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import ImageBlock, TextBlock
 from swecli.core.protocol.messages import ImagePart
-from swecli.core.tools.base import Params, SeenFile, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.list_files import explained, plural, readable_size, reading
+from swecli.core.tools.base import (
+    Params,
+    SeenFile,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolOutcome,
+    explained,
+    plural,
+    readable_size,
+    reading,
+)
 from swecli.core.workspace.text_file import TextFile, decode, open_regular, read_all
 
 _PIECE = 1 << 20
@@ -108,7 +118,6 @@ class _LineReader:
         self.lines += unfinished
 
     def next(self) -> RawLine | None:
-        """The next line; None at the end of the file."""
         if not self._fill():
             return None
         kept, size = bytearray(), 0
@@ -175,7 +184,6 @@ def image_type(head: bytes) -> str | None:
 
 
 def binary_kind(head: bytes) -> str:
-    """What a binary file seems to be."""
     if head[4:8] == b"ftyp":
         return "MP4 or similar media"
     return next((kind for magic, kind in _KINDS if head.startswith(magic)), "unknown binary data")
@@ -215,8 +223,6 @@ class _Page:
 
 
 class ReadFile(Tool[ReadFileParams]):
-    """Reads one file."""
-
     name = "read_file"
     verb = "Read"
     params = ReadFileParams
@@ -253,7 +259,7 @@ def _read(path: Path, params: ReadFileParams, stop: Callable[[], bool]) -> ToolO
         if is_binary(head):
             kind, size = binary_kind(head), readable_size(status.st_size)
             hint = " Try pdftotext with run_command." if head.startswith(b"%PDF-") else ""
-            text = f"{path.name} is a binary file ({size}), it looks like {kind}. It was not read.{hint}"
+            text = f"{path.name} is a binary file ({size}, {kind}) and was not read.{hint}"
             return ToolOutcome(text, (TextBlock(text, "dim"),), f"binary, {size}")
         seen: tuple[SeenFile, ...] = ()
         if not head:
@@ -289,8 +295,8 @@ def _page_of_large(descriptor: int, params: ReadFileParams, stop: Callable[[], b
     if not window.lines:
         if window.timed_out:
             raise ToolError(
-                f"Line {params.offset} lies too far inside this very large file to be found in {_SECONDS:.0f} s "
-                f"(line {window.seen:,} was reached). Use run_command with tail, sed or split."
+                f"Line {params.offset} is too far into this very large file to reach in {_SECONDS:.0f} s "
+                f"(line {window.seen:,} is as far as it got). Use run_command with tail, sed or split."
             )
         raise ToolError(f"The file has {plural(window.seen, 'line')}; offset {params.offset} is past its end.")
     decoded = ((line.data.decode("utf-8", "replace").removesuffix("\r"), line.size) for line in window.lines)
@@ -318,7 +324,7 @@ def _more(first: int, shown: int, total: int | None) -> tuple[str, ...]:
     if total is not None and last >= total:
         return ()
     of = f"of {total:,}" if total is not None else "of a very large file"
-    return (f"lines {first}-{last} {of}; go on with offset={last + 1}",)
+    return (f"lines {first}-{last} {of}; continue with offset={last + 1}",)
 
 
 def _form(file: TextFile) -> tuple[str, ...]:

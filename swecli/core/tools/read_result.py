@@ -12,8 +12,7 @@ from pydantic import Field
 
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import BlobError, TranscriptSearch
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.list_files import plural, readable_size
+from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, plural, readable_size
 from swecli.core.workspace.search import SearchError, SearchRequest, search
 
 MAX_PAGE = 24_000
@@ -34,7 +33,7 @@ class TextPage:
         """Where this page lies and how to go on, in words."""
         if self.start == 0 and self.end == self.total:
             return f"all {self.total:,} bytes"
-        more = f"go on with offset={self.end}" if self.end < self.total else "this is the end"
+        more = f"continue with offset={self.end}" if self.end < self.total else "this is the end"
         return f"bytes {self.start:,} to {self.end:,} of {self.total:,}; {more}"
 
 
@@ -86,7 +85,7 @@ class Recall(Tool[RecallParams]):
 
     async def run(self, params: RecallParams, ctx: ToolContext) -> ToolOutcome:
         if ctx.transcript is None:
-            raise ToolError("This run keeps no transcript, so nothing can be recalled.")
+            raise ToolError("This run keeps no transcript to recall from.")
         if params.id and params.id.strip():
             return await asyncio.to_thread(_entry, params.id.strip(), params.offset, ctx.transcript)
         if params.query and params.query.strip():
@@ -100,7 +99,7 @@ def _entry(reference: str, offset: int, transcript: TranscriptSearch) -> ToolOut
     except BlobError as error:
         raise ToolError(str(error)) from error
     if text is None:
-        raise ToolError(f"Nothing in this session has the id {reference!r}. Search with query instead.")
+        raise ToolError(f"No entry in this session has the id {reference!r}. Search with query instead.")
     raw = text.encode("utf-8", "replace")
     if offset >= len(raw) > 0:
         raise ToolError(f"{reference} has {len(raw):,} bytes; offset {offset} is past its end.")
@@ -112,7 +111,7 @@ def _found(query: str, transcript: TranscriptSearch) -> ToolOutcome:
     hits = transcript.search(query, MOST_HITS)
     if not hits:
         return ToolOutcome(
-            "Nothing that left the context matches. What was said lately is still above; for files use search.",
+            "No match in what left the context. Recent messages are still above; for files use search.",
             (),
             "nothing",
         )
@@ -134,8 +133,6 @@ class ReadResultParams(Params):
 
 
 class ReadResult(Tool[ReadResultParams]):
-    """Reads a result that was too large for the context."""
-
     name = "read_result"
     verb = "Read result"
     params = ReadResultParams
@@ -167,8 +164,8 @@ def _stored(ref: str, ctx: ToolContext) -> bytes:
         raise ToolError(str(error)) from error
     if content is None:
         raise ToolError(
-            f"There is no stored result {ref!r} in this session. Ids stand in the references and notes that replace "
-            "what is not in the context, and in summaries."
+            f"There is no stored result {ref!r} in this session. Ids appear in summaries and "
+            "in the notes that replace removed content."
         )
     return content
 
@@ -177,7 +174,7 @@ async def _matching(params: ReadResultParams, raw: bytes, ctx: ToolContext) -> T
     """Lines that match, from ``offset`` on. The search runs where it can be killed: patterns come from a model."""
     pattern = params.pattern or ""
     if "\n" in pattern or "\0" in pattern:
-        raise ToolError("The pattern is matched with single lines: it can't have a line break or NUL in it.")
+        raise ToolError("The pattern matches single lines, so it can't contain a line break or NUL.")
     with tempfile.TemporaryDirectory(prefix="swecli-") as name:
         try:
             file = await asyncio.to_thread(_written, Path(name), raw)
@@ -198,7 +195,7 @@ async def _matching(params: ReadResultParams, raw: bytes, ctx: ToolContext) -> T
     count = plural(found.matches, "matching line")
     note = f" ({found.incomplete})" if found.incomplete else ""
     where = f" from byte {params.offset:,} on: {len(lines):,}" if params.offset else ""
-    more = f"; go on with offset={starts[lines[len(shown)].number - 1]}" if len(shown) < len(lines) else ""
+    more = f"; continue with offset={starts[lines[len(shown)].number - 1]}" if len(shown) < len(lines) else ""
     head = f"[{params.ref_id}: {count} of {len(starts):,}{note}{where}{more}; @ is the byte where a line begins]"
     return ToolOutcome("\n".join((head, *shown)), (), count)
 

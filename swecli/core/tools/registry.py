@@ -17,11 +17,10 @@ from swecli.core.llm.types import ToolSchema
 from swecli.core.tools.apply_patch import ApplyPatch
 from swecli.core.tools.base import AnyTool, compact_schema
 from swecli.core.tools.edit_file import EditFile, WriteFile
-from swecli.core.tools.list_files import ListFiles
 from swecli.core.tools.read_file import ReadFile
 from swecli.core.tools.read_result import ReadResult, Recall
 from swecli.core.tools.run_command import TIMEOUT, JobTool, RunCommand
-from swecli.core.tools.search import Search
+from swecli.core.tools.search import ListFiles, Search
 from swecli.core.tools.session_tools import AskUser, CompactContextTool, UpdateTodos
 from swecli.core.tools.web_fetch import WebFetch
 
@@ -47,7 +46,6 @@ def builtin_tools(command_timeout: float = TIMEOUT) -> tuple[AnyTool, ...]:
 
 
 def is_special(tool: str) -> bool:
-    """Whether only certain models are told of the tool."""
     return tool in _families()
 
 
@@ -94,8 +92,6 @@ ALIASES = MappingProxyType(
 
 
 class ToolRegistry:
-    """An immutable set of tools."""
-
     def __init__(self, tools: Iterable[AnyTool]) -> None:
         self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
         schemas = [
@@ -110,7 +106,6 @@ class ToolRegistry:
         return self._tools.get(name) or self._tools.get(ALIASES.get(name.strip().lower(), name.strip()))
 
     def names(self) -> tuple[str, ...]:
-        """All names, sorted."""
         return tuple(self._tools)
 
     def schemas(self) -> tuple[ToolSchema, ...]:
@@ -118,16 +113,13 @@ class ToolRegistry:
         return self._schemas
 
     def special(self, model: str) -> tuple[ToolSchema, ...]:
-        """What only this model is told besides, because it was trained on it."""
         return tuple(schema for schema in self._special if is_offered(schema.name, model))
 
     def nearest(self, name: str) -> str | None:
-        """The known name that is most like ``name``."""
         near = get_close_matches(name.lower(), self._tools, 1, 0.5)
         return near[0] if near else None
 
     def unknown(self, name: str) -> str:
-        """The error for a call of a tool that does not exist."""
         near = self.nearest(name)
         hint = f" Did you mean {near}?" if near else ""
         return f"There is no tool named {name!r}.{hint} Available: {', '.join(self._tools)}."

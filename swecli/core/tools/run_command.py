@@ -24,7 +24,7 @@ from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.bounding import bound
 from swecli.core.workspace.command_output import as_read
-from swecli.core.workspace.jobs import Foreground, JobInfo, JobsError
+from swecli.core.workspace.jobs import JobInfo, JobsError, RunOptions
 from swecli.core.workspace.process import MOST_LEFT, CommandSpec, LaunchError, ProcessResult, run_process
 from swecli.core.workspace.text_file import read_bytes
 
@@ -62,7 +62,7 @@ class JobTool(Tool[JobParams]):
                 info = await ctx.jobs.stop(info.id)
             elif params.wait:
                 await ctx.jobs.wait(info.id, min(params.wait, MOST_WAIT))
-            text = await ctx.jobs.news(info.id, _JOB_HEAD_BYTES, _JOB_TAIL_BYTES)
+            text = await ctx.jobs.new_output(info.id, _JOB_HEAD_BYTES, _JOB_TAIL_BYTES)
             info = ctx.jobs.info(info.id)
         except JobsError as error:
             raise ToolError(str(error)) from error
@@ -75,11 +75,10 @@ class JobTool(Tool[JobParams]):
 
 
 def state_of(info: JobInfo) -> str:
-    """What a job does, as a clause."""
     seconds = (info.ended or time.time()) - info.started
     if info.status == "running":
-        first = "" if info.exit_status is None else f"; its first process ended with exit status {info.exit_status}"
-        return f"runs since {seconds:.0f} s{first}"
+        first = "" if info.exit_status is None else f"; its first process exited with status {info.exit_status}"
+        return f"has been running for {seconds:.0f} s{first}"
     how = "stopped" if info.status == "killed" else f"exit status {info.exit_status}"
     why = f"; {info.note}" if info.note else ""
     return f"{how} after {seconds:.1f} s{why}"
@@ -156,7 +155,6 @@ def _state(path: str) -> str:
 
 
 def _from_outside(path: str) -> str:
-    """What is known of a file that is too large or can't be read."""
     try:
         state = os.stat(path)
     except OSError:
@@ -204,14 +202,14 @@ _READERS = frozenset(
     )
 )
 """Programs that, called by their name alone, do nothing but read input."""
-_ASK_OUTSIDE = "If it has to run outside of the sandbox, call again with outside: true, which asks the user."
+_ASK_OUTSIDE = "If it must run unsandboxed, call again with outside: true, which asks the user."
 
 
 class RunCommandParams(Params):
     command: str = Field(min_length=1)
-    timeout: float | None = Field(None, gt=0, description="Seconds; ends leftovers too")
-    background: bool = Field(False, description="Go on as a job, for servers and watchers")
-    outside: bool = Field(False, description="Ask the user to leave the sandbox")
+    timeout: float | None = Field(None, gt=0, description="Seconds; also ends leftover processes")
+    background: bool = Field(False, description="Run as a background job, for servers and watchers")
+    outside: bool = Field(False, description="Run unsandboxed; asks the user")
 
 
 class RunCommand(Tool[RunCommandParams]):
@@ -242,7 +240,7 @@ class RunCommand(Tool[RunCommandParams]):
     async def run(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutcome:
         timeout = min(params.timeout or self._seconds, self._most)
         if params.background and ctx.jobs is None:
-            raise ToolError("Nothing can run in the background here. Nothing was started.")
+            raise ToolError("Background jobs are not available here. Nothing was started.")
         launch = await _launch(ctx)
         kept = False
         """Whether the command goes on, and the launch with it."""
@@ -296,7 +294,7 @@ async def _run(params: RunCommandParams, timeout: float, launch: Launch | None, 
             prefix=spec.prefix,
             inherited=spec.inherited,
         )
-    how = Foreground(
+    options = RunOptions(
         ctx.item,
         None if params.background else timeout,
         whole="timeout" in params.model_fields_set,
@@ -304,7 +302,7 @@ async def _run(params: RunCommandParams, timeout: float, launch: Launch | None, 
         head=_HEAD_BYTES,
         tail=_TAIL_BYTES,
     )
-    return await ctx.jobs.run(spec, how, lambda output, status: _finish(launch, output, status, ctx), ctx.output)
+    return await ctx.jobs.run(spec, options, lambda output, status: _finish(launch, output, status, ctx), ctx.output)
 
 
 def _finish(launch: Launch | None, output: str, status: int | None, ctx: ToolContext) -> str:
@@ -313,7 +311,7 @@ def _finish(launch: Launch | None, output: str, status: int | None, ctx: ToolCon
         return ""
     try:
         blocked = _judged(launch, output, status, ctx)
-        return f"blocked by the sandbox, as it seems: {blocked}" if blocked else ""
+        return f"probably blocked by the sandbox: {blocked}" if blocked else ""
     except ToolError as error:
         return str(error)
     finally:
@@ -371,20 +369,20 @@ def report(command: str, result: ProcessResult, timeout: float, blocked: str, mo
     """The result as the model reads it: how it ended, then the output. ``most`` is the longest ``timeout``."""
     lines = [_ending(result, timeout, most)]
     if blocked:
-        lines.append(f"Blocked by the sandbox, as it seems: {blocked}. {_ASK_OUTSIDE}")
+        lines.append(f"Probably blocked by the sandbox: {blocked}. {_ASK_OUTSIDE}")
     if result.ending == "exited" and result.background:
         names = ", ".join(f"{process.name} (pid {process.pid})" for process in result.background[:8])
         job = f" as job {result.job}" if result.job else ""
         lines.append(f"Still running in the background{job}: {names}")
     if result.ended_left:
         lines.append(
-            f"It left {result.ended_left} processes running. More than {MOST_LEFT} are no background job: they were "
-            "ended. Start what has to go on with background: true."
+            f"It left {result.ended_left} processes running. More than {MOST_LEFT} are no background job, so swecli "
+            "ended them. Use background: true for a long-running program."
         )
     if result.ending == "exited" and wants_input(command, result.output, result.exit_status):
         lines.append(
-            "The command wants input, a terminal or a password. Commands have none: use options that make it "
-            "non-interactive, give the input in the command (echo y | …, <<EOF), or ask the user to run it."
+            "The command needs input, a terminal or a password, which commands don't have. Use non-interactive "
+            "options, give the input in the command (echo y | …, <<EOF), or ask the user to run it."
         )
     lines.append(as_read(result.output).removesuffix("\n") or "(no output)")
     return "\n".join(lines)
@@ -393,18 +391,18 @@ def report(command: str, result: ProcessResult, timeout: float, blocked: str, mo
 def _ending(result: ProcessResult, timeout: float, most: float) -> str:
     if result.ending == "background":
         return (
-            f"Runs in the background as job {result.job}, since {result.duration:.1f} s. "
+            f"Running in the background as job {result.job} for {result.duration:.1f} s. "
             f'job(id="{result.job}") reads its new output; wait=… waits for its end, stop=true ends it. Output so far:'
         )
     if result.ending == "processes":
         return (
-            "Killed with all its processes, because it had more than it may have at the same time (the setting "
-            "tools.process_limit). Look for what starts itself again, or run fewer at once."
+            "Killed with all its processes because it exceeded the limit of simultaneous processes (setting "
+            "tools.process_limit). Look for a process that restarts itself, or run fewer at once."
         )
     if result.ending == "timeout":
         return (
-            f"Killed with all its processes after {timeout:g} s without an end. "
-            f"Give a larger timeout (at most {most:g}), or background: true for what goes on, such as a server."
+            f"Killed with all its processes after {timeout:g} s. "
+            f"Set a larger timeout (at most {most:g}), or background: true for a server or watcher."
         )
     return f"exit status {result.exit_status} after {result.duration:.1f} s"
 

@@ -1,15 +1,81 @@
-"""Searching the text of files."""
+"""Listing the files of a directory, and searching their text."""
 
 from __future__ import annotations
+
+import stat
+from pathlib import Path
 
 from pydantic import Field
 
 from swecli.core.permissions.paths import SECRET_EXPRESSION
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import FileEntry, FileListBlock
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.list_files import explained, plural
-from swecli.core.workspace.search import Line, SearchError, SearchRequest, SearchResult, search
+from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, explained, plural
+from swecli.core.workspace.search import (
+    Line,
+    ListingError,
+    SearchError,
+    SearchRequest,
+    SearchResult,
+    list_tree,
+    search,
+)
+
+MAX_ENTRIES = 300
+_DEFAULT_DEPTH = 2
+
+
+class ListFilesParams(Params):
+    path: str = "."
+    glob: str | None = Field(None, description="e.g. *.py or src/**/*.ts; searches all levels")
+    depth: int | None = Field(None, ge=1, description="Levels, default 2")
+
+
+class ListFiles(Tool[ListFilesParams]):
+    name = "list_files"
+    verb = "List"
+    params = ListFilesParams
+
+    def effects(self, params: ListFilesParams, ctx: ToolContext) -> Effects:
+        return Effects(reads=(str(ctx.resolve(params.path)),))
+
+    def title(self, params: ListFilesParams, ctx: ToolContext) -> str:
+        name = ctx.display(ctx.resolve(params.path))
+        return f"{params.glob} in {name}" if params.glob else name
+
+    async def run(self, params: ListFilesParams, ctx: ToolContext) -> ToolOutcome:
+        start = ctx.resolve(params.path)
+        _require_directory(start, ctx)
+        depth = params.depth or (None if params.glob else _DEFAULT_DEPTH)
+        try:
+            listing = await list_tree(
+                start, ctx.roots, environment=ctx.environment, glob=params.glob, depth=depth, limit=MAX_ENTRIES
+            )
+        except (ListingError, OSError) as error:
+            raise ToolError(str(error)) from error
+        entries = tuple(FileEntry(ctx.display(start / entry.path), is_dir=entry.is_dir) for entry in listing.entries)
+        shown = "\n".join(f"{entry.path}/" if entry.is_dir else entry.path for entry in entries)
+        count = "1 entry" if listing.total == 1 else f"{listing.total:,} entries"
+        if not listing.complete:
+            count = f"more than {count}"
+        if not entries:
+            name = ctx.display(start)
+            text = f"No file in {name} matches {params.glob}." if params.glob else f"{name} is empty or fully ignored."
+        elif len(entries) < listing.total or not listing.complete:
+            text = f"{shown}\n[{len(entries)} of {count}; narrow it with path, glob or depth]"
+        else:
+            text = shown
+        return ToolOutcome(text, (FileListBlock(entries, listing.total),), count)
+
+
+def _require_directory(start: Path, ctx: ToolContext) -> None:
+    try:
+        is_directory = stat.S_ISDIR(start.stat().st_mode)
+    except OSError as error:
+        raise explained(error, start, ctx) from error
+    if not is_directory:
+        raise ToolError(f"{ctx.display(start)} is a file; use read_file.")
+
 
 MAX_RESULTS = 100
 _CEILING = 1_000
@@ -27,8 +93,6 @@ class SearchParams(Params):
 
 
 class Search(Tool[SearchParams]):
-    """Finds lines by a regular expression."""
-
     name = "search"
     verb = "Search"
     params = SearchParams
@@ -48,7 +112,7 @@ class Search(Tool[SearchParams]):
         except OSError as error:
             raise explained(error, start, ctx) from error
         if "\n" in params.pattern or "\0" in params.pattern:
-            raise ToolError("The pattern is matched with single lines: it can't have a line break or NUL in it.")
+            raise ToolError("The pattern matches single lines, so it can't contain a line break or NUL.")
         request = SearchRequest(
             params.pattern,
             start,
@@ -69,7 +133,7 @@ def _outcome(params: SearchParams, ctx: ToolContext, result: SearchResult) -> To
     summary = _summary(result)
     notes = [result.incomplete] if result.incomplete else []
     if result.left_out:
-        notes.append(f"{plural(result.left_out, 'file')} left out, which may hold secrets by their names")
+        notes.append(f"{plural(result.left_out, 'file')} skipped that may hold secrets, judged by name")
     note = f" ({'; '.join(notes)})" if notes else ""
     if not result.matches:
         files = f" in files like {params.glob}" if params.glob else ""

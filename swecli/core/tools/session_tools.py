@@ -9,8 +9,7 @@ from pydantic import Field
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock, TodoStatus
 from swecli.core.protocol.events import Option, Question
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.list_files import plural
+from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, plural
 
 
 class TodoItem(Params):
@@ -23,8 +22,6 @@ class UpdateTodosParams(Params):
 
 
 class UpdateTodos(Tool[UpdateTodosParams]):
-    """Replaces the session's todo list."""
-
     name = "update_todos"
     verb = "Todos"
     params = UpdateTodosParams
@@ -56,8 +53,6 @@ class CompactContextParams(Params):
 
 
 class CompactContextTool(Tool[CompactContextParams]):
-    """Asks for a compaction at the next point where the conversation is whole."""
-
     name = "compact_context"
     verb = "Compact"
     params = CompactContextParams
@@ -79,8 +74,10 @@ class AskOption(Params):
 
 class AskQuestion(Params):
     question: str = Field(min_length=1)
-    options: list[AskOption] = Field(default_factory=list[AskOption], max_length=9, description="None for free text")
-    multiple: bool = Field(False, description="Several may be chosen")
+    options: list[AskOption] = Field(
+        default_factory=list[AskOption], max_length=9, description="Leave empty for free text"
+    )
+    multiple: bool = Field(False, description="Allow several choices")
 
 
 class AskUserParams(Params):
@@ -88,8 +85,6 @@ class AskUserParams(Params):
 
 
 class AskUser(Tool[AskUserParams]):
-    """Puts questions to the user and waits for the answers."""
-
     name = "ask_user"
     verb = "Ask"
     params = AskUserParams
@@ -112,10 +107,10 @@ class AskUser(Tool[AskUserParams]):
         answers = await ctx.asker.ask(ctx.item, questions)
         if answers is None:
             text = (
-                "Nobody can answer: this run is not interactive. Choose the most reasonable reading yourself and "
-                "say so in your answer, or stop and say what you need to know if a wrong guess would do harm."
+                "This run is not interactive, so no user can answer. Choose the most reasonable interpretation and "
+                "say so in your answer; if a wrong guess would do harm, stop and say what you need to know."
             )
-            return ToolOutcome(text, (), "nobody to ask")
+            return ToolOutcome(text, (), "no user to ask")
         if not answers:
             return ToolOutcome("The user closed the question without an answer.", (), "no answer")
         lines = [

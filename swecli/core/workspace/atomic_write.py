@@ -67,7 +67,6 @@ class Folder:
 
     @property
     def writable(self) -> bool:
-        """Whether entries can be added and replaced."""
         return self.access(".", os.W_OK | os.X_OK)
 
     def access(self, name: str, mode: int) -> bool:
@@ -158,8 +157,6 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _Old:
-    """The target as it was found."""
-
     data: bytes
     status: os.stat_result
 

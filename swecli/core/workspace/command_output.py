@@ -175,11 +175,10 @@ class OutputSpill:
 
     @property
     def full(self) -> bool:
-        """Whether adding should pause until a ``write`` has ended."""
         return len(self._waiting) >= HIGH and not self.failure
 
     def write(self) -> None:
-        """Bring to disk what waits. A failure is kept in ``failure``."""
+        """Write what waits to the disk. A failure is kept in ``failure``."""
         with self._disk:
             with self._memory:
                 self._writing, self._waiting = bytes(self._waiting), bytearray()
@@ -269,7 +268,6 @@ class OutputSpill:
         return None if self._file is None else os.fstat(self._file.fileno()).st_mode & 0o777
 
     def close(self) -> None:
-        """Give up what was kept; what is added from now on is only counted."""
         with self._disk, self._memory:
             self._closed = True
             self._waiting = bytearray()
@@ -292,7 +290,6 @@ class CommandOutput:
 
     @property
     def total(self) -> int:
-        """Bytes that were written."""
         return self._ring.total
 
     @property
@@ -301,11 +298,9 @@ class CommandOutput:
 
     @property
     def full(self) -> bool:
-        """Whether reading should pause until a ``write`` has ended."""
         return self._spill.full
 
     def write(self) -> None:
-        """Bring to disk what waits for it."""
         self._spill.write()
 
     def text(self, head: int = HEAD, tail: int = TAIL, start: int = 0) -> tuple[str, int]:
@@ -328,7 +323,6 @@ class CommandOutput:
         return joined(first, last, omitted), omitted
 
     def _piece(self, start: int, size: int) -> bytes:
-        """What follows ``start`` without a gap."""
         at, data = self._spill.read(start, size)
         return data if at == start else b""
 
@@ -342,11 +336,9 @@ class CommandOutput:
 
     @property
     def failure(self) -> str:
-        """Why the middle of a long output is not kept; empty while all is well."""
         return self._spill.failure
 
     def close(self) -> None:
-        """Let the file go."""
         self._spill.close()
 
 
@@ -450,7 +442,7 @@ class OutputPipe:
                 await self.ended.wait()
 
     def close(self) -> None:
-        """Stop reading; whoever still writes gets a broken pipe."""
+        """Stop reading; a program that still writes gets a broken pipe."""
         self.detach()
         self._end()
 

@@ -43,16 +43,16 @@ def explain_miss(text: str, wanted: str) -> str:
         if all(_NUMBERED.match(line) for line in asked if line.strip()) and "\n".join(bare) in "\n".join(lines):
             return (
                 "old_string was not found: it contains the line numbers that read_file shows. "
-                "Leave the number and the tab after it out."
+                "Leave out the number and the tab after it."
             )
     window = [line for line in asked if line.strip()]
     if not window:
-        return "old_string was not found: it holds only white space. Include a neighbouring line of text."
+        return "old_string was not found: it contains only white space. Include a neighbouring line of text."
     start = _same_but_for_form(lines, asked)
     if start is None:
         start = _closest(lines, asked)
     if start is None:
-        return "old_string was not found, nor anything close to it. Read the file again before editing it."
+        return "old_string was not found, and no text is close to it. Read the file again before editing it."
     return _report(lines, asked, start)
 
 
@@ -147,7 +147,6 @@ def _kind(have: str, want: str) -> str:
 
 
 def _visible(line: str) -> str:
-    """The line with tabs and invisible spaces as escapes."""
     shown = line[:_MAX_LINE].replace("\t", "\\t").replace("\u00a0", "\\u00a0")
     trailing = len(shown) - len(shown.rstrip(" "))
     return (shown[: len(shown) - trailing] + "·" * trailing) if trailing else shown
@@ -213,7 +212,7 @@ def replace_string(file: TextFile, old: str, new: str, *, replace_all: bool = Fa
     breaks = _line_breaks(file.text)
     data = splice(file, [(span.start, span.end, _with_line_ends(file.text, breaks, span, old, new)) for span in spans])
     if data == file.raw:
-        raise EditError("The edit would leave the file as it is: line ends are kept as the file has them.")
+        raise EditError("The edit would change nothing: the file keeps its line endings.")
     return Edited(data, len(spans), tuple(_line_of(file.text, spans)))
 
 
@@ -231,12 +230,12 @@ def replace_all_of(file: TextFile, edits: Sequence[Replacement]) -> Edited:
         try:
             done = replace_string(now, edit.old, edit.new, replace_all=edit.every)
         except EditError as error:
-            raise EditError(f"Edit {number} of {len(edits)}: {error} None of the edits was made.") from error
+            raise EditError(f"Edit {number} of {len(edits)}: {error} No edit was made.") from error
         count += done.count
         lines.append(done.lines[0])
         now = now.holding(done.data)
     if now.raw == file.raw:
-        raise EditError("Together the edits would leave the file as it is.")
+        raise EditError("Together the edits would change nothing.")
     return Edited(now.raw, count, tuple(lines))
 
 
@@ -326,8 +325,8 @@ def _encode(file: TextFile, new: str) -> bytes:
     except UnicodeEncodeError as error:
         char = error.object[error.start]
         raise EditError(
-            f"new_string has the character {char!a} (U+{ord(char):04X}), which {file.label} can't hold. "
-            "Use a character that it has, or convert the file's encoding first."
+            f"new_string has the character {char!a} (U+{ord(char):04X}), which {file.label} can't represent. "
+            "Use another character, or convert the file's encoding first."
         ) from error
 
 

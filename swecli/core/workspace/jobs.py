@@ -63,7 +63,7 @@ class JobInfo:
     note: str = ""
     unread: int = 0
     """Bytes that the model was not shown."""
-    told: bool = False
+    reported: bool = False
     """Whether the model was shown that it ended."""
 
 
@@ -76,14 +76,14 @@ class _Job:
     """Bytes of the output that the model was shown."""
     deadline: float | None = None
     """When all of it is ended, in seconds of the event loop's clock; None for never."""
-    told: bool = False
+    reported: bool = False
     stopped: bool = False
     over: asyncio.Event = field(default_factory=asyncio.Event)
     watcher: asyncio.Task[None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Foreground:
+class RunOptions:
     """How a command is run: for whom (``item``), for how long (seconds; None without end), and what is kept of its
     output in the result (bytes). ``whole``: the timeout is that of what it leaves running, too. ``background``: it is a
     job from the start."""
@@ -113,11 +113,10 @@ class Jobs:
         self._folder = folder
         self._number = first
         self._jobs: dict[str, _Job] = {}
-        self._wishes: dict[str, asyncio.Event] = {}
+        self._detach_events: dict[str, asyncio.Event] = {}
 
     @property
     def all(self) -> tuple[JobInfo, ...]:
-        """Running jobs and those that ended last, oldest first."""
         return tuple(_now(job) for job in self._jobs.values())
 
     @property
@@ -127,7 +126,7 @@ class Jobs:
     # --- running ------------------------------------------------------------------------------------------------------
 
     async def run(
-        self, spec: CommandSpec, how: Foreground, finish: Finish, show: Callable[[str], None] | None = None
+        self, spec: CommandSpec, options: RunOptions, finish: Finish, show: Callable[[str], None] | None = None
     ) -> ProcessResult:
         """Run a command in the foreground, until it ends or somebody sends it to the background. Where something of it
         goes on, the result names the job. ``finish`` is then called when that ends; else it is the caller's.
@@ -136,36 +135,36 @@ class Jobs:
             LaunchError: it could not be started.
             JobsError: too many jobs run.
         """
-        if how.background and len(self.running) >= MOST_RUNNING:
-            raise JobsError(f"{MOST_RUNNING} jobs run already; stop one before you start another. Nothing was started.")
+        if options.background and len(self.running) >= MOST_RUNNING:
+            raise JobsError(f"{MOST_RUNNING} jobs are already running; stop one first. Nothing was started.")
         command = RunningCommand(replace(spec, processes=self.processes), show, self._folder)
-        wish = self._wishes[how.item] = asyncio.Event()
+        detach_event = self._detach_events[options.item] = asyncio.Event()
         try:
             async with ended_when_cancelled(command):
-                if how.background:
-                    asyncio.get_running_loop().call_later(FIRST_LOOK, wish.set)
-                ending = await finished(command, how.timeout, wish)
+                if options.background:
+                    asyncio.get_running_loop().call_later(FIRST_LOOK, detach_event.set)
+                ending = await finished(command, options.timeout, detach_event)
                 left, ended_left = ((), 0)
                 if ending == "exited":
                     left, ended_left = await left_running(command)
                 elif ending == "background":
                     left = await command.members()
-                result = await command.result(ending, how.head, how.tail, left, ended_left)
+                result = await command.result(ending, options.head, options.tail, left, ended_left)
         finally:
-            self._wishes.pop(how.item, None)
+            self._detach_events.pop(options.item, None)
         if ending == "background" or left:
-            seconds = how.timeout if how.whole and ending == "exited" else None
-            return replace(result, job=self._adopt(command, spec.command, how.item, finish, result.size, seconds))
+            seconds = options.timeout if options.whole and ending == "exited" else None
+            return replace(result, job=self._adopt(command, spec.command, options.item, finish, result.size, seconds))
         command.close()
         command.output.close()
         return result
 
     def to_background(self, item: str) -> bool:
         """Let the command of this item go on as a job. False when it does not run in the foreground."""
-        wish = self._wishes.get(item)
-        if wish is not None:
-            wish.set()
-        return wish is not None
+        detach_event = self._detach_events.get(item)
+        if detach_event is not None:
+            detach_event.set()
+        return detach_event is not None
 
     def _adopt(
         self, command: RunningCommand, text: str, item: str, finish: Finish, seen: int, seconds: float | None
@@ -193,9 +192,9 @@ class Jobs:
         except TimeoutError:
             late = True
             await job.running.end(GRACE)
-        why = "ended at the timeout of its command" if late else ""
+        why = "ended at its command's timeout" if late else ""
         if await job.running.ended_by_limit():
-            why = f"ended because it had more than {self.processes:,} processes"
+            why = f"ended because it exceeded {self.processes:,} processes"
         await job.running.drained()
         job.running.close()
         await self._ended(job, why)
@@ -236,18 +235,16 @@ class Jobs:
         except TimeoutError:
             return
 
-    async def news(self, job_id: str, head: int, tail: int) -> str:
+    async def new_output(self, job_id: str, head: int, tail: int) -> str:
         """What a job wrote since this was asked last: whole, or both ends of it."""
         job = self._job(job_id)
-        start, job.seen, job.told = job.seen, job.running.output.total, job.over.is_set()
+        start, job.seen, job.reported = job.seen, job.running.output.total, job.over.is_set()
         return (await asyncio.to_thread(job.running.output.text, head, tail, start))[0]
 
     async def output(self, job_id: str, head: int = HEAD, tail: int = TAIL) -> str:
-        """All that a job wrote, or both ends of it."""
         return (await asyncio.to_thread(self._job(job_id).running.output.text, head, tail))[0]
 
     async def stop(self, job_id: str, grace: float = GRACE) -> JobInfo:
-        """End all processes of a job; one that has ended stays as it is."""
         job = self._job(job_id)
         if not job.over.is_set():
             job.stopped = True
@@ -257,7 +254,6 @@ class Jobs:
         return self.info(job_id)
 
     async def close(self) -> None:
-        """End all jobs and let their output go."""
         await asyncio.gather(*(self.stop(info.id, EXIT_GRACE) for info in self.running))
         for job in self._jobs.values():
             job.running.output.close()
@@ -272,7 +268,7 @@ class Jobs:
 
 def _now(job: _Job) -> JobInfo:
     size = job.running.output.total
-    return replace(job.info, size=size, unread=size - job.seen, told=job.told)
+    return replace(job.info, size=size, unread=size - job.seen, reported=job.reported)
 
 
 def shown_age(seconds: float) -> str:

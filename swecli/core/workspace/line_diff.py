@@ -18,7 +18,6 @@ Span = tuple[int, int, int, int]
 
 
 def count_changes(old: str, new: str) -> tuple[int, int]:
-    """Added and removed lines."""
     start = _common(old, new)
     start = old.rfind("\n", 0, start) + 1  # whole lines only
     end = min(_common(old[::-1], new[::-1]), len(old) - start, len(new) - start)
@@ -108,7 +107,6 @@ def _between(before: Sequence[str], after: Sequence[str], i1: int, i2: int, j1: 
 
 
 def _merged(changes: list[Span]) -> list[Span]:
-    """Changes that touch as one."""
     out: list[Span] = []
     for change in changes:
         if out and out[-1][1] == change[0] and out[-1][3] == change[2]:

@@ -60,13 +60,13 @@ def resolve(word: str, cwd: Path) -> Mention | None:
             first, last = int(lines[2]), int(lines[3] or lines[2])
             problem = "a folder has no lines" if path.is_dir() else ""
             if not 1 <= first <= last:
-                problem = f"{lines[2]}-{lines[3] or lines[2]} is no range of lines"
+                problem = f"{lines[2]}-{lines[3] or lines[2]} is not a line range"
             return Mention(name, path, path.is_dir(), first, last, problem)
     name = word.rstrip(_ENDS)
     bare = lines[1] if (lines := _RANGE.fullmatch(name)) is not None else name
     is_file = "/" in bare or lines is not None or bare.rpartition(".")[2].lower() in _FILE_ENDINGS.split()
     if _FILE_NAME.fullmatch(bare) and is_file:
-        return Mention(name, cwd / bare, problem="there is no such file")
+        return Mention(name, cwd / bare, problem="no such file")
     return None
 
 

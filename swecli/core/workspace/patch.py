@@ -36,7 +36,6 @@ class Chunk:
 
     @property
     def old(self) -> list[str]:
-        """The lines that are there now."""
         return [text for sign, text in self.lines if sign != "+"]
 
 
@@ -238,7 +237,6 @@ class _Lines:
         self._forms: dict[int, list[str]] = {0: self.texts}
 
     def find(self, wanted: Sequence[str], start: int) -> int | None:
-        """The first place from ``start`` on, in the strictest form that has any."""
         for index, form in enumerate(_FORMS):
             have = self._forms.get(index)
             if have is None:

@@ -93,13 +93,11 @@ def scrubbed_environment(environment: Mapping[str, str], *, no_color: str | None
 
 
 def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
-    """Values of variables that look like secrets by their names."""
     names = (name for name in environment if _SECRET.fullmatch(name.upper()) or name.upper() in _PROVIDER_KEYS)
     return frozenset(value.strip() for name in names if (value := environment[name]).strip())
 
 
 def is_withheld(name: str) -> bool:
-    """Whether commands do not get the variable."""
     upper = name.upper()
     return (
         upper in _NAMES
@@ -200,9 +198,9 @@ class RunningCommand:
         status = self._process.wait()
         return status if status >= 0 else 128 - status
 
-    async def wait(self, timeout: float | None = None, wish: asyncio.Event | None = None) -> bool:
-        """Wait for the end of the command, ``timeout`` seconds at most, or until the ``wish``. Whether it ended."""
-        waits = [asyncio.ensure_future(event.wait()) for event in (self._ended, wish) if event is not None]
+    async def wait(self, timeout: float | None = None, detach_event: asyncio.Event | None = None) -> bool:
+        """Wait for the end, ``timeout`` seconds at most, or until ``detach_event``. Whether it ended."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._ended, detach_event) if event is not None]
         try:
             await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -211,7 +209,6 @@ class RunningCommand:
         return self._ended.is_set()
 
     async def drained(self, limit: float = DRAIN) -> None:
-        """Wait for the end of the output, ``limit`` seconds at most."""
         await self._pipe.drained(limit)
 
     def detach(self) -> None:
@@ -250,7 +247,7 @@ class RunningCommand:
         return self.exceeded
 
     def close(self) -> None:
-        """Read no more; whoever still writes gets a broken pipe."""
+        """Stop reading; a program that still writes gets a broken pipe."""
         self._guard.cancel()
         self._pipe.close()
         self._limit.close()
@@ -306,11 +303,11 @@ async def run_process(
     return result
 
 
-async def finished(running: RunningCommand, timeout: float | None, wish: asyncio.Event | None = None) -> Ending:
-    """Wait for the end of a command in the foreground. At its timeout all of it is ended; by the ``wish`` it goes on in
-    the background."""
-    ended = await running.wait(timeout, wish)
-    if not ended and wish is not None and wish.is_set():
+async def finished(running: RunningCommand, timeout: float | None, detach_event: asyncio.Event | None = None) -> Ending:
+    """Wait for the end of a command in the foreground. At its timeout all of it is ended; after
+    ``detach_event`` it continues in the background."""
+    ended = await running.wait(timeout, detach_event)
+    if not ended and detach_event is not None and detach_event.is_set():
         return "background"
     if not ended:
         await running.end(GRACE)
@@ -366,7 +363,7 @@ def _start(
         missing = spec.cwd if not spec.cwd.is_dir() else [*spec.prefix, *shell][0]
         raise LaunchError(f"The command could not be started: {missing} does not exist.") from error
     except ValueError as error:
-        raise LaunchError("The command could not be started: it has a NUL or an unpaired surrogate.") from error
+        raise LaunchError("The command could not be started: it contains a NUL or an unpaired surrogate.") from error
     except OSError as error:
         hint = " Write it to a script file and run that." if error.errno == 7 else ""
         raise LaunchError(f"The command could not be started: {error.strerror}.{hint}") from error

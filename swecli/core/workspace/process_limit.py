@@ -168,7 +168,6 @@ def _tasks_of_machine() -> int:
 
 
 def _tasks_of_user() -> int:
-    """Processes and threads of the user of this process."""
     me = os.geteuid()
     count = 0
     with contextlib.suppress(OSError), os.scandir("/proc") as entries:

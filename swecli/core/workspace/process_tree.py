@@ -127,7 +127,6 @@ def new_mark(*, own: bool = False) -> str:
 
 
 def _own_marks() -> str:
-    """What the marks of this process begin with."""
     me = Process.current()
     return f"{me.pid}-{me.started or 0}-"
 
@@ -151,7 +150,6 @@ def members(leader: int, mark: str, *, gone: bool = False) -> list[Process]:
 
 
 async def all_ended(processes: Iterable[Process]) -> None:
-    """Wait until each of these very processes has ended."""
     for process in processes:
         await _ended(process)
 

@@ -197,7 +197,6 @@ class TextFile:
 
     @property
     def line_end(self) -> LineEnd:
-        """Which line ends the file has."""
         total, pairs = self.text.count("\n"), self.text.count("\r\n")
         if not total:
             return "none"

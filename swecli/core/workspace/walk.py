@@ -136,7 +136,6 @@ class Glob:
         self._alternatives = tuple(_segments(one) for one in _expanded(bare))
 
     def matches(self, path: str) -> bool:
-        """Whether the glob takes ``path`` (relative, slashes)."""
         parts = tuple(path.split("/"))
         return any(_match(alternative, parts) for alternative in self._alternatives) != self._negated
 

@@ -106,7 +106,6 @@ def _search(path: Path, name: str, pattern: re.Pattern[str], context: int, write
 
 
 def cut(line: str) -> str:
-    """The line without its CR, and not too long."""
     line = line.removesuffix("\r")
     return line if len(line) <= MAX_COLUMNS else f"{line[:MAX_COLUMNS]} [… {len(line) - MAX_COLUMNS:,} more characters]"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.commands import CancelItem, Interrupt
-from swecli.core.tools.list_files import readable_size
+from swecli.core.tools.base import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 from swecli.safe_text import safe_line
 from swecli.tui.screens.list_screen import Entry, ListPage, heading

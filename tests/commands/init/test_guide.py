@@ -8,9 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from swecli.commands.init.guide import MAX_TOKENS, build_guide, fill, merge, split, template
+from swecli.commands.init.guide import (
+    LEAN_CHARS,
+    MAX_TOKENS,
+    Prose,
+    build_guide,
+    fill,
+    merge,
+    parse_prose,
+    question,
+    split,
+    template,
+)
 from swecli.commands.init.project import Project
-from swecli.commands.init.prose import LEAN_CHARS, Prose, parse_prose, question
 from swecli.core.context_management.counter import PieceEstimator
 from tests.commands.init.test_project import PYTHON, write
 

@@ -12,7 +12,7 @@ import pytest
 
 from swecli.core.checkpoints import history as history_module
 from swecli.core.checkpoints.history import FileHistory
-from swecli.core.checkpoints.restore import Content, Listed, Step, Target, restore
+from swecli.core.checkpoints.restore import Content, LeftPath, Step, Target, restore
 from swecli.core.workspace.atomic_write import PREFIX
 from tests.core.checkpoints.support import OPTIONS, Bench
 from tests.support.trees import tree
@@ -27,7 +27,7 @@ def bench(tmp_path: Path) -> Bench:
     return made
 
 
-def names(bench: Bench, listed: tuple[Listed, ...]) -> dict[str, str]:
+def names(bench: Bench, listed: tuple[LeftPath, ...]) -> dict[str, str]:
     return {os.path.relpath(one.path, bench.work): one.why for one in listed}
 
 
@@ -39,13 +39,13 @@ def test_ignored_files_are_covered_and_ignored_folders_are_not(bench: Bench) -> 
         (bench.work / folder / "f").write_text("f\n")
     bench.history.first_copy()
     assert names(bench, bench.history.not_covered) == {
-        ".git": "git's own data is never touched",
-        "build": "an ignored folder",
-        "node_modules": "a folder of generated files",
+        ".git": "git's own data",
+        "build": "ignored folder",
+        "node_modules": "generated folder",
     }
     bench.command("rm -r x.log build; echo >> node_modules/f; echo x > .git/f")
     done = bench.undo()
-    assert names(bench, done.not_covered) == {"build": "an ignored folder"}
+    assert names(bench, done.not_covered) == {"build": "ignored folder"}
     assert (bench.work / "x.log").read_text() == "log\n"
     assert not (bench.work / "build").exists()
     assert (bench.work / ".git" / "f").read_text() == "x\n"
@@ -69,7 +69,7 @@ def test_limits_of_size_are_exceptions_that_are_listed_before(tmp_path: Path) ->
     bench.history.first_copy()
     listed = names(bench, bench.history.not_covered)
     assert listed["large"] == "larger than 0.001 MB"
-    full = [name for name, why in listed.items() if why.startswith("no room")]
+    full = [name for name, why in listed.items() if why.startswith("no space left")]
     assert 30 < len(full) < 80
     bench.command("rm r*; chmod 600 large")
     done = bench.undo()
@@ -139,7 +139,7 @@ def test_changes_of_the_user_between_commands_are_the_users(bench: Bench) -> Non
     assert bench.undo().conflicts == ()
     assert (bench.work / "a").read_text() == "mine\n"
     done = bench.undo()
-    assert names(bench, done.conflicts) == {"a": "it is not what the change left: it was changed since"}
+    assert names(bench, done.conflicts) == {"a": "it has changed since"}
     assert (bench.work / "own").exists()
 
 
@@ -157,7 +157,7 @@ def test_a_restore_that_was_cut_off_counts_as_far_as_it_came(bench: Bench, monke
     class Killed(BaseException):
         pass
 
-    def half(steps: tuple[Step, ...], content: Content) -> tuple[Listed, ...]:
+    def half(steps: tuple[Step, ...], content: Content) -> tuple[LeftPath, ...]:
         restore(steps[:1], content)
         raise Killed
 
@@ -218,5 +218,5 @@ def test_a_damaged_store_gives_nothing_back_and_says_so(bench: Bench) -> None:
         database.execute("UPDATE blobs SET data = zeroblob(9)")
     bench.history = bench.open()
     done = bench.undo()
-    assert done.conflicts[0].why == "its stored content is damaged or gone"
+    assert done.conflicts[0].why == "its stored content is missing or damaged"
     assert (bench.work / "a").read_bytes() == b"two"

@@ -131,9 +131,9 @@ async def test_a_file_outside_the_workspace_is_asked_about(
     ("text", "told"),
     [
         ("@data.bin", "@data.bin was not attached: it is a binary file"),
-        ("@src/none.py", "@src/none.py was not attached: there is no such file"),
+        ("@src/none.py", "@src/none.py was not attached: no such file"),
         ("@src/a.py:900-950", "@src/a.py:900-950 was not attached: The file has 100 lines; offset 900"),
-        ("@src/a.py:9-1", "@src/a.py:9-1 was not attached: 9-1 is no range of lines"),
+        ("@src/a.py:9-1", "@src/a.py:9-1 was not attached: 9-1 is not a line range"),
     ],
 )
 async def test_what_cannot_be_attached_is_said_before_anything_is_sent(folder: Path, text: str, told: str) -> None:

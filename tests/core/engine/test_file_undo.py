@@ -94,18 +94,18 @@ async def test_edits_and_commands_are_taken_back_one_by_one_and_brought_back(wor
         done = await b.session.files.undo(Target())
         assert files_of(done, work) == {
             "a.txt": "mode restored",
-            "b.txt": "brought back",
+            "b.txt": "restored",
             "d": "removed",
             "d/new": "removed",
         }
         assert done.operations[0].endswith("rm b.txt; mkdir d; printf x > d/new; chmod 600 a.txt")
         assert files_of(await b.session.files.undo(Target()), work) == {"a.txt": "restored"}
         assert tree(work) == first
-        assert "no change of files" in (await b.session.files.undo(Target())).reason
+        assert "no file changes to undo" in (await b.session.files.undo(Target())).reason
         for _ in range(3):
             assert not (await b.session.files.redo()).conflicts
         assert tree(work) == last
-        assert "Nothing was undone" in (await b.session.files.redo()).reason
+        assert "nothing to redo" in (await b.session.files.redo()).reason
         assert len(b.bodies(FilesRestored)) == 8
 
 
@@ -137,8 +137,8 @@ async def test_what_the_user_changed_since_is_left_alone_and_named(work: Path) -
         done = await b.session.files.undo(Target())
         assert files_of(done, work).keys() == {"a.txt", "d/x"}
         assert left(done.conflicts, work) == {
-            "b.txt": "it is not what the change left: it was changed since",
-            "d": "the folder holds other files by now",
+            "b.txt": "it has changed since",
+            "d": "the folder now contains other files",
         }
         assert (work / "b.txt").read_text() == "mine\n"
         assert (work / "mine.txt").exists()
@@ -200,7 +200,7 @@ async def test_a_resumed_session_takes_back_what_it_did_before(work: Path) -> No
     assert tree(work) == first
     other = checkpoints(work, "another session")
     async with bench(script(run("true")), work, tools=builtin_tools(), policy=FREE, checkpoints=other) as b:
-        assert "no change of files" in (await b.session.files.undo(Target())).reason
+        assert "no file changes to undo" in (await b.session.files.undo(Target())).reason
 
 
 async def test_a_file_outside_that_a_command_names_is_covered_and_a_folder_there_is_warned_of(work: Path) -> None:
@@ -217,7 +217,7 @@ async def test_a_file_outside_that_a_command_names_is_covered_and_a_folder_there
         assert not (outside / "g").exists()
         await b.say("more")
         asked = b.bodies(PermissionRequested)[-1]
-        assert any("would not cover" in warning for warning in asked.warnings)
+        assert any("would not restore" in warning for warning in asked.warnings)
 
 
 async def test_exceptions_are_named_before_the_first_command_and_again_by_the_undo(work: Path) -> None:
@@ -231,12 +231,12 @@ async def test_exceptions_are_named_before_the_first_command_and_again_by_the_un
         made.tell = told.append
         await b.say("go")
         assert "big.bin (larger than 2 MB)" in told[0]
-        assert ".env (may hold secrets, by its name)" in told[0]
+        assert ".env (may hold secrets, judged by name)" in told[0]
         done = await b.session.files.undo(Target())
         assert files_of(done, work) == {"a.txt": "restored"}
         assert left(done.not_covered, work) == {
             "big.bin": "larger than 2 MB",
-            ".env": "may hold secrets, by its name",
+            ".env": "may hold secrets, judged by name",
         }
         assert not b.bodies(Notice)
 

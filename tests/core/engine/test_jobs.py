@@ -77,7 +77,7 @@ async def test_the_user_moves_a_command_and_an_interrupt_leaves_jobs_alone(tmp_p
         await until(lambda: any("again" in body.text for body in made.bodies(ItemDelta)))
         made.session.send(Interrupt())
         assert (await task).outcome == "interrupted"
-        assert "Runs in the background as job j1" in next(iter(made.tool_texts().values()))
+        assert "Running in the background as job j1" in next(iter(made.tool_texts().values()))
         assert [job.status for job in made.session.view.jobs] == ["running"]
         made.session.send(StopJob("j1"))
         await until(lambda: made.session.view.jobs[0].status == "killed")

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from swecli.core.sandbox.plan import SandboxOptions
-from swecli.core.sandbox.probe import Folders, Ground
+from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.workspace.process import ProcessResult, run_process
 
@@ -94,7 +94,7 @@ class Grounds:
     def sandbox(self, *, path: str | None = None, options: SandboxOptions | None = None) -> Sandbox:
         """``path`` stands in for PATH where the sandbox looks for bubblewrap."""
         environment = {**os.environ, "SSH_AUTH_SOCK": str(self.agent_socket)}
-        ground = Ground(
+        ground = SandboxWorkspace(
             (str(self.work),),
             str(self.home),
             {**environment, "PATH": os.environ["PATH"] if path is None else path},

@@ -11,16 +11,16 @@ PLAN = Plan(("/w",), (Mount("/w/.env", "denied", False),), (Placeholder("/w/.vsc
 @pytest.mark.parametrize(
     ("output", "layer", "said"),
     [
-        ("touch: cannot touch '/etc/x': Read-only file system", "bwrap", "only reading"),
-        ("OSError: [Errno 30] Read-only file system: '/x'", "bwrap", "only reading"),
+        ("touch: cannot touch '/etc/x': Read-only file system", "bwrap", "read-only path"),
+        ("OSError: [Errno 30] Read-only file system: '/x'", "bwrap", "read-only path"),
         ("curl: (6) Could not resolve host: example.org", "bwrap", "network"),
         ("connect: Network is unreachable", "bwrap", "network"),
         ("npm error code EAI_AGAIN", "bwrap", "network"),
         ("go: dial tcp: lookup proxy.golang.org: no such host", "bwrap", "network"),
         ("cat: .env: Permission denied", "bwrap", "secret"),
         ("mv: cannot move '.vscode': Device or resource busy", "bwrap", "protected"),
-        ("mount: Operation not permitted", "bwrap", "not permitted"),
-        ("cat: other: Permission denied", "landlock", "not allowed"),
+        ("mount: Operation not permitted", "bwrap", "does not permit"),
+        ("cat: other: Permission denied", "landlock", "does not allow"),
     ],
 )
 def test_what_the_sandbox_stopped(output: str, layer: Layer, said: str) -> None:

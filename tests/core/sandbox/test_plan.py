@@ -106,9 +106,9 @@ def test_what_can_not_be_guarded_is_named() -> None:
     assert plan({"/w/a": "", "/x/.git/config": ""}, {"/w/.git": "/x/.git"}).uncovered == ("/w/.git is a symbolic link",)
     assert plan({"/w/a": ""}, {"/w/.vscode": "/x"}).uncovered == ("/w/.vscode is a symbolic link",)
     home = plan({"/home/u/a": ""}, wish=request(("/home/u",)))
-    assert home.uncovered == ("/home/u holds your home directory",)
+    assert home.uncovered == ("/home/u contains your home directory",)
     assert plan(REPOSITORY, wish=request(options=SandboxOptions(network=True))).uncovered == (
-        "the network is open, by your setting",
+        "your settings open the network",
     )
 
 

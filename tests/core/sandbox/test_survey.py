@@ -107,7 +107,7 @@ def test_such_files_are_read_only_by_themselves_or_with_the_folder_of_a_package_
 
 def test_too_many_of_them_or_too_large_a_workspace_is_said() -> None:
     many = tuple(f"/w/src/{number}" for number in range(65))
-    assert "65 files such as /w/src/0 have names outside" in planned_links(*many)[1][0]
+    assert "65 files such as /w/src/0 also have names outside" in planned_links(*many)[1][0]
     assert "too many files" in planned_links(whole=False)[1][0]
 
 
@@ -260,7 +260,7 @@ def test_a_command_that_plants_a_setting_is_undone_and_said(grounds: Grounds) ->
     blocked = launch.blocked("", 0)
     launch.end()
     sandbox.close()
-    assert "sub/.vscode/tasks.json, which steers other programs; that was undone" in blocked
+    assert "sub/.vscode/tasks.json, which controls other programs; swecli reverted that" in blocked
     assert not (grounds.work / "sub" / ".vscode" / "tasks.json").exists()
 
 

@@ -63,8 +63,8 @@ def test_a_missing_bubblewrap_is_named(grounds: Grounds) -> None:
     [
         ('echo "bwrap: setting up uid map: Permission denied" >&2; exit 1', "setting up uid map: Permission denied"),
         ('echo "bwrap: No permissions to create new namespace" >&2; exit 1', "No permissions to create new namespace"),
-        ("exit 0", "did not run to its end"),
-        ("kill -9 $$", "did not run to its end"),
+        ("exit 0", "the probe did not finish"),
+        ("kill -9 $$", "the probe did not finish"),
     ],
 )
 def test_a_refused_bubblewrap_is_named_and_nothing_runs(grounds: Grounds, script: str, said: str) -> None:
@@ -163,7 +163,7 @@ def test_the_network_by_setting_makes_it_partial(grounds: Grounds) -> None:
 
 def test_switched_off(grounds: Grounds) -> None:
     sandbox = grounds.sandbox(options=SandboxOptions(mode="off"))
-    assert sandbox.check().text == "off: switched off in the settings"
+    assert sandbox.check().text == "off: turned off in the settings"
     assert Sandbox.none().check().level == "off"
 
 
@@ -172,7 +172,7 @@ def test_words_for_the_states() -> None:
     assert SandboxState("full", "bwrap", checked=True).label == "bwrap"
     assert SandboxState("partial", "landlock", "", ("x",), checked=True).label == "landlock, partial"
     assert SandboxState("partial", "landlock", "no bwrap", ("x", "y"), checked=True).text == (
-        "partial (landlock): no bwrap; not covered: x, y"
+        "partial (landlock): no bwrap; not protected: x, y"
     )
 
 
@@ -194,12 +194,12 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from tests.core.sandbox.support import contained
-from swecli.core.sandbox.probe import Folders, Ground
+from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.plan import SandboxOptions as Options
 import os
 base = Path(sys.argv[2])
-ground = Ground((str(base / "work"),), str(base / "home"), dict(os.environ), (str(base / "own"),))
+ground = SandboxWorkspace((str(base / "work"),), str(base / "home"), dict(os.environ), (str(base / "own"),))
 sandbox = Sandbox(Options(mode="on"), ground, Folders(base / "state", base / "state" / "cache"))
 contained(sandbox, "echo begun > source/begun; setsid sleep 300 & sleep 300", base / "work")
 """

@@ -74,8 +74,8 @@ async def test_a_patch_of_all_kinds(bench: ToolBench) -> None:
     [
         (PATCH.replace("y = 2", "y = 9"), "Nothing was changed"),
         (PATCH.replace("d.py", "e.py"), "e.py does not exist"),
-        (PATCH.replace("new/b.py", "a.py"), "a.py exists already"),
-        (PATCH.replace("moved/c.py", "d.py"), "d.py exists already"),
+        (PATCH.replace("new/b.py", "a.py"), "a.py already exists"),
+        (PATCH.replace("moved/c.py", "d.py"), "d.py already exists"),
         (PATCH.replace("*** Delete File: d.py", "*** Delete File: a.py"), "appears twice"),
         ("*** Begin Patch\n*** Delete File: .\n*** End Patch", "a directory"),
     ],
@@ -109,7 +109,7 @@ async def test_a_failure_on_the_way_takes_back_what_was_written(
 
     monkeypatch.setattr(edit_file, "atomic_write", failing)
     patch = PATCH.replace("*** End Patch", "*** Add File: z.py\n+z\n*** End Patch")
-    with pytest.raises(ToolError, match=r"no space left.*was taken back"):
+    with pytest.raises(ToolError, match=r"no space left.*were reverted"):
         await bench.call("apply_patch", input=patch)
     after = tree(bench.folder)
     assert {name: entry for name, entry in after.items() if entry[0] == "file"} == {
@@ -136,11 +136,11 @@ async def test_several_edits_in_one_call_are_one_change(bench: ToolBench) -> Non
 async def test_all_edits_or_none(bench: ToolBench) -> None:
     path = bench.file("a.py", "a\nb\n")
     edits = [{"old_string": "a", "new_string": "A"}, {"old_string": "zz", "new_string": "y"}]
-    with pytest.raises(ToolError, match=r"Edit 2 of 2: .*None of the edits was made"):
+    with pytest.raises(ToolError, match=r"Edit 2 of 2: .*No edit was made"):
         await bench.call("edit_file", path="a.py", edits=edits)
     assert path.read_text() == "a\nb\n"
     back = [{"old_string": "a", "new_string": "A"}, {"old_string": "A", "new_string": "a"}]
-    with pytest.raises(ToolError, match="leave the file as it is"):
+    with pytest.raises(ToolError, match="edits would change nothing"):
         await bench.call("edit_file", path="a.py", edits=back)
 
 
@@ -149,7 +149,10 @@ async def test_all_edits_or_none(bench: ToolBench) -> None:
     [
         ({}, "old_string and new_string are required, or edits"),
         ({"old_string": "a"}, "new_string is required, or edits"),
-        ({"old_string": "a", "new_string": "b", "edits": [{"old_string": "a", "new_string": "b"}]}, "beside edits"),
+        (
+            {"old_string": "a", "new_string": "b", "edits": [{"old_string": "a", "new_string": "b"}]},
+            "combined with edits",
+        ),
         ({"edits": []}, "are required, or edits"),
         ({"edits": [{"old_string": "a"}]}, "edits.0.new_string: is required"),
     ],

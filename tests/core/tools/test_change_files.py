@@ -65,7 +65,7 @@ async def test_edit_refusals_come_with_the_preview(bench: ToolBench) -> None:
     ):
         with pytest.raises(ToolError, match=says):
             await bench.preview("edit_file", path="a.py", **arguments)
-    with pytest.raises(ToolError, match=r"b\.py does not exist\. Did you mean a\.py\? To make a new file"):
+    with pytest.raises(ToolError, match=r"b\.py does not exist\. Did you mean a\.py\? Use write_file"):
         await bench.preview("edit_file", path="b.py", old_string="x", new_string="y")
 
 
@@ -157,3 +157,35 @@ async def test_link_is_declared_as_its_target(bench: ToolBench, tmp_path_factory
     (block,) = (await bench.preview("edit_file", path="link", old_string="x", new_string="y")).blocks
     assert isinstance(block, DiffBlock)
     assert block.note == "outside the workspace"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("write_file", {"path": "a.py", "content": "z = 2\n"}),
+        ("edit_file", {"path": "a.py", "old_string": "x = 1", "new_string": "z = 2"}),
+        ("apply_patch", {"input": "*** Begin Patch\n*** Update File: a.py\n@@\n-x = 1\n+z = 2\n*** End Patch"}),
+    ],
+)
+async def test_a_change_is_planned_once_for_its_preview_and_its_run(
+    bench: ToolBench, monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, str]
+) -> None:
+    tool, params = bench.parsed(name, **arguments)
+    assert isinstance(tool, edit_file.ChangeTool)
+    plans: list[edit_file.ChangePlan] = []
+    plan = tool.plan
+    monkeypatch.setattr(tool, "plan", lambda *given: plans.append(plan(*given)) or plans[-1])
+    path = bench.file("a.py", "x = 1\n")
+    shown = await tool.preview(params, bench.context)
+    assert await tool.target_state(params, bench.context) == shown.state
+    await tool.run(params, bench.context)
+    assert (len(plans), path.read_text()) == (1, "z = 2\n")
+
+
+async def test_a_change_is_planned_again_when_its_file_has_changed(bench: ToolBench) -> None:
+    path = bench.file("a.py", "x = 1\n")
+    arguments = {"path": "a.py", "old_string": "x = 1", "new_string": "z = 2"}
+    await bench.preview("edit_file", **arguments)
+    path.write_text("y = 0\nx = 1\n")
+    assert (await bench.call("edit_file", **arguments)).text == "Edited a.py at line 2 (+1 -1)."
+    assert path.read_text() == "y = 0\nz = 2\n"

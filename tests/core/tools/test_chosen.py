@@ -56,7 +56,7 @@ def test_accepted_hunks_are_new_and_all_else_is_as_it_was(old: str, new: str, co
             lines[hunk.old_start - 1 : hunk.old_start - 1 + hunk.old_lines] = added
     if not accepted:
         if total:
-            with pytest.raises(ToolError, match="left nothing"):
+            with pytest.raises(ToolError, match="rejected the whole change"):
                 of(change, ctx, accepted)
         return
     after = of(change, ctx, accepted)
@@ -78,7 +78,7 @@ def test_an_edited_text_is_what_is_written(old: str, new: str, edited: str, code
     except UnicodeEncodeError:
         wanted = None
     if wanted is None or wanted == change.before:
-        with pytest.raises(ToolError, match="left nothing" if wanted is not None else "can't hold"):
+        with pytest.raises(ToolError, match="rejected the whole change" if wanted is not None else "can't hold"):
             of(change, ctx, None, EditedText(0, edited))
     else:
         assert of(change, ctx, None, EditedText(0, edited)) == wanted

@@ -23,7 +23,7 @@ async def test_listing_marks_directories_and_leaves_ignored_files_out(bench: Too
     assert outcome.detail == "5 entries"
     named = await bench.call("list_files", path="src", glob="*.py")
     assert named.text.split("\n") == ["src/a.py", "src/deep/er/b.py"]
-    assert (await bench.call("list_files", glob="*.rs")).text == "Nothing matches *.rs: ."
+    assert (await bench.call("list_files", glob="*.rs")).text == "No file in . matches *.rs."
 
 
 async def test_listing_is_bounded_and_says_the_total(bench: ToolBench) -> None:
@@ -137,7 +137,7 @@ async def test_a_command_without_a_timeout_gets_that_of_the_settings(bench: Tool
 
 async def test_wish_for_a_terminal_is_explained(bench: ToolBench) -> None:
     outcome = await bench.call("run_command", command="echo 'sudo: a password is required' >&2; exit 1")
-    assert "wants input, a terminal or a password" in outcome.text
+    assert "needs input, a terminal or a password" in outcome.text
 
 
 async def test_secrets_do_not_reach_commands(bench: ToolBench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +179,7 @@ async def test_questions_and_answers(bench: ToolBench) -> None:
         {"question": "Why?"},
     ]
     nobody = await bench.call("ask_user", questions=questions)
-    assert "Nobody can answer" in nobody.text
+    assert "no user can answer" in nobody.text
     bench.asker.answers = (("B",), ("because",))
     answered = await bench.call("ask_user", questions=questions)
     assert answered.text == "Which?\n→ B\nWhy?\n→ because"

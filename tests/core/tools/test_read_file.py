@@ -33,11 +33,11 @@ async def test_numbered_lines(bench: ToolBench) -> None:
 async def test_pages_say_how_to_go_on(bench: ToolBench) -> None:
     bench.file("long.txt", "".join(f"line {number}\n" for number in range(1, 5_001)))
     first = await bench.call("read_file", path="long.txt", limit=2)
-    assert first.text == "    1\tline 1\n    2\tline 2\n[lines 1-2 of 5,000; go on with offset=3]"
+    assert first.text == "    1\tline 1\n    2\tline 2\n[lines 1-2 of 5,000; continue with offset=3]"
     default = await bench.call("read_file", path="long.txt")
     assert len(default.text) < MAX_CHARACTERS + 100
     assert default.text.endswith(
-        f"[lines 1-{default.detail.split()[0].replace(',', '')} of 5,000; go on with "
+        f"[lines 1-{default.detail.split()[0].replace(',', '')} of 5,000; continue with "
         f"offset={int(default.detail.split()[0].replace(',', '')) + 1}]"
     )
     last = await bench.call("read_file", path="long.txt", offset=5_000)
@@ -125,8 +125,8 @@ async def test_special_places(bench: ToolBench) -> None:
         ("auth.py", "Did you mean src/api/auth.py"),
         ("nowhere.txt", "does not exist"),
         ("src/api/auth.py/x", "a part of the path is a file"),
-        ("a\0b", "no usable path"),
-        ("\ud800", "no usable path"),
+        ("a\0b", "not a usable path"),
+        ("\ud800", "not a usable path"),
         ("loop", "loop"),
     ):
         with pytest.raises(ToolError, match=says):

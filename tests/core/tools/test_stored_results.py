@@ -82,7 +82,7 @@ async def test_paging_through_with_the_offsets_that_are_reported(stored: ToolBen
     outcome = await stored.call("read_result", ref_id="rlines")
     head, text = outcome.text.split("\n", 1)
     assert text.encode() == LINES[:4_096]
-    assert head == f"[rlines: bytes 0 to 4,096 of {len(LINES):,}; go on with offset=4096]"
+    assert head == f"[rlines: bytes 0 to 4,096 of {len(LINES):,}; continue with offset=4096]"
     pieces, offset = text, 4_096
     while match := re.search(r"offset=(\d+)\]$", head):
         offset = int(match[1])
@@ -111,7 +111,7 @@ async def test_lines_are_found_with_number_and_offset(stored: ToolBench) -> None
     found = later.text.split("\n")
     assert "line 300: " in found[1]
     assert len(found) < 6
-    rest = re.search(r"go on with offset=(\d+)", found[0])
+    rest = re.search(r"continue with offset=(\d+)", found[0])
     assert rest is not None
     assert LINES[int(rest[1]) :].startswith(f"line {300 + len(found) - 1}: ".encode())
 
@@ -149,13 +149,13 @@ async def test_recall_by_words_and_by_id(stored: ToolBench) -> None:
     found = await stored.call("recall", query="tool said")
     assert found.text.startswith("[t1.result] about\nwhat the tool said")
     assert found.detail == "1 entry"
-    assert "Nothing that left the context matches" in (await stored.call("recall", query="unheard")).text
+    assert "No match in what left the context" in (await stored.call("recall", query="unheard")).text
     assert (await stored.call("recall", id="t1.result")).text == "[t1.result: all 18 bytes]\nwhat the tool said"
     first = await stored.call("recall", id="u2")
-    assert "go on with offset=8000" in first.text
+    assert "continue with offset=8000" in first.text
     second = await stored.call("recall", id="u2", offset=8_000)
     assert second.text.split("\n")[1] == "é" * 4_000
-    with pytest.raises(ToolError, match="Nothing in this session has the id 't99'"):
+    with pytest.raises(ToolError, match="No entry in this session has the id 't99'"):
         await stored.call("recall", id="t99")
     with pytest.raises(ToolError, match="query"):
         await stored.call("recall", query=" ")

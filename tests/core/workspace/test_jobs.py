@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from swecli.core.workspace import jobs
-from swecli.core.workspace.jobs import Foreground, JobInfo, Jobs, JobsError
+from swecli.core.workspace.jobs import JobInfo, Jobs, JobsError, RunOptions
 from swecli.core.workspace.process import CommandSpec, ProcessResult, scrubbed_environment
 from tests.support.load import allowed
 
@@ -39,7 +39,7 @@ class Bench:
         show: Callable[[str], None] | None = None,
     ) -> ProcessResult:
         spec = CommandSpec(command, self.folder, scrubbed_environment(os.environ))
-        return await self.jobs.run(spec, Foreground(item, timeout, background), self._finish, show)
+        return await self.jobs.run(spec, RunOptions(item, timeout, background), self._finish, show)
 
     def _finish(self, output: str, status: int | None) -> str:
         self.finished.append((output, status))
@@ -82,7 +82,7 @@ async def test_what_a_command_leaves_running_becomes_a_job_until_it_ends(bench: 
     assert bench.finished == []
     (bench.folder / "stop").touch()
     await bench.jobs.wait("j1", 10)
-    assert await bench.jobs.news("j1", 1_000, 1_000) == "late\n"
+    assert await bench.jobs.new_output("j1", 1_000, 1_000) == "late\n"
     assert bench.finished == [("hi\nlate\n", 0)]
     assert [change.status for change in bench.changes] == ["running", "exited"]
 
@@ -116,9 +116,9 @@ async def test_a_running_command_is_sent_to_the_background(bench: Bench) -> None
     (bench.folder / "go").touch()
     await bench.jobs.wait("j1", 10)
     info = bench.jobs.info("j1")
-    assert (info.status, info.exit_status, info.note, info.told) == ("exited", 9, "the reason", False)
-    await bench.jobs.news("j1", 10, 10)
-    assert bench.jobs.info("j1").told
+    assert (info.status, info.exit_status, info.note, info.reported) == ("exited", 9, "the reason", False)
+    await bench.jobs.new_output("j1", 10, 10)
+    assert bench.jobs.info("j1").reported
 
 
 async def test_cancelling_the_foreground_leaves_jobs_alone(bench: Bench) -> None:
@@ -137,11 +137,11 @@ async def test_reading_gives_each_piece_once_and_both_ends_of_a_flood(bench: Ben
     await bench.run("exec 3<>go; while read -r n <&3; do seq $n; done", background=True, timeout=None)
     fifo.write_text("3\n")
     await bench.until(lambda: bench.jobs.info("j1").size >= 6)
-    assert await bench.jobs.news("j1", 100, 100) == "1\n2\n3\n"
-    assert await bench.jobs.news("j1", 100, 100) == ""
+    assert await bench.jobs.new_output("j1", 100, 100) == "1\n2\n3\n"
+    assert await bench.jobs.new_output("j1", 100, 100) == ""
     fifo.write_text("200000\n")
     await bench.until(lambda: bench.jobs.info("j1").size >= 6 + 1_288_895)
-    text = await bench.jobs.news("j1", 10, 14)
+    text = await bench.jobs.new_output("j1", 10, 14)
     assert text.startswith("1\n2\n3\n4\n5\n")
     assert text.endswith("199999\n200000\n")
     assert "bytes of output not kept" in text

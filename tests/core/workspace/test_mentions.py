@@ -70,11 +70,11 @@ def test_a_word_that_names_no_file_stays_a_word(folder: Path, word: str) -> None
 @pytest.mark.parametrize(
     ("word", "problem"),
     [
-        ("src/missing.py", "there is no such file"),
-        ("missing.py", "there is no such file"),
-        ("missing.py:3-9", "there is no such file"),
-        ("src/a.py:9-3", "9-3 is no range of lines"),
-        ("src/a.py:0", "0-0 is no range of lines"),
+        ("src/missing.py", "no such file"),
+        ("missing.py", "no such file"),
+        ("missing.py:3-9", "no such file"),
+        ("src/a.py:9-3", "9-3 is not a line range"),
+        ("src/a.py:0", "0-0 is not a line range"),
         ("src:1-2", "a folder has no lines"),
     ],
 )

@@ -23,7 +23,7 @@ CODE = (
         ("a = 1  \n", "a  = 1", ("line 1", "white space")),
         ("x = 1\ny = 2\n", "    1\tx = 1\n    2\ty = 2", ("line numbers",)),
         (CODE, "\n\n\n\n\n", ("only white space",)),
-        (CODE, "zzzz qqqq", ("nor anything close",)),
+        (CODE, "zzzz qqqq", ("no text is close",)),
     ],
 )
 def test_hint_names_place_and_difference(text: str, wanted: str, says: tuple[str, ...]) -> None:

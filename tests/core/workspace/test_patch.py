@@ -101,7 +101,7 @@ def test_only_the_named_lines_change(data: bytes, body: str, after: bytes) -> No
         (b"total = count + 1\n", "-total = count + 2\n+x", "closest"),
         (b"a\nb\n", "@@ def f\n-a\n+b", "line after @@ was not found"),
         (b"a\nb\n", "@@\n-b\n+B\n@@\n-a\n+A", "order of its lines"),
-        ("ä\n".encode("latin-1"), " ä\n+→", "can't hold"),
+        ("ä\n".encode("latin-1"), " ä\n+→", "can't represent"),
     ],
 )
 def test_what_does_not_fit_is_refused(data: bytes, body: str, says: str) -> None:

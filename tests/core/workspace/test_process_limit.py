@@ -12,7 +12,7 @@ import pytest
 
 from swecli.core.tools.run_command import report
 from swecli.core.workspace import process_limit
-from swecli.core.workspace.jobs import Foreground, JobInfo, Jobs
+from swecli.core.workspace.jobs import JobInfo, Jobs, RunOptions
 from swecli.core.workspace.process import MOST_LEFT, CommandSpec, ProcessResult, run_process, scrubbed_environment
 from swecli.core.workspace.process_limit import ProcessLimit, pids_folder
 
@@ -25,7 +25,7 @@ def alive(word: str) -> list[int]:
 
 async def run(command: str, folder: Path, jobs: Jobs, timeout: float = 60, *, whole: bool = False) -> ProcessResult:
     spec = CommandSpec(command, folder, scrubbed_environment(os.environ))
-    return await jobs.run(spec, Foreground("t1", timeout, whole=whole), lambda text, status: "")
+    return await jobs.run(spec, RunOptions("t1", timeout, whole=whole), lambda text, status: "")
 
 
 @pytest.fixture(params=["by the kernel, where it can", "by looking"])
@@ -55,7 +55,7 @@ async def test_what_it_left_in_the_background_is_held_to_the_limit(tmp_path: Pat
     assert (result.ending, result.output, result.job) == ("exited", "up\n", "j1")
     (tmp_path / "go").touch()
     await jobs.wait("j1", 60)
-    assert (changes[-1].status, changes[-1].note) == ("killed", "ended because it had more than 40 processes")
+    assert (changes[-1].status, changes[-1].note) == ("killed", "ended because it exceeded 40 processes")
     assert alive("7902") == []
 
 
@@ -84,7 +84,7 @@ async def test_the_timeout_that_was_asked_for_ends_what_it_left_behind(tmp_path:
     result = await run("trap '' TERM; setsid sleep 7904 & echo hi", tmp_path, jobs, timeout=1.5, whole=True)
     assert (result.output, result.job) == ("hi\n", "j1")
     await jobs.wait("j1", 60)
-    assert (changes[-1].status, changes[-1].note) == ("killed", "ended at the timeout of its command")
+    assert (changes[-1].status, changes[-1].note) == ("killed", "ended at its command's timeout")
     assert alive("7904") == []
 
 

@@ -49,7 +49,7 @@ COMMAND = PermissionRequested(
     ),
     (),
     ("is not sandboxed", "12 bytes"),
-    ("/undo would not cover: build (an ignored folder)",),
+    ("/undo would not restore: build (an ignored folder)",),
     {"command": "rm -rf build", "timeout": 5},
 )
 PATCH = PermissionRequested(
@@ -188,7 +188,7 @@ async def test_screens(scene: str, size: tuple[int, int]) -> None:
             await it.pilot.pause()
         screen = it.screen()
         if scene == "destructive":
-            assert "/undo would not cover" in screen
+            assert "/undo would not restore" in screen
             assert "not sandboxed" in screen
             assert "3 files, 1,204 bytes" in screen
         check(f"approval-{scene}-{size[0]}x{size[1]}", screen)

@@ -113,7 +113,7 @@ def _short(name: str, table: Table, argument: str, rest: list[str], parsed: _Par
             _keep(False, f"-{letter}", attached, parsed)
         elif letter in table.values or letter in table.files:
             if table.apart and attached and not re.fullmatch(r"[0-9]+", attached):
-                raise UnprovenError(f"{name} reads {argument} in a way of its own")
+                raise UnprovenError(f"{name} interprets {argument} in its own way")
             _keep(letter in table.files, f"-{letter}", attached or _next(name, f"-{letter}", rest), parsed)
         elif table.digits and letters[index:].isascii() and letters[index:].isdigit():
             return
@@ -131,7 +131,7 @@ def _keep(is_file: bool, option: str, value: str, parsed: _Parsed) -> None:
 
 def _next(name: str, option: str, rest: list[str]) -> str:
     if not rest:
-        raise UnprovenError(f"the option {option} of {name} lacks its value")
+        raise UnprovenError(f"the option {option} of {name} lacks a value")
     value = rest.pop(0)
     if value.startswith("-") and not re.fullmatch(r"-[0-9]*", value):
         raise UnprovenError(f"the value {value} of {name} {option} looks like an option")
@@ -246,7 +246,7 @@ def _may_be_path(operand: str, situation: Situation) -> bool:
 
 def _not_a_list(name: str, operand: str) -> None:
     if operand.startswith(("@", "+")) and name in ("strings", "less", "more", "lsof"):
-        raise UnprovenError(f"{name} treats {operand} as something else than a file")
+        raise UnprovenError(f"{name} does not treat {operand} as a file")
 
 
 def _check_subcommand(name: str, table: Table, parsed: _Parsed) -> None:

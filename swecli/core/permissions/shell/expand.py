@@ -77,7 +77,6 @@ def _all_quoted(word: Word) -> bool:
 
 
 def _is_pwd(script: Script) -> bool:
-    """Whether it is the command pwd and nothing else."""
     commands = [command for item in script.items for _, pipeline in item.items for command in pipeline.commands]
     only = commands[0] if len(commands) == 1 else None
     return (
@@ -259,7 +258,7 @@ def check_content(text: str, situation: Situation) -> None:
         if is_git_settings(resolved) and situation.facts.credentials_in(resolved):
             raise UnprovenError(f"{text} may hold a password or token", soft=True)
         if situation.facts.kind(resolved) == "other":
-            raise UnprovenError(f"{text} is no ordinary file")
+            raise UnprovenError(f"{text} is not an ordinary file")
 
 
 def check_revision(text: str, situation: Situation) -> None:

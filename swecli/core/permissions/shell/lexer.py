@@ -33,7 +33,6 @@ _ANSI = re.compile(r"\\(u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|x[0-9a-fA-F]{1,2}|[0
 
 
 def decode_ansi(body: str) -> str:
-    """The text that bash makes of it."""
     return _ANSI.sub(_ansi_character, body)
 
 
@@ -60,7 +59,6 @@ _MOST = 64
 
 
 def has_braces(plain: str) -> bool:
-    """Whether the unquoted part of a word may be expanded."""
     return "{" in plain and ("," in plain or ".." in plain)
 
 
@@ -363,7 +361,6 @@ class _Reader(WordReader):
     # --- redirections ---------------------------------------------------------------------------------------------
 
     def _redirects(self) -> tuple[Redirect, ...]:
-        """Redirections after a compound command."""
         redirects: list[Redirect] = []
         while True:
             self.blanks()
@@ -413,7 +410,6 @@ class _Reader(WordReader):
         raise UnprovenError("a here-document is not closed")
 
     def _gap(self) -> None:
-        """Blanks, newlines and comments."""
         self.blanks()
         while not self.at_end and self.peek() == "\n":
             self.at += 1

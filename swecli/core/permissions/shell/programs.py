@@ -126,7 +126,7 @@ def check_awk(arguments: list[str], situation: Situation) -> None:
             break
         if word in ("-F", "-v"):
             if not rest:
-                raise UnprovenError(f"awk {word} lacks its value")
+                raise UnprovenError(f"awk {word} lacks a value")
             value = rest.pop(0)
         elif word.startswith(("-F", "-v")):
             value = word[2:]
@@ -225,7 +225,7 @@ def check_find(arguments: list[str], situation: Situation) -> list[list[str]]:
             del rest[: stop + 1]
         elif word in lists["find_value"] or word in lists["find_file"]:
             if not rest:
-                raise UnprovenError(f"find {word} lacks its value")
+                raise UnprovenError(f"find {word} lacks a value")
             value = rest.pop(0)
             if word in lists["find_file"]:
                 check_name(value, situation)
@@ -253,7 +253,7 @@ def _jq(arguments: list[str], situation: Situation) -> None:
         word = rest.pop(0)
         if word in ("--arg", "--argjson"):
             if len(rest) < 2:
-                raise UnprovenError(f"jq {word} lacks its values")
+                raise UnprovenError(f"jq {word} lacks values")
             del rest[:2]
         elif word == "--indent":
             del rest[:1]

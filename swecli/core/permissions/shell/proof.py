@@ -178,7 +178,7 @@ def _git(arguments: list[str | None], situation: Situation) -> None:
 
 
 def check_program(name: str, situation: Situation) -> None:
-    """Raise unless the name means a program outside of the workspace, or none."""
+    """Raise unless the name means a program outside the workspace, or none."""
     for cwd in situation.cwds or (situation.start,):
         problem = situation.facts.program_problem(name, cwd, situation.roots)
         if problem is not None:
@@ -342,7 +342,6 @@ class _Walker:
         return situation
 
     def _run(self, word: Word, arguments: list[str | None], situation: Situation) -> Situation:
-        """Judge one command; the situation after it."""
         name = word.literal
         if name is None or not arguments or arguments[0] != name:
             raise UnprovenError("the program's name is computed")
@@ -434,7 +433,7 @@ def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:
         if posixpath.normpath(path) != resolved:
             raise UnprovenError(f"cd {target} passes a link")
         if situation.facts.kind(resolved) not in ("directory", "missing"):
-            raise UnprovenError(f"{target} is no directory")
+            raise UnprovenError(f"{target} is not a directory")
         places.append(resolved)
     return replace(situation, cwds=tuple(sorted(set(places))))
 
@@ -449,7 +448,6 @@ def _read(arguments: Sequence[str | None], situation: Situation) -> Situation:
 
 
 def _assigned(script: Script) -> set[str]:
-    """Variables that a script sets."""
     names: set[str] = set()
     for simple in simple_commands(script):
         names |= {name for name, _ in simple.assignments}

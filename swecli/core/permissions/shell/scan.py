@@ -27,7 +27,7 @@ class ScanWord:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCommand:
     """A simple command. ``stdin`` is the text of a here-document or here-string, ``piped`` whether another command
     feeds it."""
 
@@ -80,20 +80,20 @@ class _Current:
     assignments: list[tuple[str, str | None]] = field(default_factory=lambda: list[tuple[str, str | None]]())
 
 
-def scan(text: str, known: Mapping[str, str]) -> tuple[Found, ...]:
+def scan(text: str, known: Mapping[str, str]) -> tuple[FoundCommand, ...]:
     """Every simple command of the text, those in substitutions, functions and here-documents included. ``known``
     are variables with their values.
 
     Raises:
         ScanError: a quote or bracket is not closed, or it is nested too deeply.
     """
-    found: list[Found] = []
+    found: list[FoundCommand] = []
     _Scanner(text, found, dict(known), 0).commands("")
     return tuple(found)
 
 
 class _Scanner:
-    def __init__(self, text: str, found: list[Found], variables: dict[str, str], depth: int) -> None:
+    def __init__(self, text: str, found: list[FoundCommand], variables: dict[str, str], depth: int) -> None:
         if depth > MAX_DEPTH:
             raise ScanError("it is nested too deeply")
         self._text = text
@@ -166,7 +166,7 @@ class _Scanner:
         if len(self._found) >= MAX_FOUND:
             raise ScanError("it has too many commands")
         self._found.append(
-            Found(
+            FoundCommand(
                 tuple(current.words),
                 tuple(current.writes),
                 tuple(current.reads),
@@ -220,7 +220,6 @@ class _Scanner:
             current.truncates |= not kind.startswith(">>") and kind != "<>"
 
     def _bodies(self) -> None:
-        """Read the here-documents whose bodies start here."""
         documents, self._documents = self._documents, []
         for end, strip, quoted, owner in documents:
             lines: list[str] = []
@@ -240,7 +239,7 @@ class _Scanner:
             # The owner may already be finished, for example before a pipe: judge the text under its words.
             for index, found in enumerate(self._found):
                 if found.words == tuple(owner.words) and found.stdin is None:
-                    self._found[index] = Found(
+                    self._found[index] = FoundCommand(
                         found.words, found.writes, found.reads, found.truncates, body, found.piped
                     )
 

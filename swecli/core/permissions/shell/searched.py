@@ -140,7 +140,7 @@ def _check(name: str, starts: Sequence[str], reach: Reach, read: Callable[[str],
         for path in absolute(start, situation):
             found = situation.facts.secrets_below(path, reach)
             if found is None:
-                raise UnprovenError(f"what is below {start} is too much to tell whether it holds secrets", soft=True)
+                raise UnprovenError(f"{start} is too large to check for secrets", soft=True)
             first = next((secret for secret in found if read(secret)), None)
             if first is not None:
                 shown = posixpath.relpath(first, posixpath.normpath(path))
@@ -199,7 +199,7 @@ def check_git(name: str, options: Collection[str], paths: Sequence[str], situati
         check_pathspec(path)
     tracked = situation.facts.tracked_secrets(situation.start)
     if tracked is None:
-        raise UnprovenError("what git tracks here can't be told, so neither whether it shows secrets", soft=True)
+        raise UnprovenError("git may track files that hold secrets here", soft=True)
     limits = [path for path in paths if not path.startswith((":!", ":^"))]
     for secret in tracked:
         if _excluded(secret, paths, situation) or (

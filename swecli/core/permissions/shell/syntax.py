@@ -59,7 +59,6 @@ class Word:
 
     @property
     def bare(self) -> str | None:
-        """The text of a word without any quoting, expansion or escape: the form that keywords need."""
         if len(self.segments) == 1 and self.segments[0].kind == "text" and not self.segments[0].quoted:
             return self.segments[0].text
         return None
@@ -85,8 +84,6 @@ class Simple:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """``( … )`` or ``{ …; }``."""
-
     script: Script
     subshell: bool
     redirects: tuple[Redirect, ...]
@@ -110,8 +107,6 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class While:
-    """``while`` or ``until``."""
-
     condition: Script
     body: Script
     redirects: tuple[Redirect, ...]
@@ -235,7 +230,6 @@ class WordReader(ABC):
 
     @property
     def rest(self) -> str:
-        """The beginning of what is left, for messages."""
         return self.text[self.at : self.at + 20]
 
     @abstractmethod
@@ -413,7 +407,6 @@ class WordReader(ABC):
         return self.text[self.at : self.at + 1]
 
     def blanks(self) -> None:
-        """Spaces, tabs and continued lines."""
         while not self.at_end:
             if self.peek() in " \t":
                 self.at += 1

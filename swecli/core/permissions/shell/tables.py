@@ -55,7 +55,6 @@ class Tables:
 
 @cache
 def tables() -> Tables:
-    """The tables as shipped."""
     import tomllib
     from importlib.resources import files
 
@@ -93,7 +92,6 @@ _SPECIAL = frozenset(("histchars", "auto_resume"))
 
 
 def is_plain_variable(name: str) -> bool:
-    """Whether setting it changes nothing but what the script itself reads from it."""
     return (_LOWER.fullmatch(name) is not None and name not in _SPECIAL) or name in tables().lists["plain_variables"]
 
 

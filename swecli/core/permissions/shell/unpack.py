@@ -11,7 +11,7 @@ from itertools import pairwise
 from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import is_secret
 from swecli.core.permissions.shell.expand import Situation, absolute, check_tree, looks_for_secrets
-from swecli.core.permissions.shell.scan import Found, ScanError, ScanWord, scan
+from swecli.core.permissions.shell.scan import FoundCommand, ScanError, ScanWord, scan
 from swecli.core.permissions.shell.searched import check_git, check_listed
 from swecli.core.permissions.shell.syntax import Command, Simple, UnprovenError, Word
 from swecli.core.permissions.shell.tables import tables
@@ -293,7 +293,7 @@ class Started:
 
     name: str
     words: tuple[ScanWord, ...]
-    found: Found
+    found: FoundCommand
     computed: bool = False
 
 
@@ -304,7 +304,7 @@ def started(text: str, known: Mapping[str, str]) -> tuple[Started, ...]:
         ScanError: it can't be read.
     """
     result: list[Started] = []
-    pending: list[tuple[Found, int]] = [(found, 0) for found in scan(text, known)]
+    pending: list[tuple[FoundCommand, int]] = [(found, 0) for found in scan(text, known)]
     while pending:
         found, depth = pending.pop(0)
         for item, scripts in _unpacked(found):
@@ -316,7 +316,7 @@ def started(text: str, known: Mapping[str, str]) -> tuple[Started, ...]:
     return tuple(result)
 
 
-def _unpacked(found: Found) -> Iterator[tuple[Started, list[str]]]:
+def _unpacked(found: FoundCommand) -> Iterator[tuple[Started, list[str]]]:
     """The command itself, then what it wraps, each with the scripts that it hands to a shell."""
     for words in _suffixes(found.words):
         name = _name(words[0])
@@ -400,7 +400,7 @@ def _name(word: ScanWord) -> str:
     return word.text.rpartition("/")[2].casefold() or ""
 
 
-def _scripts(name: str, words: tuple[ScanWord, ...], found: Found) -> tuple[list[str], bool]:
+def _scripts(name: str, words: tuple[ScanWord, ...], found: FoundCommand) -> tuple[list[str], bool]:
     """Texts that a shell would run, and whether some of it is computed."""
     arguments = words[1:]
     if name in (".", "source"):
