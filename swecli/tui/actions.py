@@ -16,12 +16,12 @@ from swecli.core.protocol.commands import SetEffort, SetMode, SetModel
 from swecli.core.protocol.events import Mode
 from swecli.safe_text import safe_line
 from swecli.tui import keymap
-from swecli.tui.appearance import Appearance
 from swecli.tui.backend import Backend, OpenSession, SessionNotOpened, Setting, StoredSession, Written
 from swecli.tui.keymap import Keymap
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.session_controller import SessionController
+from swecli.tui.themes.appearance import Appearance
 from swecli.tui.themes.library import AUTO
 
 if TYPE_CHECKING:

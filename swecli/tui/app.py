@@ -16,7 +16,6 @@ from textual.worker import WorkerFailed
 
 from swecli.safe_text import safe_line
 from swecli.tui import compat, keymap
-from swecli.tui.appearance import Appearance, textual_colours
 from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened
 from swecli.tui.dock.panel import Clock, DockPanel
 from swecli.tui.keymap import Keymap
@@ -24,6 +23,7 @@ from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.prompt.editor import PromptEditor
 from swecli.tui.terminal import BackgroundReported, Driver, TerminalStatus
+from swecli.tui.themes.appearance import Appearance, textual_colours
 from swecli.tui.themes.library import background_is_dark
 from swecli.tui.themes.scheme import VARIABLES, depth
 

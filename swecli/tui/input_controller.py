@@ -13,9 +13,9 @@ from swecli.core.protocol.commands import RunShell, Steer, Submit
 from swecli.core.protocol.messages import ImagePart
 from swecli.tui.actions import Actions
 from swecli.tui.clipboard import Copier
+from swecli.tui.external import NoTerminal, run_in_terminal, terminal_environment
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.session_controller import SessionController
-from swecli.tui.user_shell import NoTerminal, run_in_terminal, terminal_environment
 
 
 @dataclass(frozen=True, slots=True)
