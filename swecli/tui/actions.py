@@ -26,6 +26,7 @@ from swecli.tui.themes.library import AUTO
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
+    from swecli.tui.connect import Connection
     from swecli.tui.dock.picker import Choice
     from swecli.tui.screens.list_screen import ListPage
 
@@ -105,7 +106,6 @@ class Actions:
     # --- what the session is asked for ---
 
     def next_mode(self) -> None:
-        """The mode after the present one."""
         modes: tuple[Mode, ...] = get_args(Mode)
         view = self._session.view
         if view is None:
@@ -171,15 +171,16 @@ class Actions:
 
     def log_in(self, provider: str = "") -> None:
         """Ask for a provider's key, and before that for the provider where none was named."""
-        from swecli.tui.connect import Login
-
-        Login(self._screen, self._session, self._backend, self.set_model).begin(provider)
+        self._screen.run_worker(self._connection().log_in(provider))
 
     def connect(self) -> None:
         """Offer ways to a model while none is connected."""
-        from swecli.tui.connect import FirstRun
+        self._screen.run_worker(self._connection().begin())
 
-        FirstRun(self._screen, self._session, self._backend, self.set_model, self.log_in).begin()
+    def _connection(self) -> Connection:
+        from swecli.tui.connect import Connection
+
+        return Connection(self._screen, self._session, self._backend, self.set_model)
 
     def pick_mode(self) -> None:
         from swecli.commands.session import MODE_MEANINGS
@@ -259,7 +260,6 @@ class Actions:
     # --- the palette ---
 
     def open_palette(self) -> None:
-        """Everything that can be done, in one list."""
         self._screen.run_worker(self._show_palette(), group="palette", exclusive=True)
 
     async def _show_palette(self) -> None:
@@ -296,7 +296,6 @@ class Actions:
         return choices
 
     def _do(self, value: str) -> None:
-        """Do what was picked in the palette."""
         kind, _, what = value.partition(" ")
         match kind:
             case "mode":
@@ -315,7 +314,6 @@ class Actions:
     # --- lists ---
 
     def show_help(self, words: str = "") -> None:
-        """Keys and commands."""
         from swecli.tui.screens.help import HelpPage
 
         def take(text: str) -> None:
@@ -325,7 +323,6 @@ class Actions:
         self._show(HelpPage(self.commands, self._keymap, take), words)
 
     def show_settings(self, words: str = "") -> None:
-        """Every setting."""
         from swecli.tui.screens.settings import SettingsPage
 
         try:
@@ -336,7 +333,6 @@ class Actions:
             self._show(SettingsPage(port, self._changed, self.flash), words)
 
     def show_permissions(self, words: str = "") -> None:
-        """The permission rules."""
         from swecli.tui.screens.permissions import PermissionsPage
 
         try:
@@ -347,7 +343,6 @@ class Actions:
             self._show(PermissionsPage(port, self.flash, self._pending.append), words)
 
     def show_sessions(self, words: str = "") -> None:
-        """The stored sessions."""
         from swecli.tui.screens.sessions import SessionsPage
 
         port, view = self._backend.sessions(), self._session.view
@@ -358,7 +353,6 @@ class Actions:
         self._show(SessionsPage(port, self._continue, self.flash, present=present, clock=self._clock), words)
 
     def show_jobs(self, words: str = "") -> None:
-        """The commands that run, and the jobs that have ended."""
         from swecli.tui.screens.jobs import JobsPage, SessionCommands
 
         commands = SessionCommands(self._session, self._screen.transcript)

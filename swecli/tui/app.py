@@ -29,7 +29,6 @@ from swecli.tui.themes.scheme import VARIABLES, depth
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Submit
-    from swecli.core.protocol.messages import ImagePart
     from swecli.tui.actions import Actions
     from swecli.tui.clipboard import Copier
     from swecli.tui.dock.picker import Picker
@@ -181,7 +180,6 @@ class SwecliApp(App[int], inherit_bindings=False):
             self.main.transcript.show(tuple(TextBlock(notice, "warning") for notice in notices))
 
     async def _read_preferences(self) -> None:
-        """Take over what the user has set."""
         from swecli.core.protocol.blocks import TextBlock
         from swecli.tui.themes.files import known, read_folders
 
@@ -266,7 +264,6 @@ class SwecliApp(App[int], inherit_bindings=False):
         return self.loaded
 
     def _situation(self) -> keymap.Situation:
-        """What is open, selected, typed and running."""
         main, editor = self.main, self.main.prompt.editor
         panel, list_view, state = main.dock.panel, main.list_view, self.session.state
         return keymap.Situation(
@@ -407,19 +404,15 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     @on(PromptEditor.Submitted)
     def _submitted(self, message: PromptEditor.Submitted) -> None:
-        from swecli.core.workspace.mentions import mentioned_by_hand
-
         self.main.prompt.remember(message.text)
-        mentions = mentioned_by_hand(message.text, message.typed)
         # A slash command may ask for consent and wait: never inside of a message handler.
-        self.run_worker(self._submit(message.text, message.queue, message.images, mentions), group="input")
+        self.run_worker(self._submit(message), group="input")
 
-    async def _submit(
-        self, text: str, queue: bool, images: tuple[ImagePart, ...], mentions: tuple[str, ...] | None
-    ) -> None:
+    async def _submit(self, message: PromptEditor.Submitted) -> None:
         await self.understands.wait()
-        self.main.transcript.follow()  # what is sent, and what comes of it, is in sight wherever the user was reading
-        await self.input.submit(text, queue=queue, images=images, mentions=mentions)
+        if not self.main.transcript.following:  # the message and its answer are in sight wherever the user was reading
+            self.main.transcript.follow()
+        await self.input.submit(message.text, typed=message.typed, queue=message.queue, images=message.images)
 
     @on(Prompt.Recall)
     def _recalled(self, message: Prompt.Recall) -> None:

@@ -198,12 +198,10 @@ class Copier:
         self._state = state
 
     def unselect(self) -> None:
-        """Nothing is selected any more."""
         self._app.screen.clear_selection()
         self._editor.move_cursor(self._editor.cursor_location)
 
     def copy_selection(self) -> None:
-        """Copy what is selected, and clear the selection."""
         text = self._app.screen.get_selected_text() or self._editor.selected_text
         self.unselect()
         self.copy(text, "selection")

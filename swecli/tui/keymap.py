@@ -129,7 +129,6 @@ _TRANSCRIPT = {
 
 
 def everywhere(keymap: Keymap) -> list[Binding]:
-    """The bindings of the app."""
     return [
         Binding(key, action, show=False, priority=name not in _AFTER_OTHERS)
         for name, action in _EVERYWHERE.items()
@@ -138,7 +137,6 @@ def everywhere(keymap: Keymap) -> list[Binding]:
 
 
 def transcript(keymap: Keymap) -> list[Binding]:
-    """The bindings of the transcript while it has the focus."""
     keys = [(key, action) for name, action in _TRANSCRIPT.items() for key in keymap.keys(name)]
     keys += [(key, "leave") for key in keymap.keys("close")]
     return [Binding(key, action, show=False) for key, action in keys]

@@ -55,7 +55,6 @@ class TodoPanel(Widget, can_focus=False):
         self._todos: tuple[Todo, ...] = ()
 
     def show(self, todos: tuple[Todo, ...]) -> None:
-        """Replace the todos."""
         if todos != self._todos:
             taller = len(todos) != len(self._todos)
             self._todos = todos
@@ -127,7 +126,6 @@ class MainScreen(Screen[None]):
         self.dock.cover(opened.take_focus)
 
     def close_list(self) -> None:
-        """Back to the transcript."""
         closed, self.list_view = self.list_view, None
         if closed is not None:
             closed.remove()

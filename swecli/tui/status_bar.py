@@ -298,7 +298,6 @@ class ActivityLine(LineWidget):
         self._flash_timer: Timer | None = None
 
     def show(self, state: UiState, *, starting: bool) -> None:
-        """Take the newest state."""
         self._state, self._starting = state, starting
         self._tick_if_needed()
         self._shown = self._clock()
@@ -329,7 +328,6 @@ class ActivityLine(LineWidget):
             self.refresh()
 
     def focus_changed(self) -> None:
-        """The terminal got or lost the focus."""
         self._tick_if_needed()
 
     def content(self, width: int) -> Content:
@@ -398,7 +396,6 @@ class StatusBar(LineWidget):
         self._line: Content | None = None
 
     def show(self, facts: Facts) -> None:
-        """Take new facts."""
         if facts != self._facts:
             self._facts = facts
             self.refresh()

@@ -232,21 +232,24 @@ _OUTCOMES = {
 class Announcer:
     """Follows the state of the screen. ``place`` names the folder in titles and notifications."""
 
-    def __init__(self, environ: Mapping[str, str], place: str) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        place: str,
+        *,
+        notify: Notify = "off",
+        title: bool = False,
+        progress: Progress = "off",
+    ) -> None:
         self._environ = environ
         self._place = place
-        self._notify: Notify = "off"
-        self._title = self._progress = False
+        self._notify = usual_notification(environ) if notify == "auto" else notify
+        self._title = title and environ.get("TERM", "") not in ("", "linux", "dumb", "unknown")
+        self._progress = shows_progress(environ) if progress == "auto" else progress == "on"
         self._doing: Doing = "rests"
         self._titled = ""
         self._busy = False
         self._asked: str | None = None
-
-    def adopt(self, *, notify: Notify, title: bool, progress: Progress) -> None:
-        """Take over the settings; until then nothing is told."""
-        self._notify = usual_notification(self._environ) if notify == "auto" else notify
-        self._title = title and self._environ.get("TERM", "") not in ("", "linux", "dumb", "unknown")
-        self._progress = shows_progress(self._environ) if progress == "auto" else progress == "on"
 
     def follow(self, state: UiState, *, watched: bool) -> str:
         """What to write to the terminal now that the state is this; ``watched`` is whether it has the focus."""
@@ -337,10 +340,14 @@ class TerminalStatus:
         self._command: tuple[str, float] | None = None
 
     def adopt(self, preferences: Preferences) -> None:
-        """Take over what the user has set."""
         self._write(self._announcer.farewell())
-        self._announcer = Announcer(os.environ, Path.cwd().name or "/")
-        self._announcer.adopt(notify=preferences.notify, title=preferences.title, progress=preferences.progress)
+        self._announcer = Announcer(
+            os.environ,
+            Path.cwd().name or "/",
+            notify=preferences.notify,
+            title=preferences.title,
+            progress=preferences.progress,
+        )
         text = (preferences.status_line or "").strip()
         command = (text, preferences.status_line_timeout) if text else None
         if command != self._command:
@@ -356,7 +363,6 @@ class TerminalStatus:
             self._script.update(document(facts, view, columns), Path.cwd() if view is None else view.cwd)
 
     async def close(self) -> None:
-        """Nothing of this goes on."""
         if self._script is not None:
             await self._script.close()
 
@@ -474,7 +480,6 @@ class Driver(LinuxDriver):
             super().write(data)
 
     def run_input_thread(self) -> None:
-        """Read until the driver stops."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
         cutter = InputFilter()

@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 from swecli.commands.base import SHELL_USE
-from swecli.commands.registry import COMMANDS
+from swecli.commands.registry import COMMANDS, Invocation
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import (
     Body,
@@ -31,14 +31,15 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart
 from swecli.tui import connect, keymap, session_state, status_bar
-from swecli.tui.input_controller import Nothing, NotSent, Say, Shell, Slash, interpret
+from swecli.tui.input_controller import NotSent, Say, Shell, interpret
 from swecli.tui.keymap import Situation
 from swecli.tui.session_state import UiState
 
 
 def state_after(*bodies: Body) -> UiState:
     reduced = UiState()
-    session_state.feed(reduced, [Event(seq, 1000.0 + seq, "s", 1, body) for seq, body in enumerate(bodies, 1)])
+    for seq, body in enumerate(bodies, 1):
+        session_state.feed(reduced, Event(seq, 1000.0 + seq, "s", 1, body))
     return reduced
 
 
@@ -86,7 +87,7 @@ def test_text_for_the_model(text: str) -> None:
 
 
 def test_other_lines() -> None:
-    assert interpret(" \n", COMMANDS) == Nothing()
+    assert interpret(" \n", COMMANDS) is None
     assert interpret("!ls -l\n", COMMANDS) == Shell("ls -l")
     assert interpret(" ! ", COMMANDS) == NotSent(SHELL_USE)
     for text, name, arguments in (
@@ -96,7 +97,7 @@ def test_other_lines() -> None:
         ("/mode  plan ", "mode", "plan"),
     ):
         meaning = interpret(text, COMMANDS)
-        assert isinstance(meaning, Slash)
+        assert isinstance(meaning, Invocation)
         assert (meaning.command.name, meaning.arguments) == (name, arguments)
     unknown = interpret("/contxt x", COMMANDS)
     assert isinstance(unknown, NotSent)
@@ -113,9 +114,8 @@ def test_a_turn_from_start_to_end() -> None:
     )
     assert busy.busy
     assert busy.requests == [ask]
-    session_state.feed(
-        busy, [Event(9, 1009.0, "s", 1, body) for body in (PermissionResolved("p", "once"), TurnEnded("interrupted"))]
-    )
+    for body in (PermissionResolved("p", "once"), TurnEnded("interrupted")):
+        session_state.feed(busy, Event(9, 1009.0, "s", 1, body))
     assert not busy.busy
     assert busy.requests == []
     assert not busy.running

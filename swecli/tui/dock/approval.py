@@ -96,7 +96,6 @@ class HunkList(BlockView):
         self.virtual_size = Size(self.virtual_size.width, len(self.lines(self.scrollable_content_region.width)))
 
     def lines(self, width: int) -> list[Strip]:
-        """The hunks at this width."""
         palette = palette_for(self.app.current_theme)
         if (width, palette) == self._key:
             return self._lines

@@ -98,7 +98,6 @@ class BlockView(ScrollView, can_focus=False):
         return len(self._lines) > self.size.height
 
     def lines(self, width: int) -> list[Strip]:
-        """The lines at this width."""
         key = (width, palette_for(self.app.current_theme))
         if key != self._key:
             self._lines = render(self._blocks, max(1, width), key[1])

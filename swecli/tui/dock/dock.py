@@ -68,7 +68,6 @@ class Dock(Vertical):
         return self._consent
 
     def escape(self) -> None:
-        """Esc, for the panel."""
         if self.panel is not None:
             self.panel.escape()
 
@@ -93,7 +92,6 @@ class Dock(Vertical):
         self.focus_panel()
 
     def uncover(self) -> None:
-        """The screen is closed."""
         self._above = None
         self._prompt.display = self.panel is None
         self.focus_panel()

@@ -64,7 +64,6 @@ class Grace:
         return max(0.0, self._until - self._clock())
 
     def ignores(self) -> bool:
-        """Whether a key that comes now is to be ignored."""
         return self.left > 0
 
     def typed(self, text: str) -> None:
@@ -204,7 +203,6 @@ class KeyLine(Static):
         self._timer: Timer | None = None
 
     def tell(self, hints: Sequence[Hint], width: int, *, narrow: bool) -> None:
-        """Show these keys in so many cells."""
         self._hints, self._width, self._narrow = hints, width, narrow
         self._draw()
 
@@ -271,7 +269,6 @@ class CommandEditor(TextArea):
         await self.take_key(event)
 
     async def take_key(self, event: events.Key) -> None:
-        """Do what a key means here; one that means nothing is left alone."""
         if event.key == "enter":
             event.stop()
             event.prevent_default()
@@ -347,8 +344,6 @@ class DockPanel(Vertical, can_focus=True):
 
     @dataclass
     class Finished(Message):
-        """The panel is done."""
-
         panel: DockPanel
 
     @dataclass

@@ -108,7 +108,6 @@ class ChoicePanel(DockPanel):
 
 
 def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) -> ChoicePanel:
-    """The question about a folder."""
     return ChoicePanel(
         f"Do you trust {safe_line(question.folder)}?",
         [f"  {name}" for name in question.names],
@@ -125,7 +124,6 @@ def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) ->
 
 
 def item_panel(item: TrustItem, done: Callable[[bool], None]) -> ChoicePanel:
-    """The question about one setting."""
     return ChoicePanel(
         f"Allow this project to set {safe_line(item.key)}?",
         [item.value[at : at + 70] for at in range(0, min(len(item.value), 2_000), 70)],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from swecli.commands.base import SlashCommand
-from swecli.core.config.key_actions import ACTIONS, Place
+from swecli.core.config.key_actions import ACTIONS
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.keymap import PLACES, Keymap
 from swecli.tui.screens.list_screen import Entry, ListPage, heading
@@ -22,7 +22,6 @@ Taken = Callable[[str], None]
 
 
 def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
-    """All there is to know, under its headings."""
     out = [heading("At the start of a message")]
     out += [Entry(f"basic {sign}", (sign, meaning)) for sign, meaning in BASICS]
     out.append(heading("Commands"))
@@ -32,16 +31,12 @@ def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
         out.append(Entry(f"/{command.name}", cells, words="command"))
     for place in PLACES:
         out.append(heading(f"Keys: {PLACES[place][0].lower()}{PLACES[place][1:]}"))
-        out += _keys(place, keymap)
+        out += [
+            Entry(f"key {action.name}", (keymap.shown(action.name), action.meaning), words=action.name)
+            for action in ACTIONS
+            if action.place == place
+        ]
     return out
-
-
-def _keys(place: Place, keymap: Keymap) -> list[Entry]:
-    return [
-        Entry(f"key {action.name}", (keymap.shown(action.name), action.meaning), words=action.name)
-        for action in ACTIONS
-        if action.place == place
-    ]
 
 
 class HelpPage(ListPage):

@@ -134,7 +134,6 @@ def _job(job: JobInfo) -> ShownCommand:
 
 
 def one_line(command: ShownCommand) -> str:
-    """Its text on one line."""
     return safe_line(" ".join(command.command.split()))
 
 
@@ -155,7 +154,6 @@ def state(command: ShownCommand) -> str:
 
 
 def size(command: ShownCommand) -> str:
-    """How much a command wrote."""
     return ("> " if command.beyond else "") + readable_size(command.size)
 
 

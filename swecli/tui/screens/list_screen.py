@@ -48,7 +48,6 @@ class Entry:
 
 
 def heading(text: str) -> Entry:
-    """A line above others."""
     return Entry("", (text,), "heading")
 
 
@@ -175,7 +174,6 @@ class Lines(Widget, can_focus=False):
 
     @property
     def chosen(self) -> Entry | None:
-        """The chosen entry, if there is one to choose."""
         return self._entries[self._at] if 0 <= self._at < len(self._entries) else None
 
     def show(self, entries: Sequence[Entry], name: str | None = None) -> None:
@@ -203,11 +201,9 @@ class Lines(Widget, can_focus=False):
         self.refresh()
 
     def move_page(self, step: int) -> None:
-        """Choose the entry about a screen on."""
         self.move(step * max(2, self.size.height - 2))
 
     def move_to_end(self, *, last: bool) -> None:
-        """Choose the first or the last entry."""
         self.move(len(self._entries) * (1 if last else -1) + (2 if last else -2))
 
     def render_line(self, y: int) -> Strip:
@@ -446,7 +442,6 @@ class ListScreen(Vertical):
     # --- the keyboard ---
 
     def take_focus(self) -> None:
-        """Give the keyboard to the screen."""
         if self._line.is_mounted:
             self._line.focus()
 
@@ -512,12 +507,10 @@ class ListScreen(Vertical):
 
     @property
     def text(self) -> str:
-        """What is typed."""
         return self._line.value
 
     @property
     def chosen(self) -> Entry | None:
-        """The entry that is pointed at."""
         return self._lines.chosen
 
     @property
@@ -545,7 +538,6 @@ class ListScreen(Vertical):
         self._about.show(blocks, tail=self._page.reads)
 
     def put(self, text: str) -> None:
-        """Replace what is typed."""
         self._line.put(text)
 
     def enter(self, page: ListPage, text: str = "") -> None:
@@ -561,7 +553,6 @@ class ListScreen(Vertical):
             self._lay(step.page, step.text, step.chosen)
 
     def shows(self, page: ListPage) -> bool:
-        """Whether this is the page that is shown now."""
         return self.is_attached and self._page is page
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str = "") -> None:

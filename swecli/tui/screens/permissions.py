@@ -144,7 +144,6 @@ class PermissionsPage(ListPage):
 
 
 def entries(rules: dict[str, ShownRule]) -> list[Entry]:
-    """Grants first, then the other rules by what they do."""
     out: list[Entry] = []
     groups = {
         "Granted, in this folder": lambda rule: bool(rule.grant),
@@ -181,7 +180,6 @@ def _looks_like_rule(text: str) -> bool:
 
 
 def told(rule: str, tried: Tried) -> Sequence[DisplayBlock]:
-    """What trying a rule has shown."""
     if not tried.total:
         return (TextBlock("No commands have run in this folder yet to test the rule on."),)
     first = TextBlock(f"{rule} would have decided {tried.count} of the last {tried.total} commands here.")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.backend import SessionsPort, StoredSession
 from swecli.tui.screens.list_screen import Entry, ListPage, heading, read_or_say
+from swecli.tui.status_bar import tokens
 
 Continue = Callable[[StoredSession], None]
 
@@ -110,10 +111,3 @@ def age(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"
     return "just now"
-
-
-def tokens(count: int) -> str:
-    """A count in a few characters."""
-    if count < 1000:
-        return str(count)
-    return f"{count / 1000:.0f}K" if count < 999_500 else f"{count / 1_000_000:.1f}M"

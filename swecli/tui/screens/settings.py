@@ -216,7 +216,6 @@ class SettingsPage(ListPage):
 
 
 def entries(settings: Sequence[Setting]) -> list[Entry]:
-    """The settings under their sections."""
     out: list[Entry] = []
     section = ""
     for setting in settings:

@@ -62,8 +62,6 @@ def keep_look(path: Path | None, look: Look) -> None:
 
 
 class Appearance:
-    """Sets the theme of the application."""
-
     def __init__(self, app: App[Any], depth: Depth, *, dark: bool, memory: Path | None = None) -> None:
         """``memory`` is the file of the look of the last run; the first frame has that look."""
         self._app = app

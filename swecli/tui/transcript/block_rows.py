@@ -100,7 +100,6 @@ class Painter:
         return self._filter(strip)
 
     def blank(self) -> Strip:
-        """An empty line."""
         return self._filter(Strip([Segment(" " * self.width, self.base)], self.width))
 
     def _plain(self, row: Row) -> Strip:
@@ -166,7 +165,6 @@ class RowCache:
             self._rows -= len(old.rows)
 
     def clear(self) -> None:
-        """Forget all rows."""
         self._drawn.clear()
         self._rows = 0
 

@@ -200,7 +200,6 @@ class _Away:
 
 
 def shape_of(block: Block) -> Shape:
-    """The shape of a block."""
     match block:
         case UserBlock() | AnswerBlock():
             return Shape(block.id, type(block), len(block.text), block.text.count("\n"))
@@ -269,7 +268,6 @@ class BlockList(Sequence[Block]):
             self._places[self.id_at(number)] = number
 
     def clear(self) -> None:
-        """No blocks."""
         self._entries.clear()
         self._places.clear()
         self._recent.clear()

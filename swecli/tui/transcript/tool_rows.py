@@ -89,7 +89,6 @@ def ending(block: TerminalBlock) -> str:
 
 
 def output_rows(output: str, width: int, palette: Palette) -> list[Row]:
-    """The rows of a command's output."""
     out: list[Row] = []
     if len(output) > MAX_OUTPUT:
         left_out = len(output) - MAX_OUTPUT
@@ -208,14 +207,12 @@ def render_todos(block: TodoBlock, width: int, palette: Palette) -> list[Row]:
 
 
 def render_image(block: ImageBlock, width: int, palette: Palette) -> list[Row]:
-    """Name, type and size."""
     line = Styled(SafeText("▣ "), palette.accent).add(safe_line(block.name or "image"), palette.text)
     line.add(SafeText(f"  {safe_line(block.media_type)}, {size_text(block.byte_size)}"), palette.dim)
     return line.rows(width)
 
 
 def size_text(count: int) -> str:
-    """A number of bytes for people."""
     if count < 1024:
         return f"{count} B"
     amount = float(count)
