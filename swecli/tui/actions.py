@@ -126,12 +126,12 @@ class Actions:
         from swecli.commands.models import DEFAULT
 
         self._session.send(SetEffort(None if word == DEFAULT else word))
-        self._screen.activity.flash(f"Effort {safe_line(word)}, from the next request on")
+        self._screen.activity.flash(f"Effort: {safe_line(word)} (from the next request)")
 
     def set_model(self, ref: str) -> None:
         """Ask the session for a model (``provider/name``)."""
         self._session.send(SetModel(ref))
-        self._screen.activity.flash(f"Model {safe_line(ref)}")
+        self._screen.activity.flash(f"Model: {safe_line(ref)}")
 
     # --- pickers and questions in the dock ---
 
@@ -151,7 +151,7 @@ class Actions:
         """Ask before something is done; Esc leaves it."""
         from swecli.tui.dock.picker import Choice, Picker
 
-        choices = [Choice("yes", *yes), Choice("no", "Leave it", "nothing is done")]
+        choices = [Choice("yes", *yes), Choice("no", "Cancel", "nothing changes")]
         picker = Picker(question, choices, lambda value: do() if value == "yes" else None)
         self._screen.dock.show(picker)
         if self._screen.dock.panel is not picker:
@@ -204,7 +204,7 @@ class Actions:
         offered = {offer.ref: summary(offer) for offer in await port.models()} if port is not None else {}
         known = dict.fromkeys([*refs, *offered])
         choices = [Choice(ref, ref, offered.get(ref, ""), ref == present) for ref in known]
-        title = "Model: provider/name (type one that is not listed)"
+        title = "Model: select one, or type provider/name"
         self._screen.dock.show(Picker(title, choices, self.set_model, free=True))
 
     def pick_effort(self) -> None:
@@ -239,9 +239,9 @@ class Actions:
         choices = [Choice(AUTO, AUTO, "follows the terminal", appearance.wanted == AUTO)]
         for theme in library.names:
             scheme = library.scheme(theme)
-            detail = "16 colours of the terminal" if scheme is None else "dark" if scheme.dark else "light"
+            detail = "the terminal's 16 colours" if scheme is None else "dark" if scheme.dark else "light"
             choices.append(Choice(theme, theme, detail, theme == appearance.wanted))
-        picker = Picker("Theme", choices, self._set_theme, look=appearance.preview, leave=appearance.apply)
+        picker = Picker("Theme", choices, self._set_theme, preview=appearance.preview, cancelled=appearance.apply)
         self._screen.dock.show(picker)
 
     def _set_theme(self, name: str) -> None:
@@ -253,9 +253,9 @@ class Actions:
         try:
             place = await asyncio.to_thread(self._backend.remember, "ui.theme", name)
         except ValueError as error:
-            self._screen.activity.flash(f"Theme {name}, for this session only: {safe_line(str(error))}")
+            self._screen.activity.flash(f"Theme: {name} (for this session only: {safe_line(str(error))})")
         else:
-            self._screen.activity.flash(f"Theme {name}, stored in {safe_line(place)}")
+            self._screen.activity.flash(f"Theme: {name} (saved in {safe_line(place)})")
 
     # --- the palette ---
 
@@ -266,7 +266,7 @@ class Actions:
         from swecli.tui.dock.picker import Picker
 
         models = await asyncio.to_thread(self._backend.models)
-        self._screen.dock.show(Picker("Do what?", self._palette(models), self._do))
+        self._screen.dock.show(Picker("Command palette", self._palette(models), self._do))
 
     def _palette(self, models: Sequence[str]) -> list[Choice]:
         """What makes sense now: nothing that waits for the end of a turn while one runs, no mode, model or theme that
@@ -372,20 +372,20 @@ class Actions:
             return
         names = ", ".join(dict.fromkeys(pending))
         if self._backend.sessions() is None or view.busy or not self._session.spoke:
-            self.flash(f"{names}: from the next session on (/clear starts one)")
+            self.flash(f"{names}: applies from the next session (/clear starts one)")
             return
         from swecli.tui.dock.picker import Choice, Picker
 
         choices = [
-            Choice("now", "now", "reopens this session with the new settings and its conversation"),
-            Choice("later", "later", "from the next session on"),
+            Choice("now", "now", "reopens this session with the new settings"),
+            Choice("later", "later", "from the next session"),
         ]
 
         def picked(value: str) -> None:
             if value == "now":
                 self._reopen("Reopened with the new settings")
 
-        self._screen.dock.show(Picker(f"Use {names}", choices, picked))
+        self._screen.dock.show(Picker(f"Apply {names}", choices, picked))
 
     def _changed(self, written: Written, setting: Setting) -> None:
         """A setting was written: it counts now, or from the next session on."""

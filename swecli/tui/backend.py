@@ -125,7 +125,7 @@ class Setting:
 class Written:
     """What became of a change: a sentence, and the value that is in force now."""
 
-    told: str
+    message: str
     name: str
     value: object = None
 

@@ -220,7 +220,7 @@ class Copier:
         sequence = terminal_sequence(text, os.environ)
         if sequence is not None:
             self._write(sequence)
-            self._flash(f"Copied the {what} through the terminal ({size}){f', and into {place}' if place else ''}")
+            self._flash(f"Copied the {what} ({size}){f'; also in {place}' if place else ''}")
         elif place:
             self._flash(f"Too long for the terminal's clipboard ({size}); the {what} is in {place}")
         else:

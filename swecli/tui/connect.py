@@ -43,7 +43,7 @@ def blocks(environ: Mapping[str, str], running: Sequence[ModelOffer] = ()) -> tu
         rows = tuple((name, str(count)) for name, count in servers.items())
         seen.append(TableBlock(("Server", "Models"), rows, "Running on this machine"))
     if not seen:
-        text = "There is no provider key in your environment and no model server on this machine."
+        text = "Found no provider key in your environment and no model server on this machine."
         seen.append(TextBlock(text, "warning"))
     return (
         TextBlock("No model is connected yet; messages are not sent."),
@@ -86,7 +86,7 @@ class Connection:
             self._offer()
 
     def _offer(self) -> None:
-        self._picker = Picker(TITLE, self._choices(), self._picked, free=True, unasked=True, end=self._leave)
+        self._picker = Picker(TITLE, self._choices(), self._picked, free=True, unasked=True, quit=self._leave)
         self._screen.dock.show(self._picker)
 
     def _leave(self) -> None:

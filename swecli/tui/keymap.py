@@ -150,7 +150,7 @@ CancelStep = Literal["copy", "quit", "overlay", "panel", "interrupt", "clear", "
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class KeyContext:
     """What is open, selected, typed and running. ``armed`` is how many seconds ago Ctrl+C was pressed on an
     empty prompt, None if it was not or something happened since."""
 
@@ -163,7 +163,7 @@ class Situation:
     armed: float | None = None
 
 
-def escape(now: Situation) -> EscapeStep:
+def escape(now: KeyContext) -> EscapeStep:
     """Esc never does two things: it closes, then clears, and only then interrupts."""
     if now.overlay:
         return "overlay"
@@ -174,7 +174,7 @@ def escape(now: Situation) -> EscapeStep:
     return "interrupt" if now.busy else "nothing"
 
 
-def cancel(now: Situation) -> CancelStep:
+def cancel(now: KeyContext) -> CancelStep:
     """Ctrl+C copies a selection; twice on an empty prompt it quits, whatever the session does."""
     if now.selection:
         return "copy"

@@ -87,8 +87,8 @@ class MainScreen(Screen[None]):
     DEFAULT_CSS = """
     MainScreen { layout: vertical; overflow: hidden; background: $background; color: $foreground; }
     MainScreen #content { height: 1fr; min-height: 1; }
-    MainScreen.-whole #content, MainScreen.-whole TodoPanel { display: none; }
-    MainScreen.-whole ActivityLine, MainScreen.-whole StatusBar { display: none; }
+    MainScreen.-full-screen #content, MainScreen.-full-screen TodoPanel { display: none; }
+    MainScreen.-full-screen ActivityLine, MainScreen.-full-screen StatusBar { display: none; }
     """
 
     transcript: Transcript
@@ -123,11 +123,11 @@ class MainScreen(Screen[None]):
         self.list_view = opened
         self.transcript.display = False
         self.content.mount(opened)
-        self.dock.cover(opened.take_focus)
+        self.dock.open_screen(opened.take_focus)
 
     def close_list(self) -> None:
         closed, self.list_view = self.list_view, None
         if closed is not None:
             closed.remove()
             self.transcript.display = True
-            self.dock.uncover()
+            self.dock.close_screen()

@@ -209,7 +209,7 @@ def through(sequence: str, environ: Mapping[str, str]) -> str:
     return sequence
 
 
-Doing = Literal["rests", "works", "waits"]
+Activity = Literal["idle", "busy", "waiting"]
 
 MAX_TEXT = 120
 """Characters of a notification or a title."""
@@ -217,8 +217,8 @@ MAX_TEXT = 120
 _OSC9 = frozenset(("iTerm.app", "WezTerm", "ghostty", "WarpTerminal"))
 _OSC777 = ("foot", "rxvt")
 _PROGRESS = frozenset(("ghostty", "WezTerm"))
-_MARKS: Mapping[Doing, str] = {"rests": "", "works": "● ", "waits": "? "}
-_STATES: Mapping[Doing, str] = {"rests": "0;0", "works": "3;0", "waits": "4;100"}
+_MARKS: Mapping[Activity, str] = {"idle": "", "busy": "● ", "waiting": "? "}
+_STATES: Mapping[Activity, str] = {"idle": "0;0", "busy": "3;0", "waiting": "4;100"}
 """State and share of the progress sequence: none, going on for an unknown time, held up."""
 _OUTCOMES = {
     "done": "has finished",
@@ -246,7 +246,7 @@ class Announcer:
         self._notify = usual_notification(environ) if notify == "auto" else notify
         self._title = title and environ.get("TERM", "") not in ("", "linux", "dumb", "unknown")
         self._progress = shows_progress(environ) if progress == "auto" else progress == "on"
-        self._doing: Doing = "rests"
+        self._activity: Activity = "idle"
         self._titled = ""
         self._busy = False
         self._asked: str | None = None
@@ -256,18 +256,18 @@ class Announcer:
         out = "" if watched else self._notification(state)
         self._busy = state.busy
         self._asked = state.requests[0].request if state.requests else None
-        doing: Doing = "waits" if state.requests else "works" if state.busy else "rests"
+        activity: Activity = "waiting" if state.requests else "busy" if state.busy else "idle"
         if self._title:
-            out += self._retitle(f"{_MARKS[doing]}{self._place}")
-        if self._progress and doing != self._doing:
-            out += self._osc(f"9;4;{_STATES[doing]}")
-        self._doing = doing
+            out += self._retitle(f"{_MARKS[activity]}{self._place}")
+        if self._progress and activity != self._activity:
+            out += self._osc(f"9;4;{_STATES[activity]}")
+        self._activity = activity
         return out
 
     def farewell(self) -> str:
         """Takes back what was told, for the end of the program. Safe to write at any moment."""
         out = ""
-        if self._progress and self._doing != "rests":
+        if self._progress and self._activity != "idle":
             out += self._osc("9;4;0;0")
         return out + ("\x1b[23;0t" if self._titled else "")
 
@@ -284,12 +284,12 @@ class Announcer:
     def _notification(self, state: UiState) -> str:
         asked = state.requests[0].request if state.requests else None
         if asked is not None and asked != self._asked:
-            return self._tell(f"{self._place}: needs your answer")
+            return self._notify_sequence(f"{self._place}: needs your answer")
         if self._busy and not state.busy and not state.requests and state.ended is not None:
-            return self._tell(f"{self._place}: the turn {_OUTCOMES.get(state.ended.outcome, 'has ended')}")
+            return self._notify_sequence(f"{self._place}: the turn {_OUTCOMES.get(state.ended.outcome, 'has ended')}")
         return ""
 
-    def _tell(self, text: str) -> str:
+    def _notify_sequence(self, text: str) -> str:
         shown = safe_line(text)[:MAX_TEXT]
         match self._notify:
             case "bell":

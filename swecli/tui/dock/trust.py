@@ -14,7 +14,7 @@ from textual.widgets import Static
 from swecli.safe_text import safe_line
 from swecli.tui.backend import TrustChoice, TrustGate, TrustItem, TrustQuestion
 from swecli.tui.dock.dock import Dock
-from swecli.tui.dock.panel import NARROW, DockPanel, KeyLine, Weight, height, least_width
+from swecli.tui.dock.panel import NARROW, DockPanel, KeyEffect, KeyLine, height, least_width
 
 _TRUST_KEYS: Mapping[str, TrustChoice] = {"y": "trust", "s": "session", "n": "decline"}
 
@@ -63,7 +63,7 @@ class ChoicePanel(DockPanel):
         self._legend.wait(self.grace)
         self.fit()
 
-    def weighed(self) -> None:
+    def key_handled(self) -> None:
         self._legend.wait(self.grace)
 
     def fit(self) -> None:
@@ -91,7 +91,7 @@ class ChoicePanel(DockPanel):
         self._legend.tell(hints, width, narrow=narrow)
         self.set_class(narrow, "-tight")
 
-    def weight(self, key: str) -> Weight:
+    def key_effect(self, key: str) -> KeyEffect:
         return "decides" if key != "esc" and key.lower() in {name for name, *_ in self._keys} else "nothing"
 
     def take(self, key: str) -> None:

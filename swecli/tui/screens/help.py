@@ -49,7 +49,7 @@ class HelpPage(ListPage):
         self._take = take
         self.entries = entries(commands, keymap)
 
-    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
             return ()
         if entry.name in self._commands:
@@ -62,11 +62,11 @@ class HelpPage(ListPage):
             return (TextBlock("\n".join(lines)),)
         if entry.name.startswith("key "):
             name = entry.name.removeprefix("key ")
-            told = f'To change it: /config keys.{name}, or in the settings [keys] {name} = ["f2"]'
-            return (TextBlock(f"{self._keymap.shown(name)}: {entry.cells[1]}"), TextBlock(told, "dim"))
+            hint = f'To change it: /config keys.{name}, or in the settings [keys] {name} = ["f2"]'
+            return (TextBlock(f"{self._keymap.shown(name)}: {entry.cells[1]}"), TextBlock(hint, "dim"))
         return (TextBlock(entry.cells[1]),)
 
-    def note(self, entry: Entry | None) -> str:
+    def key_note(self, entry: Entry | None) -> str:
         command = entry is not None and entry.name in self._commands
         return ("enter inserts it into the prompt · " if command else "") + "↑↓ PgUp PgDn move"
 

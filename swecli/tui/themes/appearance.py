@@ -19,7 +19,7 @@ _MAX_BYTES = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SavedTheme:
     """``wanted`` is the name that the user asked for, ``dark`` the terminal's background; ``scheme`` is what was
     shown, None for the terminal's own colours."""
 
@@ -28,7 +28,7 @@ class Look:
     scheme: Scheme | None = None
 
 
-def read_look(path: Path | None) -> Look | None:
+def read_saved_theme(path: Path | None) -> SavedTheme | None:
     """The look that was kept; None where there is none that can be used."""
     if path is None:
         return None
@@ -46,16 +46,16 @@ def read_look(path: Path | None) -> Look | None:
         scheme = scheme_of(name, values) if name else None
     except SchemeError:
         return None
-    return Look(wanted, dark == "yes", scheme)
+    return SavedTheme(wanted, dark == "yes", scheme)
 
 
-def keep_look(path: Path | None, look: Look) -> None:
+def save_theme(path: Path | None, theme: SavedTheme) -> None:
     """Keep a look for the next start. A disk that refuses only costs a change of colours then."""
-    if path is None or look == read_look(path):
+    if path is None or theme == read_saved_theme(path):
         return
-    values = {"wanted": look.wanted, "dark": "yes" if look.dark else "no"}
-    if look.scheme is not None:
-        values |= {entry.name: getattr(look.scheme, entry.name) for entry in fields(Scheme) if entry.name != "coarse"}
+    values = {"wanted": theme.wanted, "dark": "yes" if theme.dark else "no"}
+    if theme.scheme is not None:
+        values |= {entry.name: getattr(theme.scheme, entry.name) for entry in fields(Scheme) if entry.name != "coarse"}
     with contextlib.suppress(OSError):
         make_private(path.parent)
         write_whole(path, "".join(f"{key}={value}\n" for key, value in values.items()))
@@ -67,7 +67,7 @@ class Appearance:
         self._app = app
         self._memory = memory
         self._adopted = False
-        last = read_look(memory)
+        last = read_saved_theme(memory)
         self._dark = last.dark if last is not None else dark
         self.library = Library(depth)
         self.wanted = AUTO
@@ -108,7 +108,7 @@ class Appearance:
         self.preview(self.wanted)
         found = self.library.resolve(self.wanted, self._dark)
         if self._adopted and found is not None:
-            keep_look(self._memory, Look(self.wanted, self._dark, self.library.scheme(found)))
+            save_theme(self._memory, SavedTheme(self.wanted, self._dark, self.library.scheme(found)))
 
     def preview(self, name: str) -> None:
         """Show a theme without wanting it."""

@@ -439,7 +439,7 @@ _AFTER: Mapping[Density, Density] = {"usual": "full", "full": "short", "short": 
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchState:
     """State of a search: ``current`` counts from 1 among the ``total`` blocks that match; 0 before the first."""
 
     query: str = ""
@@ -465,7 +465,7 @@ class Transcript(PageView, can_focus=True):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.transcript(Keymap())]
 
-    found: reactive[Found] = reactive(Found())
+    search_state: reactive[SearchState] = reactive(SearchState())
     """The search, for a status line."""
     cursor: reactive[int | None] = reactive[int | None](None)
     """Number of the block that the block cursor is at."""
@@ -620,10 +620,10 @@ class Transcript(PageView, can_focus=True):
         """Look for a text, in any case, also in what is folded. Returns how many blocks hold it; the newest of
         them is brought into sight."""
         self._search = Search(self.page, query)
-        self.found = Found(query, 0, len(self._search.blocks))
+        self.search_state = SearchState(query, 0, len(self._search.blocks))
         self.action_find_previous()
         self.refresh()
-        return self.found.total
+        return self.search_state.total
 
     def action_find_next(self) -> None:
         self._find(1)
@@ -633,7 +633,7 @@ class Transcript(PageView, can_focus=True):
 
     def clear_find(self) -> None:
         self._search = None
-        self.found = Found()
+        self.search_state = SearchState()
         self.refresh()
 
     def marks_of(self, number: int, row: Row) -> list[Mark]:
@@ -648,7 +648,7 @@ class Transcript(PageView, can_focus=True):
         place = self._search.go(step) if self._search is not None else None
         if self._search is None or place is None:
             return
-        self.found = Found(self._search.query, self._search.current, len(self._search.blocks))
+        self.search_state = SearchState(self._search.query, self._search.current, len(self._search.blocks))
         self.following = False
         self._bring(*place)
         self.refresh()

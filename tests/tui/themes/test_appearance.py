@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swecli.tui.backend import Preferences
-from swecli.tui.themes.appearance import Appearance, Look, keep_look, read_look
+from swecli.tui.themes.appearance import Appearance, SavedTheme, read_saved_theme, save_theme
 from swecli.tui.themes.scheme import LIGHT, scheme_of
 from tests.tui.support import running
 
@@ -15,9 +15,9 @@ from tests.tui.support import running
 def test_a_look_comes_back_as_it_was_kept(tmp_path: Path) -> None:
     path = tmp_path / "state" / "look"
     own = scheme_of("mine", {"background": "#102030", "foreground": "#f0f0f0"})
-    for look in (Look("mine", True, own), Look("auto", False, LIGHT), Look("terminal", True)):
-        keep_look(path, look)
-        assert read_look(path) == look
+    for look in (SavedTheme("mine", True, own), SavedTheme("auto", False, LIGHT), SavedTheme("terminal", True)):
+        save_theme(path, look)
+        assert read_saved_theme(path) == look
     assert [entry.name for entry in path.parent.iterdir()] == ["look"]
 
 
@@ -35,15 +35,15 @@ def test_a_look_comes_back_as_it_was_kept(tmp_path: Path) -> None:
 def test_what_can_not_be_used_is_nothing(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "look"
     path.write_bytes(content)
-    assert read_look(path) is None
+    assert read_saved_theme(path) is None
 
 
 def test_places_that_can_not_be_written_are_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    keep_look(tmp_path / "file" / "look", Look("auto", True))
-    keep_look(None, Look("auto", True))
-    assert read_look(tmp_path / "file" / "look") is None
-    assert read_look(tmp_path) is None
+    save_theme(tmp_path / "file" / "look", SavedTheme("auto", True))
+    save_theme(None, SavedTheme("auto", True))
+    assert read_saved_theme(tmp_path / "file" / "look") is None
+    assert read_saved_theme(tmp_path) is None
 
 
 async def test_the_first_frame_has_the_theme_of_the_last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
