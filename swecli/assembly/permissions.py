@@ -207,7 +207,7 @@ class PermissionRules:
             there = [each.text for each in startup.loaded.rules if each.effect == how and each.scope == "user"]
             if rule in there:
                 raise ValueError(f"{how} {rule} is in your settings already")
-            return settings.write(f"approval.{how}", toml_text([*there, rule]), "user").told
+            return settings.write(f"approval.{how}", toml_text([*there, rule]), "user").message
         with _in_a_sentence():
             kept = self._rules.grants(startup).add(rule, "week" if how == "week" else "project")
         return f"allow {kept.rule}: {kept.origin}"

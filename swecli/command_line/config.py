@@ -146,7 +146,7 @@ def _set(arguments: Sequence[str]) -> int:
     parser.add_argument("--local", action="store_true", help="in .swecli/config.local.toml of the project")
     chosen = parser.parse_args(arguments)
     file: FileName = "local" if chosen.local else "user"
-    return _changed(lambda: _files(chosen.cwd).write(chosen.key, chosen.value, file).told, chosen.key)
+    return _changed(lambda: _files(chosen.cwd).write(chosen.key, chosen.value, file).message, chosen.key)
 
 
 def _unset(arguments: Sequence[str]) -> int:
@@ -155,7 +155,7 @@ def _unset(arguments: Sequence[str]) -> int:
     parser.add_argument("--local", action="store_true", help="from .swecli/config.local.toml of the project")
     chosen = parser.parse_args(arguments)
     file: FileName = "local" if chosen.local else "user"
-    return _changed(lambda: _files(chosen.cwd).unset(chosen.key, file).told, "")
+    return _changed(lambda: _files(chosen.cwd).unset(chosen.key, file).message, "")
 
 
 def _path(arguments: Sequence[str]) -> int:

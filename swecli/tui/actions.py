@@ -16,16 +16,17 @@ from swecli.core.protocol.commands import SetEffort, SetMode, SetModel
 from swecli.core.protocol.events import Mode
 from swecli.safe_text import safe_line
 from swecli.tui import keymap
-from swecli.tui.appearance import Appearance
 from swecli.tui.backend import Backend, OpenSession, SessionNotOpened, Setting, StoredSession, Written
 from swecli.tui.keymap import Keymap
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.session_controller import SessionController
+from swecli.tui.themes.appearance import Appearance
 from swecli.tui.themes.library import AUTO
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
+    from swecli.tui.connect import Connection
     from swecli.tui.dock.picker import Choice
     from swecli.tui.screens.list_screen import ListPage
 
@@ -105,7 +106,6 @@ class Actions:
     # --- what the session is asked for ---
 
     def next_mode(self) -> None:
-        """The mode after the present one."""
         modes: tuple[Mode, ...] = get_args(Mode)
         view = self._session.view
         if view is None:
@@ -126,12 +126,12 @@ class Actions:
         from swecli.commands.models import DEFAULT
 
         self._session.send(SetEffort(None if word == DEFAULT else word))
-        self._screen.activity.flash(f"Effort {safe_line(word)}, from the next request on")
+        self._screen.activity.flash(f"Effort: {safe_line(word)} (from the next request)")
 
     def set_model(self, ref: str) -> None:
         """Ask the session for a model (``provider/name``)."""
         self._session.send(SetModel(ref))
-        self._screen.activity.flash(f"Model {safe_line(ref)}")
+        self._screen.activity.flash(f"Model: {safe_line(ref)}")
 
     # --- pickers and questions in the dock ---
 
@@ -151,7 +151,7 @@ class Actions:
         """Ask before something is done; Esc leaves it."""
         from swecli.tui.dock.picker import Choice, Picker
 
-        choices = [Choice("yes", *yes), Choice("no", "Leave it", "nothing is done")]
+        choices = [Choice("yes", *yes), Choice("no", "Cancel", "nothing changes")]
         picker = Picker(question, choices, lambda value: do() if value == "yes" else None)
         self._screen.dock.show(picker)
         if self._screen.dock.panel is not picker:
@@ -171,15 +171,16 @@ class Actions:
 
     def log_in(self, provider: str = "") -> None:
         """Ask for a provider's key, and before that for the provider where none was named."""
-        from swecli.tui.connect import Login
-
-        Login(self._screen, self._session, self._backend, self.set_model).begin(provider)
+        self._screen.run_worker(self._connection().log_in(provider))
 
     def connect(self) -> None:
         """Offer ways to a model while none is connected."""
-        from swecli.tui.connect import FirstRun
+        self._screen.run_worker(self._connection().begin())
 
-        FirstRun(self._screen, self._session, self._backend, self.set_model, self.log_in).begin()
+    def _connection(self) -> Connection:
+        from swecli.tui.connect import Connection
+
+        return Connection(self._screen, self._session, self._backend, self.set_model)
 
     def pick_mode(self) -> None:
         from swecli.commands.session import MODE_MEANINGS
@@ -203,7 +204,7 @@ class Actions:
         offered = {offer.ref: summary(offer) for offer in await port.models()} if port is not None else {}
         known = dict.fromkeys([*refs, *offered])
         choices = [Choice(ref, ref, offered.get(ref, ""), ref == present) for ref in known]
-        title = "Model: provider/name (type one that is not listed)"
+        title = "Model: select one, or type provider/name"
         self._screen.dock.show(Picker(title, choices, self.set_model, free=True))
 
     def pick_effort(self) -> None:
@@ -238,9 +239,9 @@ class Actions:
         choices = [Choice(AUTO, AUTO, "follows the terminal", appearance.wanted == AUTO)]
         for theme in library.names:
             scheme = library.scheme(theme)
-            detail = "16 colours of the terminal" if scheme is None else "dark" if scheme.dark else "light"
+            detail = "the terminal's 16 colours" if scheme is None else "dark" if scheme.dark else "light"
             choices.append(Choice(theme, theme, detail, theme == appearance.wanted))
-        picker = Picker("Theme", choices, self._set_theme, look=appearance.preview, leave=appearance.apply)
+        picker = Picker("Theme", choices, self._set_theme, preview=appearance.preview, cancelled=appearance.apply)
         self._screen.dock.show(picker)
 
     def _set_theme(self, name: str) -> None:
@@ -252,21 +253,20 @@ class Actions:
         try:
             place = await asyncio.to_thread(self._backend.remember, "ui.theme", name)
         except ValueError as error:
-            self._screen.activity.flash(f"Theme {name}, for this session only: {safe_line(str(error))}")
+            self._screen.activity.flash(f"Theme: {name} (for this session only: {safe_line(str(error))})")
         else:
-            self._screen.activity.flash(f"Theme {name}, stored in {safe_line(place)}")
+            self._screen.activity.flash(f"Theme: {name} (saved in {safe_line(place)})")
 
     # --- the palette ---
 
     def open_palette(self) -> None:
-        """Everything that can be done, in one list."""
         self._screen.run_worker(self._show_palette(), group="palette", exclusive=True)
 
     async def _show_palette(self) -> None:
         from swecli.tui.dock.picker import Picker
 
         models = await asyncio.to_thread(self._backend.models)
-        self._screen.dock.show(Picker("Do what?", self._palette(models), self._do))
+        self._screen.dock.show(Picker("Command palette", self._palette(models), self._do))
 
     def _palette(self, models: Sequence[str]) -> list[Choice]:
         """What makes sense now: nothing that waits for the end of a turn while one runs, no mode, model or theme that
@@ -296,7 +296,6 @@ class Actions:
         return choices
 
     def _do(self, value: str) -> None:
-        """Do what was picked in the palette."""
         kind, _, what = value.partition(" ")
         match kind:
             case "mode":
@@ -315,7 +314,6 @@ class Actions:
     # --- lists ---
 
     def show_help(self, words: str = "") -> None:
-        """Keys and commands."""
         from swecli.tui.screens.help import HelpPage
 
         def take(text: str) -> None:
@@ -325,7 +323,6 @@ class Actions:
         self._show(HelpPage(self.commands, self._keymap, take), words)
 
     def show_settings(self, words: str = "") -> None:
-        """Every setting."""
         from swecli.tui.screens.settings import SettingsPage
 
         try:
@@ -336,7 +333,6 @@ class Actions:
             self._show(SettingsPage(port, self._changed, self.flash), words)
 
     def show_permissions(self, words: str = "") -> None:
-        """The permission rules."""
         from swecli.tui.screens.permissions import PermissionsPage
 
         try:
@@ -347,7 +343,6 @@ class Actions:
             self._show(PermissionsPage(port, self.flash, self._pending.append), words)
 
     def show_sessions(self, words: str = "") -> None:
-        """The stored sessions."""
         from swecli.tui.screens.sessions import SessionsPage
 
         port, view = self._backend.sessions(), self._session.view
@@ -358,7 +353,6 @@ class Actions:
         self._show(SessionsPage(port, self._continue, self.flash, present=present, clock=self._clock), words)
 
     def show_jobs(self, words: str = "") -> None:
-        """The commands that run, and the jobs that have ended."""
         from swecli.tui.screens.jobs import JobsPage, SessionCommands
 
         commands = SessionCommands(self._session, self._screen.transcript)
@@ -378,20 +372,20 @@ class Actions:
             return
         names = ", ".join(dict.fromkeys(pending))
         if self._backend.sessions() is None or view.busy or not self._session.spoke:
-            self.flash(f"{names}: from the next session on (/clear starts one)")
+            self.flash(f"{names}: applies from the next session (/clear starts one)")
             return
         from swecli.tui.dock.picker import Choice, Picker
 
         choices = [
-            Choice("now", "now", "reopens this session with the new settings and its conversation"),
-            Choice("later", "later", "from the next session on"),
+            Choice("now", "now", "reopens this session with the new settings"),
+            Choice("later", "later", "from the next session"),
         ]
 
         def picked(value: str) -> None:
             if value == "now":
                 self._reopen("Reopened with the new settings")
 
-        self._screen.dock.show(Picker(f"Use {names}", choices, picked))
+        self._screen.dock.show(Picker(f"Apply {names}", choices, picked))
 
     def _changed(self, written: Written, setting: Setting) -> None:
         """A setting was written: it counts now, or from the next session on."""

@@ -16,7 +16,6 @@ from textual.worker import WorkerFailed
 
 from swecli.safe_text import safe_line
 from swecli.tui import compat, keymap
-from swecli.tui.appearance import Appearance, textual_colours
 from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened
 from swecli.tui.dock.panel import Clock, DockPanel
 from swecli.tui.keymap import Keymap
@@ -24,12 +23,12 @@ from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.prompt.editor import PromptEditor
 from swecli.tui.terminal import BackgroundReported, Driver, TerminalStatus
+from swecli.tui.themes.appearance import Appearance, textual_colours
 from swecli.tui.themes.library import background_is_dark
 from swecli.tui.themes.scheme import VARIABLES, depth
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Submit
-    from swecli.core.protocol.messages import ImagePart
     from swecli.tui.actions import Actions
     from swecli.tui.clipboard import Copier
     from swecli.tui.dock.picker import Picker
@@ -108,7 +107,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         """Whether the mouse is the program's, not the terminal's."""
         self.loaded = False
         """Whether the parts are there that are loaded after the first frame."""
-        self.understands = asyncio.Event()
+        self.commands_loaded = asyncio.Event()
         """Set once what the user sends can be understood; until then it waits."""
         self.failure: SessionNotOpened | None = None
         """Why there was no session, if there was none."""
@@ -160,7 +159,7 @@ class SwecliApp(App[int], inherit_bindings=False):
     async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
         self.actions.commands = self.main.prompt.suggestions.commands = await asyncio.to_thread(self._backend.commands)
-        self.understands.set()
+        self.commands_loaded.set()
         await self._ask_trust()
         await self._read_preferences()
         self.main.prompt.adopt_draft()
@@ -181,7 +180,6 @@ class SwecliApp(App[int], inherit_bindings=False):
             self.main.transcript.show(tuple(TextBlock(notice, "warning") for notice in notices))
 
     async def _read_preferences(self) -> None:
-        """Take over what the user has set."""
         from swecli.core.protocol.blocks import TextBlock
         from swecli.tui.themes.files import known, read_folders
 
@@ -226,14 +224,14 @@ class SwecliApp(App[int], inherit_bindings=False):
         from swecli.tui.dock.picker import Choice, Picker
 
         named = safe_line(", ".join(jobs[:3]) + (f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""))
-        choices = [Choice("end", "End them and quit", named), Choice("stay", "Stay", "they keep running")]
-        title = f"{'A job runs' if len(jobs) == 1 else f'{len(jobs)} jobs run'} in the background"
+        choices = [Choice("end", "Stop and quit", named), Choice("stay", "Stay", "background jobs keep running")]
+        title = f"{'A job is' if len(jobs) == 1 else f'{len(jobs)} jobs are'} running in the background"
 
         def picked(value: str) -> None:
             if value == "end":
                 self._leave()
 
-        self._leaving = Picker(title, choices, picked, end=self._leave)
+        self._leaving = Picker(title, choices, picked, quit=self._leave)
         self.main.dock.show(self._leaving)
         if self.main.dock.panel is not self._leaving:
             self.main.activity.flash("Background jobs are running; answer this first")
@@ -265,11 +263,10 @@ class SwecliApp(App[int], inherit_bindings=False):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self.loaded
 
-    def _situation(self) -> keymap.Situation:
-        """What is open, selected, typed and running."""
+    def _key_context(self) -> keymap.KeyContext:
         main, editor = self.main, self.main.prompt.editor
         panel, list_view, state = main.dock.panel, main.list_view, self.session.state
-        return keymap.Situation(
+        return keymap.KeyContext(
             overlay=panel is None and (list_view is not None or main.prompt.overlay),
             panel=panel is not None,
             approval=main.dock.asks_consent,
@@ -280,7 +277,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         )
 
     def action_escape(self) -> None:
-        match keymap.escape(self._situation()):
+        match keymap.escape(self._key_context()):
             case "overlay":
                 self._close_overlay()
             case "panel":
@@ -293,7 +290,7 @@ class SwecliApp(App[int], inherit_bindings=False):
                 pass
 
     def action_cancel(self) -> None:
-        step = keymap.cancel(self._situation())
+        step = keymap.cancel(self._key_context())
         self._armed = None
         match step:
             case "copy":
@@ -331,8 +328,8 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     def action_mouse(self) -> None:
         self._use_mouse(not self.mouse)
-        owner = "the program" if self.mouse else "the terminal"
-        self.main.activity.flash(f"The mouse is {owner}'s; {self.keymap.shown('mouse')} changes it")
+        owner = "swecli" if self.mouse else "The terminal"
+        self.main.activity.flash(f"{owner} handles the mouse; {self.keymap.shown('mouse')} switches")
 
     def _use_mouse(self, on: bool) -> None:
         """Take the mouse, or leave it to the terminal."""
@@ -407,19 +404,15 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     @on(PromptEditor.Submitted)
     def _submitted(self, message: PromptEditor.Submitted) -> None:
-        from swecli.core.workspace.mentions import mentioned_by_hand
-
         self.main.prompt.remember(message.text)
-        mentions = mentioned_by_hand(message.text, message.typed)
         # A slash command may ask for consent and wait: never inside of a message handler.
-        self.run_worker(self._submit(message.text, message.queue, message.images, mentions), group="input")
+        self.run_worker(self._submit(message), group="input")
 
-    async def _submit(
-        self, text: str, queue: bool, images: tuple[ImagePart, ...], mentions: tuple[str, ...] | None
-    ) -> None:
-        await self.understands.wait()
-        self.main.transcript.follow()  # what is sent, and what comes of it, is in sight wherever the user was reading
-        await self.input.submit(text, queue=queue, images=images, mentions=mentions)
+    async def _submit(self, message: PromptEditor.Submitted) -> None:
+        await self.commands_loaded.wait()
+        if not self.main.transcript.following:  # the message and its answer are in sight wherever the user was reading
+            self.main.transcript.follow()
+        await self.input.submit(message.text, typed=message.typed, queue=message.queue, images=message.images)
 
     @on(Prompt.Recall)
     def _recalled(self, message: Prompt.Recall) -> None:

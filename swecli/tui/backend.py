@@ -125,22 +125,16 @@ class Setting:
 class Written:
     """What became of a change: a sentence, and the value that is in force now."""
 
-    told: str
+    message: str
     name: str
     value: object = None
 
 
 class SettingsPort(Protocol):
-    """The settings of this folder."""
-
     @property
-    def files(self) -> Mapping[FileName, str]:
-        """The files that can be written, by name."""
-        ...
+    def files(self) -> Mapping[FileName, str]: ...
 
-    def read(self) -> Sequence[Setting]:
-        """All settings."""
-        ...
+    def read(self) -> Sequence[Setting]: ...
 
     def find(self, name: str) -> Setting | None:
         """A setting that is not in the list although it can be set, such as one of a new provider."""
@@ -210,8 +204,6 @@ class StoredSession:
 
 
 class SessionsPort(Protocol):
-    """The stored sessions."""
-
     def read(self) -> Sequence[StoredSession]:
         """Sessions of this folder, newest first, then those of others."""
         ...
@@ -220,9 +212,7 @@ class SessionsPort(Protocol):
         """The last messages of a session."""
         ...
 
-    def open(self, session_id: str) -> OpenSession:
-        """Opens a session of this folder."""
-        ...
+    def open(self, session_id: str) -> OpenSession: ...
 
 
 class Backend:
@@ -314,7 +304,6 @@ class Backend:
     # --- preferences ---
 
     def preferences(self) -> Preferences:
-        """What the user has set for the interface."""
         return Preferences()
 
     def remember(self, key: str, value: str) -> str:

@@ -198,12 +198,10 @@ class Copier:
         self._state = state
 
     def unselect(self) -> None:
-        """Nothing is selected any more."""
         self._app.screen.clear_selection()
         self._editor.move_cursor(self._editor.cursor_location)
 
     def copy_selection(self) -> None:
-        """Copy what is selected, and clear the selection."""
         text = self._app.screen.get_selected_text() or self._editor.selected_text
         self.unselect()
         self.copy(text, "selection")
@@ -222,7 +220,7 @@ class Copier:
         sequence = terminal_sequence(text, os.environ)
         if sequence is not None:
             self._write(sequence)
-            self._flash(f"Copied the {what} through the terminal ({size}){f', and into {place}' if place else ''}")
+            self._flash(f"Copied the {what} ({size}){f'; also in {place}' if place else ''}")
         elif place:
             self._flash(f"Too long for the terminal's clipboard ({size}); the {what} is in {place}")
         else:

@@ -43,7 +43,7 @@ def blocks(environ: Mapping[str, str], running: Sequence[ModelOffer] = ()) -> tu
         rows = tuple((name, str(count)) for name, count in servers.items())
         seen.append(TableBlock(("Server", "Models"), rows, "Running on this machine"))
     if not seen:
-        text = "There is no provider key in your environment and no model server on this machine."
+        text = "Found no provider key in your environment and no model server on this machine."
         seen.append(TextBlock(text, "warning"))
     return (
         TextBlock("No model is connected yet; messages are not sent."),
@@ -61,44 +61,32 @@ LOGIN, DEMO = "add an API key", "demo"
 """What can be picked besides models; no model is called so, as they have no slash."""
 
 
-class FirstRun:
-    """Drives the screen as long as no model is connected."""
+class Connection:
+    """Connects a model: while there is none it offers some, tries the one that is picked, and stores keys."""
 
     def __init__(
-        self,
-        screen: MainScreen,
-        session: SessionController,
-        backend: Backend,
-        set_model: Callable[[str], None],
-        log_in: Callable[[], None],
+        self, screen: MainScreen, session: SessionController, backend: Backend, set_model: Callable[[str], None]
     ) -> None:
         self._screen = screen
         self._session = session
         self._backend = backend
         self._set_model = set_model
-        self._log_in = log_in
         self._offers: Sequence[ModelOffer] = ()
         self._picker: Picker | None = None
 
-    def begin(self) -> None:
-        """Tell what is there, and offer it."""
-        self._screen.run_worker(self._begin())
-
-    async def _begin(self) -> None:
+    async def begin(self) -> None:
+        """Show what is available, and offer it."""
         port = self._session.port
         self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
         running = [offer for offer in self._offers if offer.running]
         self._screen.transcript.show(blocks(os.environ, running), "Welcome to swecli")
-        if not self._connected and self._screen.dock.panel is None and not self._screen.prompt.editor.text:
+        view = self._session.view
+        unconnected = view is not None and view.model is None
+        if unconnected and self._screen.dock.panel is None and not self._screen.prompt.editor.text:
             self._offer()
 
-    @property
-    def _connected(self) -> bool:
-        view = self._session.view
-        return view is None or view.model is not None
-
     def _offer(self) -> None:
-        self._picker = Picker(TITLE, self._choices(), self._picked, free=True, unasked=True, end=self._leave)
+        self._picker = Picker(TITLE, self._choices(), self._picked, free=True, unasked=True, quit=self._leave)
         self._screen.dock.show(self._picker)
 
     def _leave(self) -> None:
@@ -120,12 +108,8 @@ class FirstRun:
         return [*choices[:3], *others, *choices[3:]]
 
     def _picked(self, value: str) -> None:
-        if value == LOGIN:
-            self._log_in()
-        elif value == DEMO:
-            self._screen.run_worker(self._show_demo())
-        else:
-            self._screen.run_worker(self._try(value))
+        steps = {LOGIN: self._pick_provider, DEMO: self._show_demo}
+        self._screen.run_worker(steps[value]() if value in steps else self._try(value))
 
     async def _try(self, ref: str) -> None:
         self._screen.activity.flash(f"Testing {safe_line(ref)}…")
@@ -139,7 +123,7 @@ class FirstRun:
             self._offer()
 
     async def _keep(self, ref: str) -> None:
-        """What works is what the next start begins with."""
+        """Make a model that works the default of the next start."""
         try:
             said = TextBlock(await asyncio.to_thread(self._backend.keep_model, ref), "dim")
         except ValueError as error:
@@ -152,35 +136,15 @@ class FirstRun:
         self._screen.transcript.clear()
         self._screen.post_message(SessionController.Wanted(self._backend.open_demo))
 
-
-class Login:
-    """Asks for the provider and its key, and takes its model where the session has none."""
-
-    def __init__(
-        self,
-        screen: MainScreen,
-        session: SessionController,
-        backend: Backend,
-        set_model: Callable[[str], None],
-    ) -> None:
-        self._screen = screen
-        self._session = session
-        self._backend = backend
-        self._set_model = set_model
-
-    def begin(self, provider: str = "") -> None:
-        """Ask for a key, and before that for the provider where none was named."""
-        if provider:
-            self._screen.run_worker(self._ask_if_known(provider))
-        else:
-            self._screen.run_worker(self._pick_provider())
-
-    async def _ask_if_known(self, provider: str) -> None:
-        problem = await asyncio.to_thread(self._backend.no_provider, provider)
+    async def log_in(self, provider: str = "") -> None:
+        """Ask for a provider's key, and before that for the provider where none was named."""
+        problem = await asyncio.to_thread(self._backend.no_provider, provider) if provider else ""
         if problem:
             self._screen.transcript.show((TextBlock(problem, "error"),), f"/login {provider}")
-        else:
+        elif provider:
             self._ask_key(provider)
+        else:
+            await self._pick_provider()
 
     async def _pick_provider(self) -> None:
         found = await asyncio.to_thread(self._backend.providers)

@@ -3,56 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from swecli.commands.base import SHELL_USE, SlashCommand, run_command
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import RunShell, Steer, Submit
 from swecli.core.protocol.messages import ImagePart
+from swecli.core.workspace.mentions import mentioned_by_hand
 from swecli.tui.actions import Actions
 from swecli.tui.clipboard import Copier
+from swecli.tui.external import NoTerminal, run_in_terminal, terminal_environment
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.session_controller import SessionController
-from swecli.tui.user_shell import NoTerminal, run_in_terminal, terminal_environment
 
-
-@dataclass(frozen=True, slots=True)
-class Nothing:
-    """An empty line."""
+if TYPE_CHECKING:
+    from swecli.commands.registry import Invocation
 
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """A message for the model."""
-
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """The user's own command."""
-
     command: str
 
 
 @dataclass(frozen=True, slots=True)
-class Slash:
-    """A known slash command and the text after its name."""
-
-    command: SlashCommand
-    arguments: str
-
-
-@dataclass(frozen=True, slots=True)
 class NotSent:
-    """Nothing that can be done, as a slash command that does not exist; ``message`` says so and names the nearest."""
+    """What can't be done, such as an unknown command; ``message`` says so."""
 
     message: str
 
 
-Submission = Nothing | Say | Shell | Slash | NotSent
+Submission: TypeAlias = "Say | Shell | Invocation | NotSent | None"
+"""None for an empty line."""
 
 
 def interpret(
@@ -60,11 +50,11 @@ def interpret(
 ) -> Submission:
     """The meaning of ``text``. A line that begins with a path (one with a second slash, or one that
     ``exists``) is a message."""
-    from swecli.commands.registry import Invocation, parse  # has every command; loaded beside the screen
+    from swecli.commands.registry import UnknownCommand, parse  # has every command; loaded beside the screen
 
     stripped = text.strip()
     if not stripped:
-        return Nothing()
+        return None
     if stripped == "?":
         stripped = "/help"
     if stripped.startswith("!") and stripped[1:].strip():
@@ -72,11 +62,19 @@ def interpret(
     if stripped == "!":
         return NotSent(SHELL_USE)
     parsed = parse(stripped, commands)
-    if parsed is None:
-        return Say(text)
-    if isinstance(parsed, Invocation):
-        return Slash(parsed.command, parsed.arguments)
-    return Say(text) if exists("/" + parsed.name) else NotSent(parsed.message)
+    if isinstance(parsed, UnknownCommand):
+        return Say(text) if exists("/" + parsed.name) else NotSent(parsed.message)
+    return parsed or Say(text)
+
+
+def _needs_session(meaning: Submission) -> bool:
+    match meaning:
+        case None | NotSent():
+            return False
+        case Say() | Shell():
+            return True
+        case _:
+            return meaning.command.name != "quit"
 
 
 class InputController:
@@ -91,50 +89,33 @@ class InputController:
         """Held by what was sent before the session was open; waiting for it is in order."""
 
     async def submit(
-        self,
-        text: str,
-        *,
-        queue: bool = False,
-        images: tuple[ImagePart, ...] = (),
-        mentions: tuple[str, ...] | None = None,
+        self, text: str, *, typed: str | None = None, queue: bool = False, images: tuple[ImagePart, ...] = ()
     ) -> None:
-        """Do what the text asks for. ``queue`` keeps a message for after the running turn, as do images. ``mentions``
-        are the files that it attaches; None: those that it mentions. What comes while the session still opens is done
-        in order once it is open, each when the one before is done."""
-        meaning = interpret(text, self._actions.commands)
-        leaves = isinstance(meaning, Slash) and meaning.command.name == "quit"
-        at_once = leaves or isinstance(meaning, Nothing | NotSent)
-        if self._session.port is not None or at_once:
-            await self._do(meaning, text, queue, images, mentions)
-            return
-        self._screen.activity.flash("The session is still opening; your input is queued")
-        async with self._early:
-            await self._session.opened()
-            await self._do(meaning, text, queue, images, mentions)
-
-    async def _do(
-        self,
-        meaning: Submission,
-        text: str,
-        queue: bool,
-        images: tuple[ImagePart, ...],
-        mentions: tuple[str, ...] | None,
-    ) -> None:
-        session = self._session
-        match meaning:
-            case Nothing():
-                pass
-            case Say():
-                steers = session.state.busy and not queue and not images
-                session.send(Steer(text, mentions) if steers else Submit(text, images, mentions))
-                if session.view is not None and session.view.model is None:
-                    self._screen.prompt.put_back(text)  # the session says that it was not sent
-            case Shell(command):
-                await self._run_shell(command)
-            case NotSent(message):
-                self._screen.transcript.show((TextBlock(message, "warning"),))
-            case Slash(command, arguments):
-                await self._run(command, arguments)
+        """Do what the text asks for. ``queue`` keeps a message for after the running turn, as do images. It attaches
+        the files that are mentioned in ``typed``, the part of it that was not pasted; None: in all of it. Input that
+        comes while the session still opens is processed in order once it is open."""
+        session, meaning = self._session, interpret(text, self._actions.commands)
+        early = session.port is None and _needs_session(meaning)
+        if early:
+            self._screen.activity.flash("The session is still opening; your input is queued")
+        async with self._early if early else contextlib.nullcontext():
+            if early:
+                await session.opened()
+            match meaning:
+                case None:
+                    pass
+                case Say():
+                    mentions = None if typed is None else mentioned_by_hand(text, typed)
+                    steers = session.state.busy and not queue and not images
+                    session.send(Steer(text, mentions) if steers else Submit(text, images, mentions))
+                    if session.view is not None and session.view.model is None:
+                        self._screen.prompt.put_back(text)  # the session says that it was not sent
+                case Shell(command):
+                    await self._run_shell(command)
+                case NotSent(message):
+                    self._screen.transcript.show((TextBlock(message, "warning"),))
+                case _:
+                    await self._run(meaning.command, meaning.arguments)
 
     async def _run_shell(self, command: str) -> None:
         """Run the user's command in their terminal, or else in the session; not while a turn runs, whose work it would

@@ -129,7 +129,6 @@ _TRANSCRIPT = {
 
 
 def everywhere(keymap: Keymap) -> list[Binding]:
-    """The bindings of the app."""
     return [
         Binding(key, action, show=False, priority=name not in _AFTER_OTHERS)
         for name, action in _EVERYWHERE.items()
@@ -138,7 +137,6 @@ def everywhere(keymap: Keymap) -> list[Binding]:
 
 
 def transcript(keymap: Keymap) -> list[Binding]:
-    """The bindings of the transcript while it has the focus."""
     keys = [(key, action) for name, action in _TRANSCRIPT.items() for key in keymap.keys(name)]
     keys += [(key, "leave") for key in keymap.keys("close")]
     return [Binding(key, action, show=False) for key, action in keys]
@@ -152,7 +150,7 @@ CancelStep = Literal["copy", "quit", "overlay", "panel", "interrupt", "clear", "
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class KeyContext:
     """What is open, selected, typed and running. ``armed`` is how many seconds ago Ctrl+C was pressed on an
     empty prompt, None if it was not or something happened since."""
 
@@ -165,7 +163,7 @@ class Situation:
     armed: float | None = None
 
 
-def escape(now: Situation) -> EscapeStep:
+def escape(now: KeyContext) -> EscapeStep:
     """Esc never does two things: it closes, then clears, and only then interrupts."""
     if now.overlay:
         return "overlay"
@@ -176,7 +174,7 @@ def escape(now: Situation) -> EscapeStep:
     return "interrupt" if now.busy else "nothing"
 
 
-def cancel(now: Situation) -> CancelStep:
+def cancel(now: KeyContext) -> CancelStep:
     """Ctrl+C copies a selection; twice on an empty prompt it quits, whatever the session does."""
     if now.selection:
         return "copy"

@@ -112,7 +112,7 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
         state = app.session.state
         sys.stdout.write(_safe(farewell(state.last_answer, backend.resume_hint, tuple(state.changed))))
     if stray := terminal.stray_output():
-        sys.stderr.write(f"Terminal output meanwhile:\n{_safe(stray)}\n")
+        sys.stderr.write(f"Output captured while the interface ran:\n{_safe(stray)}\n")
     return code
 
 

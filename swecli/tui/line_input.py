@@ -46,7 +46,6 @@ class Rows(Widget, can_focus=False):
         return self._rows
 
     def show(self, rows: Sequence[Row], selected: int = 0) -> None:
-        """Replace the rows."""
         taller = len(rows) != len(self._rows)
         self._rows = list(rows)
         self.selected = min(max(0, selected), max(0, len(rows) - 1))
@@ -128,7 +127,6 @@ class LineInput(Input):
         await self.take_key(event)
 
     async def take_key(self, event: events.Key) -> None:
-        """Do what a key means here; one that means nothing is left alone."""
         if not self._intercept(event):
             if event.key == "enter":
                 await self.action_submit()

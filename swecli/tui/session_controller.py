@@ -261,7 +261,6 @@ class SessionController:
         self._terminal.follow(state, facts, view, watched=app.app_focus, columns=app.size.width)
 
     def _facts(self) -> Facts:
-        """What the status bar shows."""
         view = self.view
         if view is None:
             return Facts("default", "…", branch=self._branch)
@@ -278,7 +277,6 @@ class SessionController:
         )
 
     def refresh_branch(self) -> None:
-        """Look at the repository again."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.create_task(self._look())
 
@@ -295,6 +293,7 @@ class SessionController:
         if len(batch) > REPLAYED and self._settling is not None:
             self._settling.reset()
         for event in batch:
+            session_state.feed(self.state, event)
             if isinstance(event.body, Rewound) and event.body.text and view and event.seq > view.started_seq:
                 self._screen.prompt.put_back(event.body.text)
         if self._new and view is not None:
@@ -302,7 +301,6 @@ class SessionController:
             if view.model is None:
                 self._screen.post_message(self.Unconnected())
         self.spoke = self.spoke or any(isinstance(event.body, TurnStarted) for event in batch)
-        session_state.feed(self.state, batch)
         if any(isinstance(event.body, TurnEnded | FileChanged) for event in batch):
             self.refresh_branch()
         self.show()

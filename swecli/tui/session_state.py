@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -79,13 +78,8 @@ class UiState:
     """Text of the newest finished answer of the main agent."""
 
 
-def feed(state: UiState, events: Sequence[Event]) -> None:
-    """Take events in order."""
-    for event in events:
-        _take(state, event)
-
-
-def _take(state: UiState, event: Event) -> None:
+def feed(state: UiState, event: Event) -> None:
+    """Change the state by one event."""
     body = event.body
     state.heard = event.ts
     match body:

@@ -212,8 +212,8 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     model_works = state.busy and not any(
         item.executing or item.awaits or item.kind == "compaction" for item in state.running.values()
     )
-    told_already = not state.running and silence > now - state.turn_since - 2  # by the time since the turn began
-    if model_works and silence >= SILENCE and not told_already:
+    already_shown = not state.running and silence > now - state.turn_since - 2  # by the time since the turn began
+    if model_works and silence >= SILENCE and not already_shown:
         what = f"{what} · no output for {elapsed(silence)}"
     return what, stop
 
@@ -298,7 +298,6 @@ class ActivityLine(LineWidget):
         self._flash_timer: Timer | None = None
 
     def show(self, state: UiState, *, starting: bool) -> None:
-        """Take the newest state."""
         self._state, self._starting = state, starting
         self._tick_if_needed()
         self._shown = self._clock()
@@ -329,7 +328,6 @@ class ActivityLine(LineWidget):
             self.refresh()
 
     def focus_changed(self) -> None:
-        """The terminal got or lost the focus."""
         self._tick_if_needed()
 
     def content(self, width: int) -> Content:
@@ -398,7 +396,6 @@ class StatusBar(LineWidget):
         self._line: Content | None = None
 
     def show(self, facts: Facts) -> None:
-        """Take new facts."""
         if facts != self._facts:
             self._facts = facts
             self.refresh()
@@ -487,7 +484,7 @@ class StatusScript:
         self._last: dict[str, object] | None = None
         self._task: asyncio.Task[None] | None = None
         self._failures = 0
-        self._told = False
+        self._reported = False
 
     def update(self, state: dict[str, object], cwd: Path) -> None:
         """The state is this now. Returns at once."""
@@ -548,6 +545,6 @@ class StatusScript:
     def _failed(self, how: str) -> None:
         self._failures += 1
         self._show(None)
-        if not self._told:
-            self._told = True
+        if not self._reported:
+            self._reported = True
             self._complain(f"The command of ui.status_line {how}. Showing the normal bar.")

@@ -209,7 +209,7 @@ def through(sequence: str, environ: Mapping[str, str]) -> str:
     return sequence
 
 
-Doing = Literal["rests", "works", "waits"]
+Activity = Literal["idle", "busy", "waiting"]
 
 MAX_TEXT = 120
 """Characters of a notification or a title."""
@@ -217,8 +217,8 @@ MAX_TEXT = 120
 _OSC9 = frozenset(("iTerm.app", "WezTerm", "ghostty", "WarpTerminal"))
 _OSC777 = ("foot", "rxvt")
 _PROGRESS = frozenset(("ghostty", "WezTerm"))
-_MARKS: Mapping[Doing, str] = {"rests": "", "works": "● ", "waits": "? "}
-_STATES: Mapping[Doing, str] = {"rests": "0;0", "works": "3;0", "waits": "4;100"}
+_MARKS: Mapping[Activity, str] = {"idle": "", "busy": "● ", "waiting": "? "}
+_STATES: Mapping[Activity, str] = {"idle": "0;0", "busy": "3;0", "waiting": "4;100"}
 """State and share of the progress sequence: none, going on for an unknown time, held up."""
 _OUTCOMES = {
     "done": "has finished",
@@ -232,39 +232,42 @@ _OUTCOMES = {
 class Announcer:
     """Follows the state of the screen. ``place`` names the folder in titles and notifications."""
 
-    def __init__(self, environ: Mapping[str, str], place: str) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        place: str,
+        *,
+        notify: Notify = "off",
+        title: bool = False,
+        progress: Progress = "off",
+    ) -> None:
         self._environ = environ
         self._place = place
-        self._notify: Notify = "off"
-        self._title = self._progress = False
-        self._doing: Doing = "rests"
+        self._notify = usual_notification(environ) if notify == "auto" else notify
+        self._title = title and environ.get("TERM", "") not in ("", "linux", "dumb", "unknown")
+        self._progress = shows_progress(environ) if progress == "auto" else progress == "on"
+        self._activity: Activity = "idle"
         self._titled = ""
         self._busy = False
         self._asked: str | None = None
-
-    def adopt(self, *, notify: Notify, title: bool, progress: Progress) -> None:
-        """Take over the settings; until then nothing is told."""
-        self._notify = usual_notification(self._environ) if notify == "auto" else notify
-        self._title = title and self._environ.get("TERM", "") not in ("", "linux", "dumb", "unknown")
-        self._progress = shows_progress(self._environ) if progress == "auto" else progress == "on"
 
     def follow(self, state: UiState, *, watched: bool) -> str:
         """What to write to the terminal now that the state is this; ``watched`` is whether it has the focus."""
         out = "" if watched else self._notification(state)
         self._busy = state.busy
         self._asked = state.requests[0].request if state.requests else None
-        doing: Doing = "waits" if state.requests else "works" if state.busy else "rests"
+        activity: Activity = "waiting" if state.requests else "busy" if state.busy else "idle"
         if self._title:
-            out += self._retitle(f"{_MARKS[doing]}{self._place}")
-        if self._progress and doing != self._doing:
-            out += self._osc(f"9;4;{_STATES[doing]}")
-        self._doing = doing
+            out += self._retitle(f"{_MARKS[activity]}{self._place}")
+        if self._progress and activity != self._activity:
+            out += self._osc(f"9;4;{_STATES[activity]}")
+        self._activity = activity
         return out
 
     def farewell(self) -> str:
         """Takes back what was told, for the end of the program. Safe to write at any moment."""
         out = ""
-        if self._progress and self._doing != "rests":
+        if self._progress and self._activity != "idle":
             out += self._osc("9;4;0;0")
         return out + ("\x1b[23;0t" if self._titled else "")
 
@@ -281,12 +284,12 @@ class Announcer:
     def _notification(self, state: UiState) -> str:
         asked = state.requests[0].request if state.requests else None
         if asked is not None and asked != self._asked:
-            return self._tell(f"{self._place}: needs your answer")
+            return self._notify_sequence(f"{self._place}: needs your answer")
         if self._busy and not state.busy and not state.requests and state.ended is not None:
-            return self._tell(f"{self._place}: the turn {_OUTCOMES.get(state.ended.outcome, 'has ended')}")
+            return self._notify_sequence(f"{self._place}: the turn {_OUTCOMES.get(state.ended.outcome, 'has ended')}")
         return ""
 
-    def _tell(self, text: str) -> str:
+    def _notify_sequence(self, text: str) -> str:
         shown = safe_line(text)[:MAX_TEXT]
         match self._notify:
             case "bell":
@@ -337,10 +340,14 @@ class TerminalStatus:
         self._command: tuple[str, float] | None = None
 
     def adopt(self, preferences: Preferences) -> None:
-        """Take over what the user has set."""
         self._write(self._announcer.farewell())
-        self._announcer = Announcer(os.environ, Path.cwd().name or "/")
-        self._announcer.adopt(notify=preferences.notify, title=preferences.title, progress=preferences.progress)
+        self._announcer = Announcer(
+            os.environ,
+            Path.cwd().name or "/",
+            notify=preferences.notify,
+            title=preferences.title,
+            progress=preferences.progress,
+        )
         text = (preferences.status_line or "").strip()
         command = (text, preferences.status_line_timeout) if text else None
         if command != self._command:
@@ -356,7 +363,6 @@ class TerminalStatus:
             self._script.update(document(facts, view, columns), Path.cwd() if view is None else view.cwd)
 
     async def close(self) -> None:
-        """Nothing of this goes on."""
         if self._script is not None:
             await self._script.close()
 
@@ -474,7 +480,6 @@ class Driver(LinuxDriver):
             super().write(data)
 
     def run_input_thread(self) -> None:
-        """Read until the driver stops."""
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
         cutter = InputFilter()

@@ -80,7 +80,7 @@ def test_what_is_refused_says_why_and_changes_nothing(place: Place, name: str, t
 def test_written_with_comments_kept_and_taken_out_again(place: Place) -> None:
     place.file.write_text("# mine\n[agent]\n# few\nmax_steps = 3\n")
     told = place.settings.write("agent.max_steps", "30", "user")
-    assert (told.value, str(place.file) in told.told) == (30, True)
+    assert (told.value, str(place.file) in told.message) == (30, True)
     place.settings.write("approval.allow", "Bash(git *)", "user")
     place.settings.write('models.window."ollama/q"', "65536", "user")
     text = place.file.read_text()
@@ -102,7 +102,7 @@ def test_a_project_file_only_tightens_and_stays_out_of_the_repository(place: Pla
 
 
 def test_what_another_layer_says_is_told(place: Place) -> None:
-    told = place.settings.write("model.name", "a/b", "user").told
+    told = place.settings.write("model.name", "a/b", "user").message
     assert "but flag says openai/x" in told
 
 

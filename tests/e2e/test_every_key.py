@@ -172,8 +172,8 @@ def test_completion_of_commands_and_files(window: Window) -> None:
 def test_screens_and_what_escape_closes(window: Window) -> None:
     shows(window, "?\r", "run a shell command")
     hides(window, ESC, "run a shell command")
-    shows(window, ctrl("P"), "Do what?")
-    hides(window, ESC, "Do what?")
+    shows(window, ctrl("P"), "Command palette")
+    hides(window, ESC, "Command palette")
     shows(window, ctrl("F"), "Find in the transcript")
     hides(window, ESC, "Find in the transcript")
     shows(window, f"{ESC}[Z", "accept-edits")

@@ -15,9 +15,8 @@ QUESTION = QuestionAsked("q1", "i1", ())
 def announcer(
     notify: Notify = "bell", *, title: bool = False, progress: bool = False, place: str = "work", **environ: str
 ) -> Announcer:
-    it = Announcer({"TERM": "xterm-256color", **environ}, place)
-    it.adopt(notify=notify, title=title, progress="on" if progress else "off")
-    return it
+    environ = {"TERM": "xterm-256color", **environ}
+    return Announcer(environ, place, notify=notify, title=title, progress="on" if progress else "off")
 
 
 def test_nothing_is_told_while_the_terminal_has_the_focus() -> None:

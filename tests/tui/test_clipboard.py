@@ -81,7 +81,7 @@ async def test_a_key_pastes_an_image_and_else_text(helpers: Path, monkeypatch: p
 async def test_what_the_terminal_may_not_have_taken_is_in_a_file(helpers: Path, tmp_path: Path) -> None:
     async with running(state=tmp_path / "state", size=(160, 24)) as it:
         it.app.copier.copy("some words", "answer")
-        await it.shows("Copied the answer through the terminal (10 characters), and into")
+        await it.shows("Copied the answer (10 characters); also in")
         kept = tmp_path / "state" / "copied.txt"
         assert kept.read_text() == "some words"
         assert kept.stat().st_mode & 0o077 == 0
@@ -117,5 +117,5 @@ async def test_the_mouse_is_given_away_and_taken_back() -> None:
     assert "\x1b[?1003h" in written
     async with running() as it:
         await it.press("alt+m")
-        await it.shows("The mouse is the terminal's; Alt+M changes it")
+        await it.shows("The terminal handles the mouse; Alt+M switches")
         assert not it.app.mouse

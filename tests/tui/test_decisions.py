@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 from swecli.commands.base import SHELL_USE
-from swecli.commands.registry import COMMANDS
+from swecli.commands.registry import COMMANDS, Invocation
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import (
     Body,
@@ -31,14 +31,15 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart
 from swecli.tui import connect, keymap, session_state, status_bar
-from swecli.tui.input_controller import Nothing, NotSent, Say, Shell, Slash, interpret
-from swecli.tui.keymap import Situation
+from swecli.tui.input_controller import NotSent, Say, Shell, interpret
+from swecli.tui.keymap import KeyContext
 from swecli.tui.session_state import UiState
 
 
 def state_after(*bodies: Body) -> UiState:
     reduced = UiState()
-    session_state.feed(reduced, [Event(seq, 1000.0 + seq, "s", 1, body) for seq, body in enumerate(bodies, 1)])
+    for seq, body in enumerate(bodies, 1):
+        session_state.feed(reduced, Event(seq, 1000.0 + seq, "s", 1, body))
     return reduced
 
 
@@ -48,31 +49,31 @@ def state_after(*bodies: Body) -> UiState:
 def test_escape_closes_then_clears_then_interrupts() -> None:
     everything = dict.fromkeys(("overlay", "panel", "selection", "busy"), True)
     for name, step in (("overlay", "overlay"), ("panel", "panel"), ("selection", "selection"), ("busy", "interrupt")):
-        assert keymap.escape(Situation(**everything)) == step  # type: ignore[arg-type]
+        assert keymap.escape(KeyContext(**everything)) == step  # type: ignore[arg-type]
         everything[name] = False
-    assert keymap.escape(Situation(text=True)) == "nothing"
+    assert keymap.escape(KeyContext(text=True)) == "nothing"
 
 
 def test_escape_interrupts_only_when_nothing_is_open() -> None:
     for values in itertools.product((False, True), repeat=4):
-        now = Situation(*values[:2], False, *values[2:])
+        now = KeyContext(*values[:2], False, *values[2:])
         assert (keymap.escape(now) == "interrupt") == (values == (False, False, False, True))
 
 
 def test_control_c_quits_only_on_the_second_press_without_text() -> None:
-    assert keymap.cancel(Situation()) == "arm"
-    assert keymap.cancel(Situation(armed=0.9)) == "quit"
-    assert keymap.cancel(Situation(armed=1.1)) == "arm"
-    assert keymap.cancel(Situation(armed=0.5, text=True)) == "clear"
-    assert keymap.cancel(Situation(armed=0.5, busy=True)) == "quit"
-    assert keymap.cancel(Situation(busy=True, text=True)) == "interrupt"
-    assert keymap.cancel(Situation(panel=True, approval=True, busy=True)) == "interrupt"
-    assert keymap.cancel(Situation(panel=True)) == "panel"
+    assert keymap.cancel(KeyContext()) == "arm"
+    assert keymap.cancel(KeyContext(armed=0.9)) == "quit"
+    assert keymap.cancel(KeyContext(armed=1.1)) == "arm"
+    assert keymap.cancel(KeyContext(armed=0.5, text=True)) == "clear"
+    assert keymap.cancel(KeyContext(armed=0.5, busy=True)) == "quit"
+    assert keymap.cancel(KeyContext(busy=True, text=True)) == "interrupt"
+    assert keymap.cancel(KeyContext(panel=True, approval=True, busy=True)) == "interrupt"
+    assert keymap.cancel(KeyContext(panel=True)) == "panel"
 
 
 def test_control_c_never_quits_over_a_selection() -> None:
-    assert keymap.cancel(Situation(selection=True, armed=0.1)) == "copy"
-    assert {field.name for field in fields(Situation)} >= {"armed", "selection"}
+    assert keymap.cancel(KeyContext(selection=True, armed=0.1)) == "copy"
+    assert {field.name for field in fields(KeyContext)} >= {"armed", "selection"}
 
 
 # --- lines ---
@@ -86,7 +87,7 @@ def test_text_for_the_model(text: str) -> None:
 
 
 def test_other_lines() -> None:
-    assert interpret(" \n", COMMANDS) == Nothing()
+    assert interpret(" \n", COMMANDS) is None
     assert interpret("!ls -l\n", COMMANDS) == Shell("ls -l")
     assert interpret(" ! ", COMMANDS) == NotSent(SHELL_USE)
     for text, name, arguments in (
@@ -96,7 +97,7 @@ def test_other_lines() -> None:
         ("/mode  plan ", "mode", "plan"),
     ):
         meaning = interpret(text, COMMANDS)
-        assert isinstance(meaning, Slash)
+        assert isinstance(meaning, Invocation)
         assert (meaning.command.name, meaning.arguments) == (name, arguments)
     unknown = interpret("/contxt x", COMMANDS)
     assert isinstance(unknown, NotSent)
@@ -113,9 +114,8 @@ def test_a_turn_from_start_to_end() -> None:
     )
     assert busy.busy
     assert busy.requests == [ask]
-    session_state.feed(
-        busy, [Event(9, 1009.0, "s", 1, body) for body in (PermissionResolved("p", "once"), TurnEnded("interrupted"))]
-    )
+    for body in (PermissionResolved("p", "once"), TurnEnded("interrupted")):
+        session_state.feed(busy, Event(9, 1009.0, "s", 1, body))
     assert not busy.busy
     assert busy.requests == []
     assert not busy.running

@@ -29,7 +29,7 @@ class Slow:
 async def opening(session: Session) -> AsyncIterator[tuple[Running, Slow]]:
     slow = Slow(session)
     async with running(session=session, open_session=slow) as it:
-        await it.until(lambda: it.app.loaded and it.app.understands.is_set())
+        await it.until(lambda: it.app.loaded and it.app.commands_loaded.is_set())
         yield it, slow
 
 

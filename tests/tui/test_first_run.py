@@ -88,7 +88,7 @@ async def test_the_model_that_answered_is_kept_for_the_next_start() -> None:
 async def test_a_name_that_is_not_listed_can_be_typed() -> None:
     test = Test()
     async with running(session=alone(), try_model=test) as it:
-        await it.shows("There is no provider key", "Connect a model")
+        await it.shows("Found no provider key", "Connect a model")
         await it.press(*"mine/zzz", "enter")
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("mine/zzz")])
 

@@ -257,7 +257,7 @@ async def test_control_f_finds_in_the_transcript_and_escape_comes_back() -> None
         await it.shows("1 of 1")
         await it.press("escape")
         await it.shows("› draft")
-        assert it.app.main.transcript.found.query == ""
+        assert it.app.main.transcript.search_state.query == ""
         await it.until(lambda: it.app.focused is it.editor)
 
 

@@ -18,7 +18,7 @@ from swecli.core.protocol.events import EditedText, Hunk, PermissionChoice, Perm
 from swecli.safe_text import SafeText, safe_line
 from swecli.tui.dock import panel
 from swecli.tui.dock.block_view import BlockView
-from swecli.tui.dock.panel import NARROW, SPANS, CommandEditor, DockPanel, Hint, KeyLine, Weight, height
+from swecli.tui.dock.panel import NARROW, SPANS, CommandEditor, DockPanel, Hint, KeyEffect, KeyLine, height
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput
 from swecli.tui.transcript.diff import TextDiff, change_lines, render_lines
@@ -96,7 +96,6 @@ class HunkList(BlockView):
         self.virtual_size = Size(self.virtual_size.width, len(self.lines(self.scrollable_content_region.width)))
 
     def lines(self, width: int) -> list[Strip]:
-        """The hunks at this width."""
         palette = palette_for(self.app.current_theme)
         if (width, palette) == self._key:
             return self._lines
@@ -157,7 +156,7 @@ class ApprovalPanel(DockPanel):
         self._span = 0
         self._decided = False
         self._doing: _Doing = "asks"
-        self._told = ""
+        self._notice = ""
         self._body = BlockView(request.blocks)
         self._hunks = HunkList(request.blocks, request.hunks) if request.hunks else None
         command = (request.arguments or {}).get("command")
@@ -209,7 +208,7 @@ class ApprovalPanel(DockPanel):
     def field(self) -> LineInput | CommandEditor | None:
         return {"word": self._word, "command": self._editor}.get(self._doing)
 
-    def weight(self, key: str) -> Weight:
+    def key_effect(self, key: str) -> KeyEffect:
         if _action(self, key, self._moving if self._doing == "hunks" else ()) is not None:
             return "decides"
         return "moves" if key == "enter" or key in self._moves else "nothing"
@@ -227,7 +226,7 @@ class ApprovalPanel(DockPanel):
     def no_choice(self, digit: str) -> None:
         self.notify_line(f"{digit} does nothing here. Use the keys below.")
 
-    def weighed(self) -> None:
+    def key_handled(self) -> None:
         self._keys.wait(self.grace)
 
     @property
@@ -318,11 +317,11 @@ class ApprovalPanel(DockPanel):
 
     def notify_line(self, text: str) -> None:
         """Say something in place of the facts until the panel changes."""
-        self._told = safe_line(text)
+        self._notice = safe_line(text)
         self.fit()
 
     def _be(self, doing: _Doing) -> None:
-        self._doing, self._told = doing, ""
+        self._doing, self._notice = doing, ""
         self._word.value = ""
         self._word.placeholder = "What should it do instead? Enter sends, Esc goes back"
         self._word.display = doing == "word"
@@ -364,14 +363,14 @@ class ApprovalPanel(DockPanel):
         texts = {
             "#warnings": panel.warnings(self.request),
             "#rule": panel.rule(self.request, self._span) if asked else "",
-            "#facts": self._told or panel.facts(self.request),
+            "#facts": self._notice or panel.facts(self.request),
         }
         for name, text in texts.items():
             wanted = height(text, width)
             fits = bool(text) and wanted <= spare
             _put(self, name, text if fits else "")
             spare -= wanted if fits else 0
-        reason = panel.about(self.request, width, spare) if asked else ""
+        reason = panel.reasons(self.request, width, spare) if asked else ""
         _put(self, "#reason", reason)
         spare -= height(reason, width)
         _put(self, "#title", heading)
@@ -401,10 +400,10 @@ class ApprovalPanel(DockPanel):
                 assert self._hunks is not None
                 chosen = f"apply {len(self._hunks.accepted)} of {self._hunks.count}"
                 return [
-                    ("space", "on/off", 0),
+                    ("space", "toggle", 0),
                     (every, "all", 3),
                     (no, "none", 4),
-                    (yes, chosen if self._hunks.accepted else "none: rejects", 0),
+                    (yes, chosen if self._hunks.accepted else "none: reject", 0),
                     (change, "edit the text", 2),
                     (leave, "back", 1),
                 ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from swecli.tui.session_state import Request
 
 
-WHOLE = "-whole"
+FULL_SCREEN = "-full-screen"
 """Class of the screen while a panel has all of it."""
 
 
@@ -30,12 +30,12 @@ class Dock(Vertical):
         super().__init__(id="dock")
         self._prompt = prompt
         self._panel_context = PanelContext(
-            clock, lambda: prompt.typed_at, self._give_whole, prompt.receive, prompt.receive_paste
+            clock, lambda: prompt.typed_at, self._set_full_screen, prompt.receive, prompt.receive_paste
         )
         self._request: str | None = None
         self._answered = 0
         self._consent = False
-        self._above: Callable[[], None] | None = None
+        self._focus_list: Callable[[], None] | None = None
         self.panel: DockPanel | None = None
 
     def compose(self) -> ComposeResult:
@@ -68,7 +68,6 @@ class Dock(Vertical):
         return self._consent
 
     def escape(self) -> None:
-        """Esc, for the panel."""
         if self.panel is not None:
             self.panel.escape()
 
@@ -81,20 +80,19 @@ class Dock(Vertical):
         """Give the keyboard back to what is in the dock, or to the screen that is open above it."""
         if self.panel is not None:
             self.panel.focus()
-        elif self._above is not None:
-            self._above()
+        elif self._focus_list is not None:
+            self._focus_list()
         else:
             self._prompt.editor.focus()
 
-    def cover(self, focus: Callable[[], None]) -> None:
+    def open_screen(self, focus: Callable[[], None]) -> None:
         """A screen is open: there is no prompt, and ``focus`` gives the keyboard to the screen."""
-        self._above = focus
+        self._focus_list = focus
         self._prompt.display = False
         self.focus_panel()
 
-    def uncover(self) -> None:
-        """The screen is closed."""
-        self._above = None
+    def close_screen(self) -> None:
+        self._focus_list = None
         self._prompt.display = self.panel is None
         self.focus_panel()
 
@@ -112,25 +110,25 @@ class Dock(Vertical):
         """Back to the prompt, or to the screen that is open."""
         self._request, self._consent = None, False
         panel, self.panel = self.panel, None
-        self.screen.remove_class(WHOLE)
-        self._prompt.display = self._above is None
+        self.screen.remove_class(FULL_SCREEN)
+        self._prompt.display = self._focus_list is None
         self.focus_panel()
         if panel is not None:
             panel.remove()
 
     def _open(self, panel: DockPanel) -> None:
         before, self.panel = self.panel, panel
-        panel.docked_in = self._panel_context
-        self.screen.remove_class(WHOLE)
+        panel.prompt_context = self._panel_context
+        self.screen.remove_class(FULL_SCREEN)
         self._prompt.display = False
         self.mount(panel)
         panel.focus()
         if before is not None:
             before.remove()
 
-    def _give_whole(self, panel: DockPanel, on: bool) -> None:
+    def _set_full_screen(self, panel: DockPanel, on: bool) -> None:
         if panel is self.panel:
-            self.screen.set_class(on, WHOLE)
+            self.screen.set_class(on, FULL_SCREEN)
 
     def _panel_for(self, request: Request, place: tuple[int, int]) -> DockPanel:
         from swecli.core.protocol.events import PermissionRequested

@@ -33,7 +33,7 @@ class FindPanel(DockPanel):
     def on_mount(self) -> None:
         self._query.focus()
         self._tell()
-        self.watch(self._transcript, "found", self._tell, init=False)
+        self.watch(self._transcript, "search_state", self._tell, init=False)
 
     def on_unmount(self) -> None:
         self._transcript.clear_find()
@@ -74,11 +74,11 @@ class FindPanel(DockPanel):
         self._transcript.action_find_previous()
 
     def _tell(self) -> None:
-        found = self._transcript.found
+        found = self._transcript.search_state
         if not found.query:
             text = "enter older · ↓ newer · esc closes"
         elif not found.total:
-            text = "nothing found · esc closes"
+            text = "no match · esc closes"
         else:
             text = f"{found.current} of {found.total} · enter older · ↓ newer · esc closes"
         self._note.update(Content(text))

@@ -64,7 +64,6 @@ class Grace:
         return max(0.0, self._until - self._clock())
 
     def ignores(self) -> bool:
-        """Whether a key that comes now is to be ignored."""
         return self.left > 0
 
     def typed(self, text: str) -> None:
@@ -146,7 +145,7 @@ def warnings(request: PermissionRequested) -> str:
     return "\n".join(safe_line(warning) for warning in request.warnings)
 
 
-def about(request: PermissionRequested, width: int, room: int) -> str:
+def reasons(request: PermissionRequested, width: int, room: int) -> str:
     """Why it asks and what that rests on, in at most ``room`` lines; a last line says how much was left out."""
     from swecli.core.protocol.events import grounds  # not needed by the first frame
 
@@ -155,7 +154,7 @@ def about(request: PermissionRequested, width: int, room: int) -> str:
     for number, line in enumerate(lines):
         last = number == len(lines) - 1
         if height("\n".join((*out, line)), width) > room - (not last):
-            left = f"\u2026 {len(lines) - number} more of the reason (v shows it)"
+            left = f"\u2026 {len(lines) - number} more lines (v shows all)"
             return "\n".join((*out, left) if height("\n".join((*out, left)), width) <= room else out)
         out.append(line)
     return "\n".join(out)
@@ -164,7 +163,7 @@ def about(request: PermissionRequested, width: int, room: int) -> str:
 def rule(request: PermissionRequested, span: int) -> str:
     """What "always" would add, and how long it would hold; empty where it is not offered."""
     text = request.rule
-    return "" if text is None else f"always = {safe_line(text)}, {SPANS[span][1]} (s: how long)"
+    return "" if text is None else f"always = {safe_line(text)}, {SPANS[span][1]} (s: duration)"
 
 
 def keys(hints: Sequence[Hint], width: int, *, narrow: bool, early: bool = False) -> Content:
@@ -204,7 +203,6 @@ class KeyLine(Static):
         self._timer: Timer | None = None
 
     def tell(self, hints: Sequence[Hint], width: int, *, narrow: bool) -> None:
-        """Show these keys in so many cells."""
         self._hints, self._width, self._narrow = hints, width, narrow
         self._draw()
 
@@ -271,7 +269,6 @@ class CommandEditor(TextArea):
         await self.take_key(event)
 
     async def take_key(self, event: events.Key) -> None:
-        """Do what a key means here; one that means nothing is left alone."""
         if event.key == "enter":
             event.stop()
             event.prevent_default()
@@ -305,7 +302,7 @@ TOO_SMALL = "Enlarge the window: this question does not fit."
 NARROW = 62
 """Columns below which panels use short forms."""
 
-Weight = Literal["decides", "moves", "letter", "nothing"]
+KeyEffect = Literal["decides", "moves", "letter", "nothing"]
 """What a key is to a panel: it decides something, or looks at something; a letter without meaning; or neither."""
 
 
@@ -326,7 +323,7 @@ class DockPanel(Vertical, can_focus=True):
     """A panel in place of the prompt. It posts ``Finished`` and leaves closing to the dock, or ``Decided`` where the
     session has to know; the request is over then, and its panel with it."""
 
-    docked_in = PanelContext()
+    prompt_context = PanelContext()
     cramped = False
     """Whether not even the whole screen has room for what is asked: nothing can be decided then."""
     grace: Grace | None = None
@@ -347,8 +344,6 @@ class DockPanel(Vertical, can_focus=True):
 
     @dataclass
     class Finished(Message):
-        """The panel is done."""
-
         panel: DockPanel
 
     @dataclass
@@ -367,13 +362,13 @@ class DockPanel(Vertical, can_focus=True):
         than ``least``, or than ``columns``, it is cramped."""
         size, usual = self.screen.size, self.available()
         whole = best > usual
-        self.docked_in.whole(self, whole)
+        self.prompt_context.whole(self, whole)
         self.cramped = columns > size.width or least > size.height
-        told = self.query(".dock--small")
-        if self.cramped and not told:
+        notice = self.query(".dock--small")
+        if self.cramped and not notice:
             self.mount(Static(TOO_SMALL, classes="dock--small", markup=False))
-        elif told and not self.cramped:
-            told.remove()
+        elif notice and not self.cramped:
+            notice.remove()
         self.styles.height = "auto" if not self.cramped else max(2, size.height)
         rows = max(usual, size.height) if whole else usual
         self.styles.max_height = rows
@@ -394,7 +389,7 @@ class DockPanel(Vertical, can_focus=True):
 
     def appear(self) -> None:
         """From now on the panel is to be seen."""
-        self.grace = Grace(self.docked_in.clock, self.docked_in.typed(), self.docked_in.stray)
+        self.grace = Grace(self.prompt_context.clock, self.prompt_context.typed(), self.prompt_context.stray)
 
     async def on_key(self, event: events.Key) -> None:
         """Tab would take the keyboard away from the question; what is typed before the line has the keyboard is meant
@@ -407,10 +402,10 @@ class DockPanel(Vertical, can_focus=True):
             if not field.has_focus:
                 await field.take_key(event)
         else:
-            self._weigh(event)
+            self._handle_key(event)
 
-    def _weigh(self, event: events.Key) -> None:
-        weight, letter = self.weight(event.key), (event.character or "") if event.is_printable else ""
+    def _handle_key(self, event: events.Key) -> None:
+        weight, letter = self.key_effect(event.key), (event.character or "") if event.is_printable else ""
         if weight == "decides" and self.cramped:
             event.stop()
             event.prevent_default()
@@ -422,16 +417,16 @@ class DockPanel(Vertical, can_focus=True):
         event.stop()
         event.prevent_default()
         if self.grace is None:
-            self.docked_in.stray(letter)
+            self.prompt_context.stray(letter)
         elif weight == "letter" and letter.isdigit() and not self.grace.in_sentence(letter):
             self.no_choice(letter)
         elif weight == "letter":
             self.grace.typed(letter)
         elif self.grace.counts(letter, decides=weight == "decides"):
             self.take(event.key)
-        self.weighed()
+        self.key_handled()
 
-    def weight(self, key: str) -> Weight:
+    def key_effect(self, key: str) -> KeyEffect:
         """What a key is to this panel while no line is typed in."""
         return "nothing"
 
@@ -441,7 +436,7 @@ class DockPanel(Vertical, can_focus=True):
     def take(self, key: str) -> None:
         """Do what a key means that counts."""
 
-    def weighed(self) -> None:
+    def key_handled(self) -> None:
         """A key came that the panel knows, or a letter."""
 
     def on_paste(self, event: events.Paste) -> None:
@@ -455,8 +450,8 @@ class DockPanel(Vertical, can_focus=True):
             return
         if self.grace is not None:
             self.grace.typed("")
-        self.docked_in.pasted(event.text)
-        self.weighed()
+        self.prompt_context.pasted(event.text)
+        self.key_handled()
 
     def show_place(self, place: tuple[int, int]) -> None:
         """Which of how many waiting requests this is: ``(2, 3)``. Panels that don't show it ignore it."""

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from swecli.tui.dock.panel import DockPanel, Weight, height
+from swecli.tui.dock.panel import DockPanel, KeyEffect, height
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput, Row, Rows
 from swecli.tui.prompt.completion import score
@@ -32,7 +32,7 @@ class Picker(DockPanel):
     """Calls ``pick`` with the chosen value. ``free`` lets the user pick what they typed even when it is not in the
     list; else ``nothing`` is said when that leaves none. Without ``narrow`` nothing is typed: it is a question, and
     letters are meant for the prompt. ``unasked`` tells that it appears by itself: what is no name goes to the prompt.
-    ``look`` is called with each value that is pointed at, ``leave`` when nothing is picked, ``end`` by
+    ``preview`` is called with each value that is pointed at, ``cancelled`` when nothing is picked, ``quit`` by
     the key that quits on an empty prompt, while nothing is typed."""
 
     def __init__(
@@ -45,15 +45,15 @@ class Picker(DockPanel):
         narrow: bool = True,
         unasked: bool = False,
         nothing: str = "No match.",
-        look: Callable[[str], None] | None = None,
-        leave: Callable[[], None] | None = None,
-        end: Callable[[], None] | None = None,
+        preview: Callable[[str], None] | None = None,
+        cancelled: Callable[[], None] | None = None,
+        quit: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self._pick = pick
-        self._look = look
-        self._leave = leave
-        self._end = end
+        self._preview = preview
+        self._cancelled = cancelled
+        self._quit = quit
         self._title = title
         self._choices = list(choices)
         self._shown = list(choices)
@@ -90,7 +90,7 @@ class Picker(DockPanel):
     def field(self) -> LineInput | None:
         return self._filter if self._narrows else None
 
-    def weight(self, key: str) -> Weight:
+    def key_effect(self, key: str) -> KeyEffect:
         return "decides" if key == "enter" else "nothing" if self._step(key) is None else "moves"
 
     def take(self, key: str) -> None:
@@ -112,8 +112,8 @@ class Picker(DockPanel):
         step = self._step(event.key)
         if step is not None:
             self._move(step)
-        elif self._end is not None and not self._filter.value and self._ends(event.key):
-            self._end()
+        elif self._quit is not None and not self._filter.value and self._ends(event.key):
+            self._quit()
         else:
             return False
         return True
@@ -138,13 +138,13 @@ class Picker(DockPanel):
         self._point()
 
     def escape(self) -> None:
-        if self._leave is not None:
-            self._leave()
+        if self._cancelled is not None:
+            self._cancelled()
         super().escape()
 
     def _point(self) -> None:
-        if self._look is not None and self._shown:
-            self._look(self._shown[self._rows.selected].value)
+        if self._preview is not None and self._shown:
+            self._preview(self._shown[self._rows.selected].value)
 
     @on(Input.Submitted)
     def _chosen(self, event: Input.Submitted) -> None:
@@ -155,7 +155,7 @@ class Picker(DockPanel):
         if self._unasked and typed and not self._names(typed):
             self._filter.value = ""
             self._narrow()
-            self.docked_in.stray(typed)
+            self.prompt_context.stray(typed)
             self._note.update(Content("That is not a model; your text is in the prompt."))
             return
         value = self._shown[self._rows.selected].value if self._shown else typed if self._free else ""
@@ -175,9 +175,9 @@ class Picker(DockPanel):
         rows = [Row(choice.label, choice.detail, "● " if choice.current else "  ") for choice in self._shown]
         self._rows.show(rows, selected)
         if self._shown:
-            told = KEYS
+            hint = KEYS
         elif self._free:
-            told = "enter uses the typed text · esc cancels"
+            hint = "enter uses the typed text · esc cancels"
         else:
-            told = f"{self._nothing} Esc cancels."
-        self._note.update(Content(told))
+            hint = f"{self._nothing} Esc cancels."
+        self._note.update(Content(hint))

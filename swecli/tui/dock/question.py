@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 from swecli.core.protocol.commands import Answer
 from swecli.core.protocol.events import Question, QuestionAsked
 from swecli.safe_text import safe_line, sanitise
-from swecli.tui.dock.panel import NARROW, DockPanel, Weight, height
+from swecli.tui.dock.panel import NARROW, DockPanel, KeyEffect, height
 from swecli.tui.line_input import LineInput, Row, Rows
 
 
@@ -67,7 +67,7 @@ class QuestionPanel(DockPanel):
         self._at = 0
         self._checked: set[int] = set()
         self._done = False
-        self._told = ""
+        self._lead = ""
         self._rows = Rows(limit=10)
         self._text = LineInput(placeholder="Your answer", intercept=self._too_early)
 
@@ -97,8 +97,8 @@ class QuestionPanel(DockPanel):
         question, count = self._question, len(self.request.questions)
         place = f" ({self._at + 1} of {count})" if count > 1 else ""
         header = f"{safe_line(question.header)}: " if question.header else ""
-        self._told = f"{self._tabs()}{header}{sanitise(question.text)}{place}"
-        self.query_one("#title", Static).update(Content(self._told))
+        self._lead = f"{self._tabs()}{header}{sanitise(question.text)}{place}"
+        self.query_one("#title", Static).update(Content(self._lead))
         checked, self._text.value = self._kept.get(self._at, (set[int](), ""))
         self._text.cursor_position = len(self._text.value)
         self._checked = set(checked)
@@ -138,7 +138,7 @@ class QuestionPanel(DockPanel):
             mark = ("[x] " if number in self._checked else "[ ] ") if question.multiple else f"{number + 1}. "
             rows.append(Row(option.label, option.description, mark))
         if rows:
-            rows.append(Row(OTHER, "write an answer"))
+            rows.append(Row(OTHER, "type your own answer"))
         self._rows.show(rows, selected)
 
     def _write(self, on: bool) -> None:
@@ -166,14 +166,14 @@ class QuestionPanel(DockPanel):
             return
         width = max(1, self.screen.size.width - 2)
         answers = 1 if self._text.display else len(self._rows.rows)
-        told = height(self._told, width)
+        lead_height = height(self._lead, width)
         keys = height(str(self.query_one("#keys", Static).content), width)
         fixed = 1 + keys + min(answers, 3)
-        rows = self.measure(12, fixed + told, fixed + min(told, 2))
+        rows = self.measure(12, fixed + lead_height, fixed + min(lead_height, 2))
         self.query_one("#title", Static).styles.max_height = max(1, rows - fixed)
         self.set_class(self.screen.size.width < NARROW, "-tight")
 
-    def weight(self, key: str) -> Weight:
+    def key_effect(self, key: str) -> KeyEffect:
         if key in ("enter", "space") or key.isdecimal():
             return "decides"
         return "moves" if key in _STEPS or (key in _TURNS and len(self.request.questions) > 1) else "nothing"

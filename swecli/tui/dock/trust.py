@@ -14,7 +14,7 @@ from textual.widgets import Static
 from swecli.safe_text import safe_line
 from swecli.tui.backend import TrustChoice, TrustGate, TrustItem, TrustQuestion
 from swecli.tui.dock.dock import Dock
-from swecli.tui.dock.panel import NARROW, DockPanel, KeyLine, Weight, height, least_width
+from swecli.tui.dock.panel import NARROW, DockPanel, KeyEffect, KeyLine, height, least_width
 
 _TRUST_KEYS: Mapping[str, TrustChoice] = {"y": "trust", "s": "session", "n": "decline"}
 
@@ -63,7 +63,7 @@ class ChoicePanel(DockPanel):
         self._legend.wait(self.grace)
         self.fit()
 
-    def weighed(self) -> None:
+    def key_handled(self) -> None:
         self._legend.wait(self.grace)
 
     def fit(self) -> None:
@@ -91,7 +91,7 @@ class ChoicePanel(DockPanel):
         self._legend.tell(hints, width, narrow=narrow)
         self.set_class(narrow, "-tight")
 
-    def weight(self, key: str) -> Weight:
+    def key_effect(self, key: str) -> KeyEffect:
         return "decides" if key != "esc" and key.lower() in {name for name, *_ in self._keys} else "nothing"
 
     def take(self, key: str) -> None:
@@ -108,7 +108,6 @@ class ChoicePanel(DockPanel):
 
 
 def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) -> ChoicePanel:
-    """The question about a folder."""
     return ChoicePanel(
         f"Do you trust {safe_line(question.folder)}?",
         [f"  {name}" for name in question.names],
@@ -125,7 +124,6 @@ def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) ->
 
 
 def item_panel(item: TrustItem, done: Callable[[bool], None]) -> ChoicePanel:
-    """The question about one setting."""
     return ChoicePanel(
         f"Allow this project to set {safe_line(item.key)}?",
         [item.value[at : at + 70] for at in range(0, min(len(item.value), 2_000), 70)],

@@ -40,7 +40,6 @@ class Waiting(Static):
         self.queue: tuple[Queued, ...] = ()
 
     def show(self, queue: tuple[Queued, ...]) -> None:
-        """Replace what is shown."""
         if queue != self.queue:
             self.queue = queue
             self.fit()
@@ -162,7 +161,6 @@ class Prompt(Vertical):
             self.editor.put(f"{text}\n{self.editor.message}")
 
     def save(self) -> None:
-        """Keep the draft on disk now."""
         self._drafts.save(self.editor.message)
 
     def remember(self, text: str) -> None:
@@ -207,7 +205,6 @@ class Prompt(Vertical):
         return self.suggestions.is_open or self._search.is_open
 
     def close_overlay(self) -> None:
-        """Close what is open."""
         if self._search.is_open:
             self._walk(self._search.cancel())
         else:

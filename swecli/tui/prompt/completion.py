@@ -49,7 +49,6 @@ def score(query: str, name: str) -> tuple[int, int, str] | None:
 
 
 def best(query: str, names: Iterable[str], limit: int) -> list[str]:
-    """The ``limit`` best names, best first."""
     ranked = ((rank, name) for name in names if (rank := score(query, name)) is not None)
     return [name for _, name in nsmallest(limit, ranked)]
 

@@ -105,7 +105,6 @@ class KillRing:
         self._put = None
 
     def yank(self) -> None:
-        """Put the cut text in at the cursor."""
         self._running = False
         self._back = 0
         if self._cuts:
@@ -131,7 +130,6 @@ class KillRing:
             self._cut((row, column), end, forward=True)
 
     def left(self) -> None:
-        """Cut to the start of the line."""
         self._cut_back(lambda line, column: 0)
 
     def blank_left(self) -> None:
@@ -139,11 +137,9 @@ class KillRing:
         self._cut_back(blank_left)
 
     def word_left(self) -> None:
-        """Cut back to the start of the word."""
         self._cut_back(word_left)
 
     def word_right(self) -> None:
-        """Cut to the end of the word."""
         row, column = self._editor.cursor_location
         self._cut((row, column), (row, word_right(*self._editor.here())), forward=True)
 

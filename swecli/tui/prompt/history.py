@@ -242,7 +242,7 @@ class HistorySearch(Static):
             found = self._messages.search(query, self._skip) if query else None
         if found is not None:
             self._found(found)
-        self._show("" if found is not None or not query else "nothing found")
+        self._show("" if found is not None or not query else "no match")
 
     def _show(self, note: str) -> None:
         self.display = self._query is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from swecli.commands.base import SlashCommand
-from swecli.core.config.key_actions import ACTIONS, Place
+from swecli.core.config.key_actions import ACTIONS
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.keymap import PLACES, Keymap
 from swecli.tui.screens.list_screen import Entry, ListPage, heading
@@ -22,7 +22,6 @@ Taken = Callable[[str], None]
 
 
 def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
-    """All there is to know, under its headings."""
     out = [heading("At the start of a message")]
     out += [Entry(f"basic {sign}", (sign, meaning)) for sign, meaning in BASICS]
     out.append(heading("Commands"))
@@ -32,16 +31,12 @@ def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
         out.append(Entry(f"/{command.name}", cells, words="command"))
     for place in PLACES:
         out.append(heading(f"Keys: {PLACES[place][0].lower()}{PLACES[place][1:]}"))
-        out += _keys(place, keymap)
+        out += [
+            Entry(f"key {action.name}", (keymap.shown(action.name), action.meaning), words=action.name)
+            for action in ACTIONS
+            if action.place == place
+        ]
     return out
-
-
-def _keys(place: Place, keymap: Keymap) -> list[Entry]:
-    return [
-        Entry(f"key {action.name}", (keymap.shown(action.name), action.meaning), words=action.name)
-        for action in ACTIONS
-        if action.place == place
-    ]
 
 
 class HelpPage(ListPage):
@@ -54,7 +49,7 @@ class HelpPage(ListPage):
         self._take = take
         self.entries = entries(commands, keymap)
 
-    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
             return ()
         if entry.name in self._commands:
@@ -67,11 +62,11 @@ class HelpPage(ListPage):
             return (TextBlock("\n".join(lines)),)
         if entry.name.startswith("key "):
             name = entry.name.removeprefix("key ")
-            told = f'To change it: /config keys.{name}, or in the settings [keys] {name} = ["f2"]'
-            return (TextBlock(f"{self._keymap.shown(name)}: {entry.cells[1]}"), TextBlock(told, "dim"))
+            hint = f'To change it: /config keys.{name}, or in the settings [keys] {name} = ["f2"]'
+            return (TextBlock(f"{self._keymap.shown(name)}: {entry.cells[1]}"), TextBlock(hint, "dim"))
         return (TextBlock(entry.cells[1]),)
 
-    def note(self, entry: Entry | None) -> str:
+    def key_note(self, entry: Entry | None) -> str:
         command = entry is not None and entry.name in self._commands
         return ("enter inserts it into the prompt · " if command else "") + "↑↓ PgUp PgDn move"
 

@@ -134,7 +134,6 @@ def _job(job: JobInfo) -> ShownCommand:
 
 
 def one_line(command: ShownCommand) -> str:
-    """Its text on one line."""
     return safe_line(" ".join(command.command.split()))
 
 
@@ -155,7 +154,6 @@ def state(command: ShownCommand) -> str:
 
 
 def size(command: ShownCommand) -> str:
-    """How much a command wrote."""
     return ("> " if command.beyond else "") + readable_size(command.size)
 
 
@@ -233,10 +231,10 @@ class OutputPage(ListPage):
         parts = (command.name if command.job else "", facts(command, self._clock()), one_line(command))
         return " · ".join(part for part in parts if part)
 
-    def found(self, query: str) -> Sequence[Entry]:
+    def matching(self, query: str) -> Sequence[Entry]:
         return ()
 
-    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if self._trouble:
             return (TextBlock(self._trouble, "error"),)
         if self._output is None:
@@ -250,7 +248,7 @@ class OutputPage(ListPage):
             return (TextBlock(f"None of the {len(lines)} lines match.", "dim"),)
         return (TerminalBlock("" if words or self._command is None else self._command.command, "\n".join(left)),)
 
-    def note(self, entry: Entry | None) -> str:
+    def key_note(self, entry: Entry | None) -> str:
         stop = f"{self.view.keymap.shown('remove')} stops it · " if self._runs else ""
         return f"{stop}↑↓ PgUp PgDn Home End scroll"
 
@@ -275,14 +273,14 @@ Ask = Callable[[str, tuple[str, str], Callable[[], None]], None]
 
 
 class JobsPage(ListPage):
-    """``tell`` gets a sentence for the user, ``ask`` asks before a command is stopped; ``clock`` is Unix seconds."""
+    """``notify`` gets a sentence for the user, ``ask`` asks before a command is stopped; ``clock`` is Unix seconds."""
 
     def __init__(
-        self, commands: SessionCommands, tell: Callable[[str], None], ask: Ask, clock: Callable[[], float]
+        self, commands: SessionCommands, notify: Callable[[str], None], ask: Ask, clock: Callable[[], float]
     ) -> None:
         super().__init__("Jobs", "type to search commands and states")
         self._source = commands
-        self._tell = tell
+        self._notify = notify
         self._ask = ask
         self._clock = clock
         self._commands: dict[str, ShownCommand] = {}
@@ -308,7 +306,7 @@ class JobsPage(ListPage):
 
     # --- what is seen ---
 
-    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
             return () if self.entries else self._how_to_get_one()
         command = self._commands[entry.name]
@@ -340,9 +338,9 @@ class JobsPage(ListPage):
         self._ends[command.name] = (command.size, "\n".join(lines[-TAIL:]))
         chosen = self.view.chosen
         if self.view.shows(self) and chosen is not None and chosen.name == command.name:
-            self.view.say(self.about(chosen))
+            self.view.say(self.detail(chosen))
 
-    def note(self, entry: Entry | None) -> str:
+    def key_note(self, entry: Entry | None) -> str:
         if entry is None:
             return ""
         command, keymap = self._commands[entry.name], self.view.keymap
@@ -361,7 +359,7 @@ class JobsPage(ListPage):
 
     def _stop(self, command: ShownCommand) -> None:
         if not command.running:
-            self._tell(f"{label(command)} has already ended")
+            self._notify(f"{label(command)} has already ended")
             return
         follows = "and everything it started" if command.job else "the model learns that you stopped it"
         self._ask(
@@ -372,9 +370,9 @@ class JobsPage(ListPage):
 
     async def _stopped(self, name: str) -> None:
         try:
-            self._tell(await self._source.stop(name))
+            self._notify(await self._source.stop(name))
         except ValueError as error:
-            self._tell(str(error))
+            self._notify(str(error))
         if self.view.shows(self) and self._read():
             self.view.show()
 

@@ -48,7 +48,6 @@ class Entry:
 
 
 def heading(text: str) -> Entry:
-    """A line above others."""
     return Entry("", (text,), "heading")
 
 
@@ -102,22 +101,22 @@ class ListPage:
         """The title, with how many of all entries are left."""
         return f"{self.title} · {count} of {total}" if count < total else f"{self.title} · {total}"
 
-    def found(self, query: str) -> Sequence[Entry]:
+    def matching(self, query: str) -> Sequence[Entry]:
         """What is left by what was typed."""
         return narrowed(self.entries, query)
 
-    def said(self, entry: Entry | None, text: str) -> Sequence[DisplayBlock]:
+    def detail_or_reason(self, entry: Entry | None, text: str) -> Sequence[DisplayBlock]:
         """What is shown below the list: a word on the entry, or why there is none."""
         if entry is None and self.trouble and not self.entries:
             return self.trouble
         lost = entry is None and bool(text.strip()) and bool(self.entries)
-        return self.about(entry) or (NOTHING if lost else ())
+        return self.detail(entry) or (NOTHING if lost else ())
 
-    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         """A word on the chosen entry, or on that there is none."""
         return ()
 
-    def note(self, entry: Entry | None) -> str:
+    def key_note(self, entry: Entry | None) -> str:
         """Which keys do what, besides the one that leaves: parts with " · " between them."""
         return "↑↓ choose"
 
@@ -126,7 +125,7 @@ class ListPage:
     def typed(self, text: str) -> None:
         """What is in the line has changed, and the list with it."""
 
-    def sent(self, entry: Entry | None, text: str) -> None:
+    def submitted(self, entry: Entry | None, text: str) -> None:
         """Enter."""
         if entry is not None:
             self.choose(entry)
@@ -175,7 +174,6 @@ class Lines(Widget, can_focus=False):
 
     @property
     def chosen(self) -> Entry | None:
-        """The chosen entry, if there is one to choose."""
         return self._entries[self._at] if 0 <= self._at < len(self._entries) else None
 
     def show(self, entries: Sequence[Entry], name: str | None = None) -> None:
@@ -203,11 +201,9 @@ class Lines(Widget, can_focus=False):
         self.refresh()
 
     def move_page(self, step: int) -> None:
-        """Choose the entry about a screen on."""
         self.move(step * max(2, self.size.height - 2))
 
     def move_to_end(self, *, last: bool) -> None:
-        """Choose the first or the last entry."""
         self.move(len(self._entries) * (1 if last else -1) + (2 if last else -2))
 
     def render_line(self, y: int) -> Strip:
@@ -446,7 +442,6 @@ class ListScreen(Vertical):
     # --- the keyboard ---
 
     def take_focus(self) -> None:
-        """Give the keyboard to the screen."""
         if self._line.is_mounted:
             self._line.focus()
 
@@ -498,7 +493,7 @@ class ListScreen(Vertical):
     @on(Input.Submitted)
     def _sent(self, event: Input.Submitted) -> None:
         event.stop()
-        self._page.sent(self.chosen, self.text)
+        self._page.submitted(self.chosen, self.text)
 
     @on(Lines.Clicked)
     def _clicked(self, event: Lines.Clicked) -> None:
@@ -506,18 +501,16 @@ class ListScreen(Vertical):
         self.take_focus()
         self._point()
         if event.again:
-            self._page.sent(self.chosen, self.text)
+            self._page.submitted(self.chosen, self.text)
 
     # --- what the page asks for ---
 
     @property
     def text(self) -> str:
-        """What is typed."""
         return self._line.value
 
     @property
     def chosen(self) -> Entry | None:
-        """The entry that is pointed at."""
         return self._lines.chosen
 
     @property
@@ -527,7 +520,7 @@ class ListScreen(Vertical):
     def show(self, name: str | None = None) -> None:
         """List and say everything anew; the entry of this name is chosen, or else the one that was."""
         self._listed = self.text
-        entries = self._page.found(self.text)
+        entries = self._page.matching(self.text)
         typed = self.text.strip()
         if name is None and any(entry.name == typed for entry in entries):
             name = typed
@@ -545,7 +538,6 @@ class ListScreen(Vertical):
         self._about.show(blocks, tail=self._page.reads)
 
     def put(self, text: str) -> None:
-        """Replace what is typed."""
         self._line.put(text)
 
     def enter(self, page: ListPage, text: str = "") -> None:
@@ -561,7 +553,6 @@ class ListScreen(Vertical):
             self._lay(step.page, step.text, step.chosen)
 
     def shows(self, page: ListPage) -> bool:
-        """Whether this is the page that is shown now."""
         return self.is_attached and self._page is page
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str = "") -> None:
@@ -595,6 +586,6 @@ class ListScreen(Vertical):
         name = entry.name if entry is not None else ""
         if again or name != self._pointed:
             self._pointed = name
-            self.say(self._page.said(entry, self.text))
+            self.say(self._page.detail_or_reason(entry, self.text))
             leave = self._page.leave if self._before else "clears" if self.text else "closes"
-            self._note.tell(self._page.note(entry), f"esc {leave}")
+            self._note.tell(self._page.key_note(entry), f"esc {leave}")

@@ -23,17 +23,17 @@ ADD = "add "
 
 
 class PermissionsPage(ListPage):
-    """``tell`` gets a sentence for the user, ``changed`` is called when a rule of the settings was added."""
+    """``notify`` gets a sentence for the user, ``changed`` is called when a rule of the settings was added."""
 
     def __init__(
         self,
         port: PermissionsPort,
-        tell: Callable[[str], None],
+        notify: Callable[[str], None],
         changed: Callable[[str], None] = lambda name: None,
     ) -> None:
         super().__init__("Permissions", "type to search, or a rule to add it: Bash(npm test *)")
         self._port = port
-        self._tell = tell
+        self._notify = notify
         self._changed = changed
         self._rules: dict[str, ShownRule] = {}
         self._read_once = False
@@ -51,7 +51,7 @@ class PermissionsPage(ListPage):
         self.entries = entries(self._rules)
         self.view.show()
 
-    def found(self, query: str) -> Sequence[Entry]:
+    def matching(self, query: str) -> Sequence[Entry]:
         offers = _offers(query)
         return [*([heading("Add this rule"), *offers] if offers else []), *narrowed(self.entries, query)]
 
@@ -69,7 +69,7 @@ class PermissionsPage(ListPage):
             TextBlock("Type one to add it; `a` in an approval adds the rule shown there.", "dim"),
         )
 
-    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
             return self._about_typed()
         if entry.name.startswith(ADD):
@@ -95,11 +95,11 @@ class PermissionsPage(ListPage):
         except ValueError as error:
             self._tried[name] = (TextBlock(str(error), "error"),)
         else:
-            self._tried[name] = told(rule, tried)
+            self._tried[name] = trial_blocks(rule, tried)
         if self.view.chosen is not None and self.view.chosen.name == name:
             self.view.say(self._tried[name])
 
-    def note(self, entry: Entry | None) -> str:
+    def key_note(self, entry: Entry | None) -> str:
         if entry is None:
             return "type a rule to add it"
         if entry.name.startswith(ADD):
@@ -119,7 +119,7 @@ class PermissionsPage(ListPage):
         except ValueError as error:
             self.view.say((TextBlock(str(error), "error"),))
             return
-        self._tell(said)
+        self._notify(said)
         if how in ("ask", "deny"):
             self._changed(f"approval.{how}")
         self.view.put("")
@@ -130,13 +130,13 @@ class PermissionsPage(ListPage):
         if rule is None:
             return
         if not rule.grant:
-            self._tell(f"This rule is not a grant: it is set in {rule.origin}; change it there or with /config")
+            self._notify(f"This rule is not a grant: it is set in {rule.origin}; change it there or with /config")
         else:
             self.view.start(lambda: self._revoke(rule.grant))
 
     async def _revoke(self, grant: str) -> None:
         try:
-            self._tell(await asyncio.to_thread(self._port.revoke, grant))
+            self._notify(await asyncio.to_thread(self._port.revoke, grant))
         except ValueError as error:
             self.view.say((TextBlock(str(error), "error"),))
             return
@@ -144,7 +144,6 @@ class PermissionsPage(ListPage):
 
 
 def entries(rules: dict[str, ShownRule]) -> list[Entry]:
-    """Grants first, then the other rules by what they do."""
     out: list[Entry] = []
     groups = {
         "Granted, in this folder": lambda rule: bool(rule.grant),
@@ -180,8 +179,7 @@ def _looks_like_rule(text: str) -> bool:
     return "(" in text or text.startswith("mcp__") or text in ALIASES
 
 
-def told(rule: str, tried: Tried) -> Sequence[DisplayBlock]:
-    """What trying a rule has shown."""
+def trial_blocks(rule: str, tried: Tried) -> Sequence[DisplayBlock]:
     if not tried.total:
         return (TextBlock("No commands have run in this folder yet to test the rule on."),)
     first = TextBlock(f"{rule} would have decided {tried.count} of the last {tried.total} commands here.")

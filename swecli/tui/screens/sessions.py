@@ -9,27 +9,28 @@ from collections.abc import Callable, Sequence
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.backend import SessionsPort, StoredSession
 from swecli.tui.screens.list_screen import Entry, ListPage, heading, read_or_say
+from swecli.tui.status_bar import tokens
 
 Continue = Callable[[StoredSession], None]
 
 
 class SessionsPage(ListPage):
-    """``go_on`` gets the session that was picked, ``tell`` a sentence for the user. ``present`` is the id of the open
+    """``resume`` gets the selected session, ``notify`` a sentence for the user. ``present`` is the id of the open
     session, ``clock`` Unix seconds."""
 
     def __init__(
         self,
         port: SessionsPort,
-        go_on: Continue,
-        tell: Callable[[str], None],
+        resume: Continue,
+        notify: Callable[[str], None],
         *,
         present: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__("Sessions", "type to search titles, models, folders and ids")
         self._port = port
-        self._go_on = go_on
-        self._tell = tell
+        self._resume = resume
+        self._notify = notify
         self._present = present
         self._clock = clock
         self._sessions: dict[str, StoredSession] = {}
@@ -48,7 +49,7 @@ class SessionsPage(ListPage):
         if not found:
             self.view.say((TextBlock("No stored sessions yet. This one is being stored."),))
 
-    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
             return ()
         seen = self._seen.get(entry.name)
@@ -68,17 +69,17 @@ class SessionsPage(ListPage):
         if self.view.chosen is not None and self.view.chosen.name == name:
             self.view.say(self._seen[name])
 
-    def note(self, entry: Entry | None) -> str:
+    def key_note(self, entry: Entry | None) -> str:
         return "enter continues it here · ↑↓ choose" if entry is not None else ""
 
     def choose(self, entry: Entry) -> None:
         session = self._sessions[entry.name]
         if session.id == self._present:
-            self._tell("This session is already open")
+            self._notify("This session is already open")
         elif session.away:
-            self._tell(session.away)
+            self._notify(session.away)
         else:
-            self._go_on(session)
+            self._resume(session)
 
 
 def entries(sessions: Sequence[StoredSession], present: str, now: float) -> list[Entry]:
@@ -110,10 +111,3 @@ def age(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"
     return "just now"
-
-
-def tokens(count: int) -> str:
-    """A count in a few characters."""
-    if count < 1000:
-        return str(count)
-    return f"{count / 1000:.0f}K" if count < 999_500 else f"{count / 1_000_000:.1f}M"

@@ -41,10 +41,10 @@ class ValuePage(ListPage):
     def headline(self, count: int, total: int) -> str:
         return f"{self.title} · {self._setting.name}"
 
-    def found(self, query: str) -> Sequence[Entry]:
+    def matching(self, query: str) -> Sequence[Entry]:
         return choices(self._setting, query)
 
-    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         setting = self._setting
         lines = [TextBlock(setting.about), TextBlock(f"Accepts {setting.takes}. Default: {setting.default}.", "dim")]
         if self._refused:
@@ -54,7 +54,7 @@ class ValuePage(ListPage):
             place += f" {self.view.keymap.shown('switch')}: {self._port.files[self._other]}"
         return [*lines, TextBlock(place, "plain")]
 
-    def note(self, entry: Entry | None) -> str:
+    def key_note(self, entry: Entry | None) -> str:
         return f"enter writes · {self.view.keymap.shown('switch')} other file"
 
     @property
@@ -83,7 +83,7 @@ class ValuePage(ListPage):
         self.view.show()
         self.typed(self.view.text)
 
-    def sent(self, entry: Entry | None, text: str) -> None:
+    def submitted(self, entry: Entry | None, text: str) -> None:
         if not self._setting.choices:
             self.view.start(lambda: self._store(text))
         elif entry is not None:
@@ -125,15 +125,15 @@ COUNTS = {
 
 
 class SettingsPage(ListPage):
-    """``changed`` gets what was written, ``tell`` a sentence for the user."""
+    """``changed`` gets what was written, ``notify`` a sentence for the user."""
 
     def __init__(
-        self, port: SettingsPort, changed: Callable[[Written, Setting], None], tell: Callable[[str], None]
+        self, port: SettingsPort, changed: Callable[[Written, Setting], None], notify: Callable[[str], None]
     ) -> None:
         super().__init__("Settings", "type to search names, values and meanings")
         self._port = port
         self._changed = changed
-        self._tell = tell
+        self._notify = notify
         self._settings: dict[str, Setting] = {}
         self._file: FileName = "user"
 
@@ -149,7 +149,7 @@ class SettingsPage(ListPage):
 
     # --- what is seen ---
 
-    def found(self, query: str) -> Sequence[Entry]:
+    def matching(self, query: str) -> Sequence[Entry]:
         left = narrowed(self.entries, query)
         name = query.strip()
         if not left and "." in name and name not in self._settings:
@@ -160,7 +160,7 @@ class SettingsPage(ListPage):
         exact = [entry for entry in left if name and entry.name == name]
         return exact or left
 
-    def about(self, entry: Entry | None) -> Sequence[DisplayBlock]:
+    def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
             return ()
         setting = self._settings[entry.name]
@@ -170,7 +170,7 @@ class SettingsPage(ListPage):
             lines.append(TextBlock(setting.locked, "warning"))
         return lines
 
-    def note(self, entry: Entry | None) -> str:
+    def key_note(self, entry: Entry | None) -> str:
         if entry is None:
             return ""
         setting = self._settings[entry.name]
@@ -182,7 +182,7 @@ class SettingsPage(ListPage):
     def choose(self, entry: Entry) -> None:
         setting = self._settings[entry.name]
         if setting.locked:
-            self._tell(setting.locked)
+            self._notify(setting.locked)
             return
         if setting.own is not None:
             self._file = setting.own
@@ -192,7 +192,7 @@ class SettingsPage(ListPage):
 
     def _written(self, written: Written, setting: Setting, file: FileName) -> None:
         self._file = file
-        self._tell(written.told)
+        self._notify(written.message)
         self._changed(written, setting)
 
     def remove(self, entry: Entry | None) -> None:
@@ -201,7 +201,7 @@ class SettingsPage(ListPage):
         setting = self._settings[entry.name]
         file = setting.own
         if file is None:
-            self._tell(f"{setting.name} is not in your files: it comes from {setting.origin}")
+            self._notify(f"{setting.name} is not in your files: it comes from {setting.origin}")
         else:
             self.view.start(lambda: self._unset(setting, file))
 
@@ -216,7 +216,6 @@ class SettingsPage(ListPage):
 
 
 def entries(settings: Sequence[Setting]) -> list[Entry]:
-    """The settings under their sections."""
     out: list[Entry] = []
     section = ""
     for setting in settings:

@@ -19,7 +19,6 @@ class SchemeTheme(Theme):
 
 
 def theme_of(scheme: Scheme) -> SchemeTheme:
-    """The theme of a scheme."""
     tones = tones_of(scheme)
     return SchemeTheme(
         scheme.name,

@@ -100,7 +100,6 @@ class Painter:
         return self._filter(strip)
 
     def blank(self) -> Strip:
-        """An empty line."""
         return self._filter(Strip([Segment(" " * self.width, self.base)], self.width))
 
     def _plain(self, row: Row) -> Strip:
@@ -166,7 +165,6 @@ class RowCache:
             self._rows -= len(old.rows)
 
     def clear(self) -> None:
-        """Forget all rows."""
         self._drawn.clear()
         self._rows = 0
 
@@ -231,7 +229,7 @@ def answer_ending(block: AnswerBlock, width: int, palette: Palette) -> list[Row]
     words = {"interrupted": "⊘ interrupted", "error": "✗ cut off by an error", "rejected": "✗ rejected"}
     text = words.get(block.status)
     if text and block.detail:
-        return Styled(safe_line(f"✗ broke off: {block.detail}"), palette.warning).rows(width)
+        return Styled(safe_line(f"✗ stopped early: {block.detail}"), palette.warning).rows(width)
     return Styled(SafeText(text), palette.warning).rows(width) if text else []
 
 
@@ -251,7 +249,7 @@ def _reasoning(block: ReasoningBlock, width: int, palette: Palette, *, expanded:
     words = "Reasoning" if block.duration is None else f"Reasoning {block.duration:.1f}s"
     head = Styled(SafeText("✻ "), palette.accent).add(SafeText(words), palette.reasoning)
     if block.status in ("interrupted", "error"):
-        why = safe_line(f" broke off: {block.detail}") if block.detail else SafeText(f" {block.status}")
+        why = safe_line(f" stopped early: {block.detail}") if block.detail else SafeText(f" {block.status}")
         head.add(why, palette.warning)
     text = block.text.strip()
     if expanded and text:
@@ -287,7 +285,7 @@ def _compaction(block: CompactionBlock, width: int, palette: Palette, *, expande
         "running": (f"Compacting the context: {block.words} …", palette.accent),
         "done": (block.words, palette.dim if block.clearing else palette.text),
         "redone": (f"{name} reapplied. {block.words}", palette.text),
-        "undone": (f"{name} undone: {block.tokens_before:,} tokens as before", palette.warning),
+        "undone": (f"{name} undone ({block.tokens_before:,} tokens)", palette.warning),
         "failed": (f"Could not compact: {block.reason}", palette.error),
     }[block.status]
     mark: Gutter = (segment(SafeText("⇣ "), palette.accent),)
@@ -323,7 +321,7 @@ def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: boo
     count = len(block.blocks)
     hint = "" if expanded else f" · {ENTER_SHOWS_ALL}"
     why = f": {block.reason}" if block.reason and block.reason != CHOSEN else ""
-    text = f"Rewound, {count} entr{'y' if count == 1 else 'ies'} taken back{why}{hint}"
+    text = f"Rewound, {count} entr{'y' if count == 1 else 'ies'} removed{why}{hint}"
     mark: Gutter = (segment(SafeText("⟲ "), palette.warning),)
     rows = plain_rows(safe_line(text), max(1, width - 2), palette.warning, mark, INDENT)
     if expanded:

@@ -194,13 +194,12 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class _Away:
+class _Spilled:
     shape: Shape
     ticket: SpillHandle
 
 
 def shape_of(block: Block) -> Shape:
-    """The shape of a block."""
     match block:
         case UserBlock() | AnswerBlock():
             return Shape(block.id, type(block), len(block.text), block.text.count("\n"))
@@ -219,7 +218,7 @@ class BlockList(Sequence[Block]):
 
     def __init__(self, resident: int = RESIDENT, shelf: SpillStore[Block] | None = None) -> None:
         self._limit = resident
-        self._entries: list[Block | _Away] = []
+        self._entries: list[Block | _Spilled] = []
         self._places: dict[str, int] = {}
         self._recent: OrderedDict[str, tuple[Block, int]] = OrderedDict()
         """Long blocks in memory with their weights, the one used last at the end."""
@@ -234,17 +233,17 @@ class BlockList(Sequence[Block]):
     def id_at(self, place: int) -> str:
         """The id of the block at a place, without reading it."""
         entry = self._entries[place]
-        return entry.shape.id if isinstance(entry, _Away) else entry.id
+        return entry.shape.id if isinstance(entry, _Spilled) else entry.id
 
     def kind_at(self, place: int) -> type[Block]:
         """What the block at a place is, without reading it."""
         entry = self._entries[place]
-        return entry.shape.kind if isinstance(entry, _Away) else type(entry)
+        return entry.shape.kind if isinstance(entry, _Spilled) else type(entry)
 
     def shape(self, place: int) -> Shape:
         """The shape of the block at a place, without reading it."""
         entry = self._entries[place]
-        return entry.shape if isinstance(entry, _Away) else shape_of(entry)
+        return entry.shape if isinstance(entry, _Spilled) else shape_of(entry)
 
     def put(self, block: Block) -> int:
         """Put a block in place of the one with its id, or at the end. Returns its place."""
@@ -253,7 +252,7 @@ class BlockList(Sequence[Block]):
             place = self._places[block.id] = len(self._entries)
             self._entries.append(block)
         else:
-            self._let_go(place)
+            self._release(place)
             self._entries[place] = block
         weight = 0 if is_live(block) else weight_of(block)
         if weight >= LONG:
@@ -262,14 +261,13 @@ class BlockList(Sequence[Block]):
 
     def remove(self, place: int) -> None:
         """Take a block out; those behind it move up by one."""
-        self._let_go(place)
+        self._release(place)
         self._places.pop(self.id_at(place))
         del self._entries[place]
         for number in range(place, len(self._entries)):
             self._places[self.id_at(number)] = number
 
     def clear(self) -> None:
-        """No blocks."""
         self._entries.clear()
         self._places.clear()
         self._recent.clear()
@@ -288,7 +286,7 @@ class BlockList(Sequence[Block]):
         if isinstance(index, slice):
             return [self._read(entry) for entry in self._entries[index]]
         entry = self._entries[index]
-        if not isinstance(entry, _Away):
+        if not isinstance(entry, _Spilled):
             if entry.id in self._recent:
                 self._recent.move_to_end(entry.id)
             return entry
@@ -311,8 +309,8 @@ class BlockList(Sequence[Block]):
             and all(a == b for a, b in zip(self, other, strict=True))
         )
 
-    def _read(self, entry: Block | _Away) -> Block:
-        if not isinstance(entry, _Away):
+    def _read(self, entry: Block | _Spilled) -> Block:
+        if not isinstance(entry, _Spilled):
             return entry
         known = self._recent.get(entry.shape.id)
         if known is not None:
@@ -330,15 +328,15 @@ class BlockList(Sequence[Block]):
             oldest, (old, old_weight) = self._recent.popitem(last=False)
             self.resident -= old_weight
             place = self._places[oldest]
-            if not isinstance(self._entries[place], _Away):
-                self._entries[place] = _Away(shape_of(old), self.shelf.put(old))
+            if not isinstance(self._entries[place], _Spilled):
+                self._entries[place] = _Spilled(shape_of(old), self.shelf.put(old))
 
-    def _let_go(self, place: int) -> None:
+    def _release(self, place: int) -> None:
         entry = self._entries[place]
         known = self._recent.pop(self.id_at(place), None)
         if known is not None:
             self.resident -= known[1]
-        if isinstance(entry, _Away):
+        if isinstance(entry, _Spilled):
             self.shelf.forget(entry.ticket)
 
 

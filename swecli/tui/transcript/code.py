@@ -136,7 +136,6 @@ class CodeLines:
         self._single: dict[int, Runs] = {}
 
     def runs(self, number: int) -> Runs:
-        """The styles of a line."""
         if number < len(self._runs):
             return self._runs[number]
         if number in self._single:

@@ -208,8 +208,6 @@ def pair_rows(pair: Pair, lines: Lines, room: int, digits: int, palette: Palette
 
 
 class _Half:
-    """One side of one row."""
-
     __slots__ = ("_first", "_lines", "_palette", "_piece", "_side", "head", "pad", "sign", "text")
 
     def __init__(
@@ -296,7 +294,6 @@ def render_diff(
 
 
 def render_lines(block: DiffBlock, diff: TextDiff, width: int, palette: Palette) -> list[Row]:
-    """The rows of some lines of a change."""
     return _Lines(block, diff, width, palette, None).rows()
 
 

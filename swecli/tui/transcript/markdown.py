@@ -117,7 +117,6 @@ SEPARATOR: Final = SafeText(" │ ")
 
 
 def render_table(block: TableBlock, width: int, palette: Palette) -> list[Row]:
-    """The rows of a table block."""
     rows = plain_rows(safe_line(block.title), width, palette.strong) if block.title else []
     head = [Styled(safe_line(cell), palette.table_head) for cell in block.headers]
     body = [[Styled(safe_line(cell)) for cell in row] for row in block.rows]
@@ -271,7 +270,6 @@ def units(source: str) -> list[Unit]:
 
 
 def render_markdown(block: MarkdownBlock, width: int, palette: Palette) -> list[Row]:
-    """All rows of a markdown text."""
     return markdown_rows(block.text, width, palette)
 
 
@@ -289,8 +287,6 @@ def markdown_rows(text: str, width: int, palette: Palette, base: Style | None = 
 
 
 class Drawer:
-    """Draws blocks at a width."""
-
     def __init__(self, width: int, palette: Palette, base: Style) -> None:
         self._width = max(1, width)
         self._palette = palette

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections import deque
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from textual.geometry import Region
-from textual.scroll_view import ScrollView
-from textual.selection import Selection
-from textual.strip import Strip
-
-from swecli.safe_text import SafeText
 from swecli.tui.backend import Density
-from swecli.tui.transcript.block_rows import Drawn, Mark, Painter, RowCache, answer_ending, gap_before, render_block
+from swecli.tui.transcript.block_rows import Drawn, RowCache, answer_ending, gap_before, render_block
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     Block,
@@ -118,7 +111,6 @@ class HeightIndex:
         return Anchor(block, max(0, line) - self._ends[block] + self._heights[block])
 
     def line(self, anchor: Anchor) -> int:
-        """The line of a place."""
         return self.top(anchor.block) + anchor.line
 
     def _sum(self) -> None:
@@ -155,7 +147,6 @@ class Guesses:
         del self._rows[place], self._lengths[place]
 
     def clear(self) -> None:
-        """No blocks."""
         del self._rows[:], self._lengths[:]
 
     def at(self, place: int, width: int) -> int:
@@ -205,7 +196,6 @@ class Page:
         return self.blocks.place(block_id)
 
     def block(self, block_id: str) -> Block | None:
-        """The block with an id; None when there is none."""
         place = self.blocks.place(block_id)
         return None if place is None else self.blocks[place]
 
@@ -252,7 +242,6 @@ class Page:
         return place
 
     def clear(self) -> None:
-        """No blocks."""
         self.blocks.clear()
         self.index.reset([])
         self._guesses.clear()
@@ -274,6 +263,46 @@ class Page:
     def measure(self, place: int) -> int:
         """Make the height of a block exact. Returns the difference in rows."""
         return self.index.set(place, len(self.rows(place)))
+
+    def measure_end(self, height: int) -> None:
+        """Make the last ``height`` lines exact."""
+        index = self.index
+        for number in range(len(index) - 1, -1, -1):
+            if height <= 0:
+                break
+            if not index.is_exact(number):
+                self.measure(number)
+            height -= index.height(number)
+
+    def measure_from(self, line: int, height: int) -> tuple[int, int]:
+        """Make ``height`` lines from a line on exact. Returns the line where that text is now, or the last one from
+        which a view of this height is full, and by how many lines text in sight was moved."""
+        moved = 0
+        while True:
+            line, by = self._measure_below(min(line, self.last_line(height)), height)
+            moved += by
+            if line <= self.last_line(height):
+                return line, moved
+
+    def last_line(self, height: int) -> int:
+        """The line from which on the end of the page is in sight."""
+        return max(0, self.index.total - height)
+
+    def _measure_below(self, line: int, height: int) -> tuple[int, int]:
+        index = self.index
+        moved = 0
+        number = index.at(line).block
+        while number < len(index) and index.top(number) < line + height:
+            if index.is_exact(number):
+                number += 1
+                continue
+            above = index.top(number) < line
+            difference = self.measure(number)
+            if above and difference:
+                line = max(0, line + difference)
+                moved += difference
+                number = min(number, index.at(line).block)
+        return line, moved
 
     def rows(self, place: int) -> list[Row]:
         """The rows of a block, the empty one before it included."""
@@ -330,191 +359,3 @@ class Page:
         else:
             rows = 1 + gap + 8 * shape.displays
         self._guesses.put(place, rows, shape.length)
-
-
-MAX_PAINTED: Final = 400
-"""Finished strips that are kept; each consists of many objects."""
-
-
-class PageView(ScrollView):
-    """Shows the lines of a ``Page`` from the scroll position on."""
-
-    def __init__(
-        self, palette: Palette = DARK, *, name: str | None = None, id: str | None = None, classes: str | None = None
-    ) -> None:
-        super().__init__(name=name, id=id, classes=classes)
-        self.page = Page(palette)
-        self._painter: Painter | None = None
-        self._painted: deque[Row] = deque()
-        """Rows that hold a finished strip, oldest first."""
-        self._origin = 0
-        """By how much lines in sight have moved because heights above them became exact. Offsets of a selection
-        count from here, so that they stay with the text."""
-
-    @property
-    def view_height(self) -> int:
-        """Lines in sight."""
-        return self.scrollable_content_region.height
-
-    @property
-    def scroll_line(self) -> int:
-        """The first line in sight."""
-        return int(self.scroll_offset.y)
-
-    def notify_style_update(self) -> None:
-        """Textual calls this when colours of the widget may have changed."""
-        super().notify_style_update()
-        self._unpaint()
-
-    def _unpaint(self) -> None:
-        self._painter = None
-        while self._painted:
-            self._painted.pop().painted = None
-
-    @property
-    def painter(self) -> Painter:
-        """How rows are painted just now."""
-        if self._painter is None:
-            background = self.background_colors[1]
-            filters = tuple(self.get_line_filters())
-            width = max(1, self.scrollable_content_region.width)
-            self._painter = Painter(width, self.rich_style, filters, background)
-        return self._painter
-
-    def rows_at(self, line: int, count: int) -> list[tuple[int, Row]]:
-        """The rows from a line on, each with the number of its block; fewer at the end."""
-        index = self.page.index
-        out: list[tuple[int, Row]] = []
-        if line >= index.total:
-            return out
-        anchor = index.at(line)
-        number, skip = anchor.block, anchor.line
-        while len(out) < count and number < len(index):
-            rows = self.page.rows(number)[: index.height(number)]
-            out += [(number, row) for row in rows[skip : skip + count - len(out)]]
-            number, skip = number + 1, 0
-        return out
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        first = self.scroll_line + crop.y
-        painter = self.painter
-        selection = self.text_selection
-        strips: list[Strip] = []
-        for place, (number, row) in enumerate(self.rows_at(first, crop.height), first):
-            strips.append(self._paint(painter, place, number, row, selection))
-        if len(strips) < crop.height:
-            strips += [painter.blank()] * (crop.height - len(strips))
-        left, right = crop.column_span
-        if (left, right) == (0, painter.width):
-            return strips
-        return [strip.crop(left, right) for strip in strips]
-
-    def render_line(self, y: int) -> Strip:
-        """One line with its offsets, for finding what is under the mouse."""
-        line = self.scroll_line + y
-        found = self.rows_at(line, 1)
-        strip = self._paint(self.painter, line, *found[0], None) if found else self.painter.blank()
-        return strip.apply_offsets(0, line - self._origin)
-
-    def marks_of(self, number: int, row: Row) -> list[Mark]:
-        """What is marked in a row besides the selection."""
-        return []
-
-    def has_cursor(self, number: int) -> bool:
-        """Whether the block cursor is at the block."""
-        return False
-
-    def _paint(self, painter: Painter, line: int, number: int, row: Row, selection: Selection | None) -> Strip:
-        marks = self.marks_of(number, row)
-        if selection is not None:
-            span = selection.get_span(line - self._origin)
-            if span is not None:
-                length = painter.margin + len(row.text)
-                end = length if span[1] < 0 else min(span[1], length)
-                marks.append(Mark(span[0], end, self.page.palette.selection))
-        cursor = self.page.palette.cursor if self.has_cursor(number) else None
-        if marks or cursor is not None:
-            return painter.paint_marked(row, marks, cursor)
-        if row.painted is None:
-            self._painted.append(row)
-            if len(self._painted) > MAX_PAINTED:
-                self._painted.popleft().painted = None
-        return painter.paint(row)
-
-    # --- selection ---
-
-    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text without margins and gutters; rows that were wrapped are joined again. A selection
-        that comes from, or goes on in, another widget counts from or to what is in sight."""
-        first, last = self.scroll_line, self.scroll_line + self.view_height - 1
-        if selection.start is None and selection.end is None:
-            first, last = 0, self.page.index.total - 1
-        if selection.start is not None:
-            first = selection.start.y + self._origin
-        if selection.end is not None:
-            last = selection.end.y + self._origin
-        margin = self.painter.margin
-        parts: list[str] = []
-        for place, (_, row) in enumerate(self.rows_at(max(0, first), last - first + 1), max(0, first)):
-            span = selection.get_span(place - self._origin)
-            if span is None:
-                continue
-            lead = margin + len(row.gutter_text)
-            start = max(0, span[0] - lead)
-            end = None if span[1] < 0 else max(0, span[1] - lead)
-            if parts:
-                parts.append("\n" if row.join is None else row.join)
-            parts.append(row.body[start:end])
-        return SafeText("".join(parts)), "\n"
-
-    def selection_updated(self, selection: Selection | None) -> None:
-        self.refresh()
-
-    def drop_selection(self) -> None:
-        """A selection can't survive a new layout."""
-        if self.is_attached and self.text_selection is not None:
-            self.screen.clear_selection()
-
-
-def measure_end(page: Page, height: int) -> None:
-    """Make the last ``height`` lines exact."""
-    index = page.index
-    for number in range(len(index) - 1, -1, -1):
-        if height <= 0:
-            break
-        if not index.is_exact(number):
-            page.measure(number)
-        height -= index.height(number)
-
-
-def measure_from(page: Page, line: int, height: int) -> tuple[int, int]:
-    """Make ``height`` lines from a line on exact. Returns the line where that text is now, or the last one from
-    which a view of this height is full, and by how many lines text in sight was moved."""
-    moved = 0
-    while True:
-        line, by = _measure_below(page, min(line, last_line(page, height)), height)
-        moved += by
-        if line <= last_line(page, height):
-            return line, moved
-
-
-def last_line(page: Page, height: int) -> int:
-    """The line from which on the end of the page is in sight."""
-    return max(0, page.index.total - height)
-
-
-def _measure_below(page: Page, line: int, height: int) -> tuple[int, int]:
-    index = page.index
-    moved = 0
-    number = index.at(line).block
-    while number < len(index) and index.top(number) < line + height:
-        if index.is_exact(number):
-            number += 1
-            continue
-        above = index.top(number) < line
-        difference = page.measure(number)
-        if above and difference:
-            line = max(0, line + difference)
-            moved += difference
-            number = min(number, index.at(line).block)
-    return line, moved

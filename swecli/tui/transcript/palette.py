@@ -14,10 +14,8 @@ from swecli.tui.backend import DiffForm
 from swecli.tui.themes import scheme as schemes
 from swecli.tui.themes.scheme import Scheme, tones_of
 
-
-def style(definition: str) -> Style:
-    """A Rich style from its definition, for example ``bold #ff0000``."""
-    return Style.parse(definition)
+style = Style.parse
+"""A Rich style from its definition, for example ``bold #ff0000``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ SPLIT_FROM: Final = 154
 """Cells that a diff in the transcript of a terminal with 160 columns has."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Palette:
     """All styles, and what else decides about the looks of a row.
 
@@ -47,29 +45,29 @@ class Palette:
     """
 
     name: str
-    text: Style
+    text: Style = Style()
     dim: Style
-    strong: Style
+    strong: Style = style("bold")
     accent: Style
     success: Style
     warning: Style
     error: Style
-    user: Style
+    user: Style = style("bold")
     user_mark: Style
     reasoning: Style
-    verb: Style
-    target: Style
+    verb: Style = style("bold")
+    target: Style = Style()
     rule: Style
     heading: Style
-    heading_small: Style
-    emphasis: Style
-    bold: Style
-    strike: Style
+    heading_small: Style = style("bold")
+    emphasis: Style = style("italic")
+    bold: Style = style("bold")
+    strike: Style = style("strike")
     inline_code: Style
     link: Style
     quote: Style
-    code: Style
-    table_head: Style
+    code: Style = Style()
+    table_head: Style = style("bold")
     added: Style
     removed: Style
     added_word: Style
@@ -86,26 +84,20 @@ class Palette:
     """Cells from which on a diff has its old and new text side by side."""
 
 
-def palette_of(scheme: Scheme) -> Palette:
-    """The palette of a scheme; its text can be read on everything it is drawn on."""
-    return _palette(scheme)
-
-
 def palette_for(theme: Theme) -> Palette:
-    """The palette that belongs to a theme of the application."""
     scheme = getattr(theme, "scheme", None)
-    return _palette(scheme) if isinstance(scheme, Scheme) else TERMINAL
+    return palette_of(scheme) if isinstance(scheme, Scheme) else TERMINAL
 
 
 @lru_cache(maxsize=64)
 def with_diffs(palette: Palette, form: DiffForm) -> Palette:
-    """The palette with diffs in this form."""
     widths = {"auto": SPLIT_FROM, "split": 0, "unified": sys.maxsize}
     return replace(palette, split_from=widths[form])
 
 
 @lru_cache(maxsize=64)
-def _palette(scheme: Scheme) -> Palette:
+def palette_of(scheme: Scheme) -> Palette:
+    """The palette of a scheme; its text can be read on everything it is drawn on."""
     tones = tones_of(scheme)
 
     def on(text: str, ground: str, prefix: str = "") -> Style:
@@ -115,29 +107,18 @@ def _palette(scheme: Scheme) -> Palette:
     return Palette(
         name=scheme.name,
         dark=scheme.dark,
-        text=Style(),
         dim=style(muted),
-        strong=style("bold"),
         accent=style(accent),
         success=style(tones.success),
         warning=style(tones.warning),
         error=style(tones.error),
-        user=style("bold"),
         user_mark=style(f"bold {accent}"),
         reasoning=style(f"italic {muted}"),
-        verb=style("bold"),
-        target=Style(),
         rule=style(tones.rule),
         heading=style(f"bold {accent}"),
-        heading_small=style("bold"),
-        emphasis=style("italic"),
-        bold=style("bold"),
-        strike=style("strike"),
         inline_code=style(tones.code),
         link=style(f"underline {tones.link}"),
         quote=style(f"italic {muted}"),
-        code=Style(),
-        table_head=style("bold"),
         added=on(tones.on_added, tones.added),
         removed=on(tones.on_removed, tones.removed),
         added_word=on(tones.on_added_word, tones.added_word, "bold"),
@@ -163,29 +144,18 @@ def _palette(scheme: Scheme) -> Palette:
 
 TERMINAL = Palette(
     name="terminal",
-    text=Style(),
     dim=style("dim"),
-    strong=style("bold"),
     accent=style("cyan"),
     success=style("green"),
     warning=style("yellow"),
     error=style("red"),
-    user=style("bold"),
     user_mark=style("bold cyan"),
     reasoning=style("italic dim"),
-    verb=style("bold"),
-    target=Style(),
     rule=style("dim"),
     heading=style("bold cyan"),
-    heading_small=style("bold"),
-    emphasis=style("italic"),
-    bold=style("bold"),
-    strike=style("strike"),
     inline_code=style("magenta"),
     link=style("underline cyan"),
     quote=style("italic dim"),
-    code=Style(),
-    table_head=style("bold"),
     added=style("green"),
     removed=style("red"),
     added_word=style("bold underline green"),

@@ -113,17 +113,17 @@ def _count(number: int, noun: str) -> str:
 class Reducer:
     """State of the reduction: the blocks by id, in the order in which they are shown.
 
-    ``elsewhere`` gives back a block whose operation was carried out; finished ones are then not kept here.
+    ``stored`` gives back a block whose operation was carried out; finished ones are then not kept here.
     """
 
-    def __init__(self, elsewhere: Callable[[str], Block | None] | None = None) -> None:
+    def __init__(self, stored: Callable[[str], Block | None] | None = None) -> None:
         self.blocks: dict[str, Block] = {}
-        """All blocks; with ``elsewhere`` only those that more is to come for, and what was put last."""
+        """All blocks; with ``stored`` only those that more is to come for, and what was put last."""
         self.ids: dict[str, None] = {}
         """Of all blocks, in order."""
-        self._elsewhere = elsewhere
+        self._stored = stored
         self._finished: list[str] = []
-        """Blocks that are elsewhere, too, as soon as the operations at hand are carried out."""
+        """Blocks that are stored, too, as soon as the operations at hand are carried out."""
         self.requests: dict[str, str] = {}
         """Item of each open question or request for consent."""
         self._pieces: dict[tuple[str, str], list[str]] = {}
@@ -161,9 +161,9 @@ class Reducer:
     def block(self, block_id: str) -> Block | None:
         """The block as it is now; None where there is none."""
         block = self.blocks.get(block_id)
-        if block is not None or self._elsewhere is None or block_id not in self.ids:
+        if block is not None or self._stored is None or block_id not in self.ids:
             return block
-        return self._elsewhere(block_id)
+        return self._stored(block_id)
 
     def put(self, block: Block) -> None:
         self.blocks[block.id] = block
@@ -188,7 +188,7 @@ class Reducer:
         self._operations.append(Remove(block_id))
 
     def _hand_over(self) -> None:
-        if self._elsewhere is not None:
+        if self._stored is not None:
             for block_id in self._finished:
                 if block_id not in self.open:
                     self.blocks.pop(block_id, None)
@@ -212,16 +212,16 @@ class Reducer:
         self._pieces.clear()
 
 
-def _close_open_items(board: Reducer) -> None:
-    for block_id in [*board.open]:
-        block = board.blocks[block_id]
+def _close_open_items(reducer: Reducer) -> None:
+    for block_id in [*reducer.open]:
+        block = reducer.blocks[block_id]
         match block:
             case AnswerBlock() | ReasoningBlock():
-                board.put(replace(block, status="interrupted"))
+                reducer.put(replace(block, status="interrupted"))
             case ToolBlock():
-                board.put(replace(block, status="interrupted", output="", output_cut=False))
+                reducer.put(replace(block, status="interrupted", output="", output_cut=False))
             case CompactionBlock():
-                board.put(replace(block, status="failed", reason="interrupted"))
+                reducer.put(replace(block, status="failed", reason="interrupted"))
             case _:
                 pass
 
@@ -229,50 +229,50 @@ def _close_open_items(board: Reducer) -> None:
 # --- one function for each kind of event ---
 
 
-def _session(board: Reducer, event: Event, body: SessionStarted) -> None:
-    _close_open_items(board)
+def _session(reducer: Reducer, event: Event, body: SessionStarted) -> None:
+    _close_open_items(reducer)
     key = f"session-{event.seq}"
-    board.put(SessionBlock(key, body.model, body.cwd, body.mode, body.swecli, body.resumed, body.address))
+    reducer.put(SessionBlock(key, body.model, body.cwd, body.mode, body.swecli, body.resumed, body.address))
 
 
-def _started(board: Reducer, event: Event, body: ItemStarted) -> None:
+def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
     match body.kind:
         case "user":
-            board.put(UserBlock(body.item))
+            reducer.put(UserBlock(body.item))
         case "text":
-            board.put(AnswerBlock(body.item))
+            reducer.put(AnswerBlock(body.item))
         case "reasoning":
-            board.put(ReasoningBlock(body.item))
+            reducer.put(ReasoningBlock(body.item))
         case "tool" | "attachment":
-            board.put(ToolBlock(body.item, body.name, body.title))
+            reducer.put(ToolBlock(body.item, body.name, body.title))
         case "compaction":
-            if body.item not in board.ids:
-                board.put(CompactionBlock(body.item))
+            if body.item not in reducer.ids:
+                reducer.put(CompactionBlock(body.item))
 
 
-def _checkpoint(board: Reducer, event: Event, body: ItemCheckpointed) -> None:
-    block = with_part(board.block(body.item), body.part)
+def _checkpoint(reducer: Reducer, event: Event, body: ItemCheckpointed) -> None:
+    block = with_part(reducer.block(body.item), body.part)
     if isinstance(block, ToolBlock):
         title = body.title or block.title
         block = replace(block, title=title, status="running" if body.running else block.status)
-    if block is not None and block != board.block(body.item):
-        board.put(block)
+    if block is not None and block != reducer.block(body.item):
+        reducer.put(block)
 
 
-def _completed(board: Reducer, event: Event, body: ItemCompleted) -> None:
-    block = board.block(body.item)
+def _completed(reducer: Reducer, event: Event, body: ItemCompleted) -> None:
+    block = reducer.block(body.item)
     for part in body.parts:
         block = with_part(block, part)
     match block:
         case UserBlock():
             images = tuple(image_of(part) for part in body.parts if isinstance(part, ImagePart))
-            board.put(replace(block, images=images))
+            reducer.put(replace(block, images=images))
         case AnswerBlock():
-            board.put(replace(block, status=body.status, detail=body.detail))
+            reducer.put(replace(block, status=body.status, detail=body.detail))
         case ReasoningBlock():
-            board.put(replace(block, status=body.status, duration=body.duration, detail=body.detail))
+            reducer.put(replace(block, status=body.status, duration=body.duration, detail=body.detail))
         case ToolBlock():
-            board.put(
+            reducer.put(
                 replace(
                     block,
                     status=body.status,
@@ -286,54 +286,54 @@ def _completed(board: Reducer, event: Event, body: ItemCompleted) -> None:
                 )
             )
         case CompactionBlock() if block.status == "running" and body.status != "ok":
-            board.put(replace(block, status="failed", reason=body.detail or body.status))
+            reducer.put(replace(block, status="failed", reason=body.detail or body.status))
         case _:
             pass
 
 
-def _permission_requested(board: Reducer, event: Event, body: PermissionRequested) -> None:
-    board.requests[body.request] = body.item
-    block = board.block(body.item)
+def _permission_requested(reducer: Reducer, event: Event, body: PermissionRequested) -> None:
+    reducer.requests[body.request] = body.item
+    block = reducer.block(body.item)
     if isinstance(block, ToolBlock):
         title = block.title or body.title
-        board.put(replace(block, status="waiting", preview=body.blocks, note=body.reason, title=title))
+        reducer.put(replace(block, status="waiting", preview=body.blocks, note=body.reason, title=title))
 
 
-def _permission_resolved(board: Reducer, event: Event, body: PermissionResolved) -> None:
-    block = board.block(board.requests.pop(body.request, ""))
+def _permission_resolved(reducer: Reducer, event: Event, body: PermissionResolved) -> None:
+    block = reducer.block(reducer.requests.pop(body.request, ""))
     if isinstance(block, ToolBlock) and block.status == "waiting":
         if body.choice in ("once", "always"):
-            board.put(replace(block, status="pending", preview=(), note=""))
+            reducer.put(replace(block, status="pending", preview=(), note=""))
         else:
-            board.put(replace(block, status="pending", note=body.note))
+            reducer.put(replace(block, status="pending", note=body.note))
 
 
-def _question_asked(board: Reducer, event: Event, body: QuestionAsked) -> None:
-    board.requests[body.request] = body.item
-    block = board.block(body.item)
+def _question_asked(reducer: Reducer, event: Event, body: QuestionAsked) -> None:
+    reducer.requests[body.request] = body.item
+    block = reducer.block(body.item)
     if isinstance(block, ToolBlock):
         asked = tuple(TextBlock(question.text) for question in body.questions)
-        board.put(replace(block, status="waiting", preview=asked))
+        reducer.put(replace(block, status="waiting", preview=asked))
 
 
-def _question_answered(board: Reducer, event: Event, body: QuestionAnswered) -> None:
-    block = board.block(board.requests.pop(body.request, ""))
+def _question_answered(reducer: Reducer, event: Event, body: QuestionAnswered) -> None:
+    block = reducer.block(reducer.requests.pop(body.request, ""))
     if isinstance(block, ToolBlock) and block.status == "waiting":
-        board.put(replace(block, status="running", preview=()))
+        reducer.put(replace(block, status="running", preview=()))
 
 
-def _turn_ended(board: Reducer, event: Event, body: TurnEnded) -> None:
-    _close_open_items(board)
-    board.requests.clear()
-    board.put(TurnEndBlock(f"turn-{event.seq}", body.outcome, body.reason, body.duration, body.usage))
+def _turn_ended(reducer: Reducer, event: Event, body: TurnEnded) -> None:
+    _close_open_items(reducer)
+    reducer.requests.clear()
+    reducer.put(TurnEndBlock(f"turn-{event.seq}", body.outcome, body.reason, body.duration, body.usage))
 
 
 def _compaction(
-    board: Reducer,
+    reducer: Reducer,
     event: Event,
     body: CompactionStarted | CompactionCompleted | CompactionFailed | CompactionUndone | CompactionRedone,
 ) -> None:
-    block = board.block(body.item)
+    block = reducer.block(body.item)
     if not isinstance(block, CompactionBlock):
         block = CompactionBlock(body.item)
     match body:
@@ -354,30 +354,30 @@ def _compaction(
             block = replace(block, status="undone")
         case CompactionRedone():
             block = replace(block, status="redone")
-    board.put(block)
+    reducer.put(block)
 
 
-def _rewound(board: Reducer, event: Event, body: Rewound) -> None:
-    ids = list(board.ids)
-    if body.item not in board.ids:
-        board.put(NoticeBlock(f"notice-{event.seq}", f"Rewound. {body.reason}".strip()))
+def _rewound(reducer: Reducer, event: Event, body: Rewound) -> None:
+    ids = list(reducer.ids)
+    if body.item not in reducer.ids:
+        reducer.put(NoticeBlock(f"notice-{event.seq}", f"Rewound. {body.reason}".strip()))
         return
     gone = ids[ids.index(body.item) :]
-    taken = tuple(block for block_id in gone if (block := board.block(block_id)) is not None)
+    taken = tuple(block for block_id in gone if (block := reducer.block(block_id)) is not None)
     for block_id in gone:
-        board.remove(block_id)
-    board.put(RewoundBlock(f"rewound-{event.seq}", taken, body.reason))
+        reducer.remove(block_id)
+    reducer.put(RewoundBlock(f"rewound-{event.seq}", taken, body.reason))
 
 
-def _notice(board: Reducer, event: Event, body: Body) -> None:
+def _notice(reducer: Reducer, event: Event, body: Body) -> None:
     notice = notice_of(event)
     if notice is not None:
-        if notice.id in board.ids:
-            board.remove(notice.id)
-        board.put(notice)
+        if notice.id in reducer.ids:
+            reducer.remove(notice.id)
+        reducer.put(notice)
 
 
-def _responded(board: Reducer, event: Event, body: ModelResponded) -> None:
+def _responded(reducer: Reducer, event: Event, body: ModelResponded) -> None:
     """Ends the line about a retry; the items say the rest."""
 
 

@@ -310,7 +310,6 @@ _BLANK: Final = Styled()
 
 
 def blank() -> Row:
-    """An empty row."""
     return Row(_BLANK, 0, 0)
 
 

@@ -84,16 +84,15 @@ def ending(block: TerminalBlock) -> str:
     if block.duration is not None:
         parts.append(f"{block.duration:.1f}s")
     if block.truncated:
-        parts.append("output was shortened")
+        parts.append("output shortened")
     return " · ".join(parts)
 
 
 def output_rows(output: str, width: int, palette: Palette) -> list[Row]:
-    """The rows of a command's output."""
     out: list[Row] = []
     if len(output) > MAX_OUTPUT:
         left_out = len(output) - MAX_OUTPUT
-        out += Styled(SafeText(f"… {left_out:,} characters before this are not shown"), palette.dim).rows(width)
+        out += Styled(SafeText(f"… {left_out:,} earlier characters not shown"), palette.dim).rows(width)
         output = output[-MAX_OUTPUT:]
     for line in output_lines(output, palette):
         out += line.rows(width, words=False)
@@ -208,14 +207,12 @@ def render_todos(block: TodoBlock, width: int, palette: Palette) -> list[Row]:
 
 
 def render_image(block: ImageBlock, width: int, palette: Palette) -> list[Row]:
-    """Name, type and size."""
     line = Styled(SafeText("▣ "), palette.accent).add(safe_line(block.name or "image"), palette.text)
     line.add(SafeText(f"  {safe_line(block.media_type)}, {size_text(block.byte_size)}"), palette.dim)
     return line.rows(width)
 
 
 def size_text(count: int) -> str:
-    """A number of bytes for people."""
     if count < 1024:
         return f"{count} B"
     amount = float(count)
@@ -248,7 +245,7 @@ def render_files(block: FileListBlock, width: int, palette: Palette) -> list[Row
         out += line.rows(max(width, cells(line.text)), words=False)
     hidden = block.total - len(block.entries)
     if hidden > 0:
-        out += Styled(SafeText(f"… {hidden:,} more are not listed"), palette.dim).rows(width)
+        out += Styled(SafeText(f"… {hidden:,} more"), palette.dim).rows(width)
     return out or Styled(SafeText("no files"), palette.dim).rows(width)
 
 
@@ -519,7 +516,7 @@ def _displays(
 
 
 def _shortened(shown: TerminalBlock, width: int, palette: Palette) -> list[Row]:
-    return Styled(SafeText("output was shortened"), palette.dim).rows(width) if shown.truncated else []
+    return Styled(SafeText("output shortened"), palette.dim).rows(width) if shown.truncated else []
 
 
 def _names_file(block: ToolBlock, shown: DiffBlock, blocks: tuple[DisplayBlock, ...]) -> bool:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Final, Literal, cast
 
 from textual import events
 from textual.binding import BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import Reactive, reactive
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
 from textual.widget import Widget
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
 from swecli.core.protocol.events import Event
+from swecli.safe_text import SafeText
 from swecli.tui import compat, keymap
 from swecli.tui.backend import Density
 from swecli.tui.keymap import Keymap
-from swecli.tui.transcript.block_rows import Mark
+from swecli.tui.transcript.block_rows import Mark, Painter
 from swecli.tui.transcript.blocks import AnswerBlock, Block, Operation, Put, ShownBlock, ToolBlock
-from swecli.tui.transcript.page import Anchor, Page, PageView, last_line, measure_end, measure_from
+from swecli.tui.transcript.page import Anchor, Page
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.plain import block_text, file_of, for_clipboard
 from swecli.tui.transcript.reducer import Reducer
@@ -36,8 +41,12 @@ class _Place:
     height: int
 
 
-class BlockScroll(PageView):
-    """A virtualised view of a ``Page``."""
+MAX_PAINTED: Final = 400
+"""Finished strips that are kept; each consists of many objects."""
+
+
+class PageView(ScrollView):
+    """A virtualised view of a ``Page``: draws the lines in sight and stays where the reader is as heights change."""
 
     following: reactive[bool] = reactive(True)
     """Whether the end stays in sight as new lines come."""
@@ -47,12 +56,144 @@ class BlockScroll(PageView):
     def __init__(
         self, palette: Palette = DARK, *, name: str | None = None, id: str | None = None, classes: str | None = None
     ) -> None:
-        super().__init__(palette, name=name, id=id, classes=classes)
+        super().__init__(name=name, id=id, classes=classes)
+        self.page = Page(palette)
+        self._painter: Painter | None = None
+        self._painted: deque[Row] = deque()
+        """Rows that hold a finished strip, oldest first."""
+        self._origin = 0
+        """By how much lines in sight have moved because heights above them became exact. Offsets of a selection
+        count from here, so that they stay with the text."""
         self._moving = False
         """Whether a change of the scroll position is our own."""
 
+    @property
+    def view_height(self) -> int:
+        """Lines in sight."""
+        return self.scrollable_content_region.height
+
+    @property
+    def scroll_line(self) -> int:
+        """The first line in sight."""
+        return int(self.scroll_offset.y)
+
+    def notify_style_update(self) -> None:
+        """Textual calls this when colours of the widget may have changed."""
+        super().notify_style_update()
+        self._unpaint()
+
+    def _unpaint(self) -> None:
+        self._painter = None
+        while self._painted:
+            self._painted.pop().painted = None
+
+    @property
+    def painter(self) -> Painter:
+        """How rows are painted just now."""
+        if self._painter is None:
+            background = self.background_colors[1]
+            filters = tuple(self.get_line_filters())
+            width = max(1, self.scrollable_content_region.width)
+            self._painter = Painter(width, self.rich_style, filters, background)
+        return self._painter
+
+    def rows_at(self, line: int, count: int) -> list[tuple[int, Row]]:
+        """The rows from a line on, each with the number of its block; fewer at the end."""
+        index = self.page.index
+        out: list[tuple[int, Row]] = []
+        if line >= index.total:
+            return out
+        anchor = index.at(line)
+        number, skip = anchor.block, anchor.line
+        while len(out) < count and number < len(index):
+            rows = self.page.rows(number)[: index.height(number)]
+            out += [(number, row) for row in rows[skip : skip + count - len(out)]]
+            number, skip = number + 1, 0
+        return out
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        first = self.scroll_line + crop.y
+        painter = self.painter
+        selection = self.text_selection
+        strips: list[Strip] = []
+        for place, (number, row) in enumerate(self.rows_at(first, crop.height), first):
+            strips.append(self._paint(painter, place, number, row, selection))
+        if len(strips) < crop.height:
+            strips += [painter.blank()] * (crop.height - len(strips))
+        left, right = crop.column_span
+        if (left, right) == (0, painter.width):
+            return strips
+        return [strip.crop(left, right) for strip in strips]
+
+    def render_line(self, y: int) -> Strip:
+        """One line with its offsets, for finding what is under the mouse."""
+        line = self.scroll_line + y
+        found = self.rows_at(line, 1)
+        strip = self._paint(self.painter, line, *found[0], None) if found else self.painter.blank()
+        return strip.apply_offsets(0, line - self._origin)
+
+    def marks_of(self, number: int, row: Row) -> list[Mark]:
+        """What is marked in a row besides the selection."""
+        return []
+
+    def has_cursor(self, number: int) -> bool:
+        """Whether the block cursor is at the block."""
+        return False
+
+    def _paint(self, painter: Painter, line: int, number: int, row: Row, selection: Selection | None) -> Strip:
+        marks = self.marks_of(number, row)
+        if selection is not None:
+            span = selection.get_span(line - self._origin)
+            if span is not None:
+                length = painter.margin + len(row.text)
+                end = length if span[1] < 0 else min(span[1], length)
+                marks.append(Mark(span[0], end, self.page.palette.selection))
+        cursor = self.page.palette.cursor if self.has_cursor(number) else None
+        if marks or cursor is not None:
+            return painter.paint_marked(row, marks, cursor)
+        if row.painted is None:
+            self._painted.append(row)
+            if len(self._painted) > MAX_PAINTED:
+                self._painted.popleft().painted = None
+        return painter.paint(row)
+
+    # --- selection ---
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text without margins and gutters; rows that were wrapped are joined again. A selection
+        that comes from, or goes on in, another widget counts from or to what is in sight."""
+        first, last = self.scroll_line, self.scroll_line + self.view_height - 1
+        if selection.start is None and selection.end is None:
+            first, last = 0, self.page.index.total - 1
+        if selection.start is not None:
+            first = selection.start.y + self._origin
+        if selection.end is not None:
+            last = selection.end.y + self._origin
+        margin = self.painter.margin
+        parts: list[str] = []
+        for place, (_, row) in enumerate(self.rows_at(max(0, first), last - first + 1), max(0, first)):
+            span = selection.get_span(place - self._origin)
+            if span is None:
+                continue
+            lead = margin + len(row.gutter_text)
+            start = max(0, span[0] - lead)
+            end = None if span[1] < 0 else max(0, span[1] - lead)
+            if parts:
+                parts.append("\n" if row.join is None else row.join)
+            parts.append(row.body[start:end])
+        return SafeText("".join(parts)), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()
+
+    def drop_selection(self) -> None:
+        """A selection can't survive a new layout."""
+        if self.is_attached and self.text_selection is not None:
+            self.screen.clear_selection()
+
+    # --- content and scroll position ---
+
     def set_palette(self, palette: Palette) -> None:
-        """Draw everything in other styles."""
         self._reconfigure(palette=palette)
 
     def on_mount(self) -> None:
@@ -98,7 +239,7 @@ class BlockScroll(PageView):
     def _settle(self, place: _Place | None) -> None:
         """Measure what is in sight, set the size, and scroll to the end or back to the remembered place."""
         if self.following or place is None:
-            measure_end(self.page, self.view_height)
+            self.page.measure_end(self.view_height)
             target = self._last_line()
         else:
             number = self.page.place(place.block_id)
@@ -115,10 +256,10 @@ class BlockScroll(PageView):
         self.refresh()
 
     def _last_line(self) -> int:
-        return last_line(self.page, self.view_height)
+        return self.page.last_line(self.view_height)
 
     def _measure_from(self, line: int) -> int:
-        found, moved = measure_from(self.page, line, self.view_height)
+        found, moved = self.page.measure_from(line, self.view_height)
         self._origin += moved
         return found
 
@@ -298,7 +439,7 @@ _AFTER: Mapping[Density, Density] = {"usual": "full", "full": "short", "short": 
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchState:
     """State of a search: ``current`` counts from 1 among the ``total`` blocks that match; 0 before the first."""
 
     query: str = ""
@@ -306,7 +447,7 @@ class Found:
     total: int = 0
 
 
-class Transcript(BlockScroll, can_focus=True):
+class Transcript(PageView, can_focus=True):
     """Everything that happened in the session, never pruned.
 
     Colours come from its palette (see ``set_palette``); the app feeds it with ``apply``. Its keys work while it
@@ -324,7 +465,7 @@ class Transcript(BlockScroll, can_focus=True):
     """
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.transcript(Keymap())]
 
-    found: reactive[Found] = reactive(Found())
+    search_state: reactive[SearchState] = reactive(SearchState())
     """The search, for a status line."""
     cursor: reactive[int | None] = reactive[int | None](None)
     """Number of the block that the block cursor is at."""
@@ -433,7 +574,6 @@ class Transcript(BlockScroll, can_focus=True):
         self.post_message(self.EditRequested(for_clipboard(block_text(block)), file_of(block)))
 
     def action_leave(self) -> None:
-        """Let the block cursor go."""
         self.cursor = None
         self.post_message(self.Left())
 
@@ -480,23 +620,20 @@ class Transcript(BlockScroll, can_focus=True):
         """Look for a text, in any case, also in what is folded. Returns how many blocks hold it; the newest of
         them is brought into sight."""
         self._search = Search(self.page, query)
-        self.found = Found(query, 0, len(self._search.blocks))
+        self.search_state = SearchState(query, 0, len(self._search.blocks))
         self.action_find_previous()
         self.refresh()
-        return self.found.total
+        return self.search_state.total
 
     def action_find_next(self) -> None:
-        """Go to the next match."""
         self._find(1)
 
     def action_find_previous(self) -> None:
-        """Go to the match before."""
         self._find(-1)
 
     def clear_find(self) -> None:
-        """End the search."""
         self._search = None
-        self.found = Found()
+        self.search_state = SearchState()
         self.refresh()
 
     def marks_of(self, number: int, row: Row) -> list[Mark]:
@@ -511,7 +648,7 @@ class Transcript(BlockScroll, can_focus=True):
         place = self._search.go(step) if self._search is not None else None
         if self._search is None or place is None:
             return
-        self.found = Found(self._search.query, self._search.current, len(self._search.blocks))
+        self.search_state = SearchState(self._search.query, self._search.current, len(self._search.blocks))
         self.following = False
         self._bring(*place)
         self.refresh()

@@ -134,7 +134,7 @@ async def test_all_none_and_back() -> None:
     async with running((CHANGE,)) as it:
         await appear(it)
         await it.press("e", "n")
-        await it.shows("[ ] 1 of 3", "none: rejects")
+        await it.shows("[ ] 1 of 3", "none: reject")
         await it.press("y")
         await it.shows("What should it do instead?")
         await it.press("escape", "e", "a")

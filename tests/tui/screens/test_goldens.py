@@ -60,7 +60,7 @@ async def sessions(it: Running) -> None:
 
 async def palette(it: Running) -> None:
     it.app.actions.open_palette()
-    await it.shows("Do what?")
+    await it.shows("Command palette")
 
 
 async def jobs(it: Running) -> None:

@@ -101,12 +101,12 @@ async def test_a_job_is_stopped_once_the_user_says_so() -> None:
     async with running(session=it_has) as it:
         await opened(it)
         await it.press("ctrl+x")
-        await it.shows("Stop j1 (npm run dev -- --port 3000)?", "Leave it")
+        await it.shows("Stop j1 (npm run dev -- --port 3000)?", "nothing changes")
         await it.press("escape")
-        await it.hides("Leave it")
+        await it.hides("nothing changes")
         assert it_has.stopped == []
         await it.press("ctrl+x")
-        await it.shows("Leave it")
+        await it.shows("nothing changes")
         await it.press("enter")
         await it.shows("j1 was stopped", "stopped ")
         assert it_has.stopped == ["j1"]

@@ -172,7 +172,7 @@ async def test_a_screen_that_is_not_there_says_so() -> None:
 async def test_the_palette_offers_what_makes_sense_now() -> None:
     async with running(models=lambda: ("fake/model", "other/one")) as it:
         await it.press("ctrl+p")
-        await it.shows("Do what?")
+        await it.shows("Command palette")
         await it.press(*"other")
         await it.shows("model: other/one")
         await it.press("ctrl+u", *"fake")
@@ -186,7 +186,7 @@ async def test_the_palette_leaves_out_what_has_to_wait() -> None:
     async with running(**ports(Settings())) as it:
         it.app.session.state.busy = True
         await it.press("ctrl+p")
-        await it.shows("Do what?")
+        await it.shows("Command palette")
         await it.press(*"/clear")
         await it.hides("What clear does")
         await it.press("ctrl+u", *"/context", "enter")

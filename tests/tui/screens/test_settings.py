@@ -125,7 +125,7 @@ async def test_what_waits_for_a_session_is_said_when_leaving() -> None:
         await it.press("enter", "ctrl+u", *"0.9", "enter")
         await it.shows("written to")
         await it.press("escape")
-        await it.shows("agent.hard_block: from the next session on")
+        await it.shows("agent.hard_block: applies from the next session")
 
 
 async def changed_after_a_turn(it: Running) -> None:
@@ -135,7 +135,7 @@ async def changed_after_a_turn(it: Running) -> None:
     await it.press("enter", "ctrl+u", *"0.9", "enter")
     await it.shows("written to", "Settings · 5")
     await it.press("escape")
-    await it.shows("Use agent.hard_block", "reopens this session")
+    await it.shows("Apply agent.hard_block", "reopens this session")
 
 
 def reopening(opened: list[str], then: Session | Exception) -> Sessions:
@@ -174,7 +174,7 @@ async def test_the_session_goes_on_as_it_is_where_the_user_wants_that() -> None:
         async with running(DONE, **screens) as it:
             await changed_after_a_turn(it)
             await it.press(*keys)
-            await it.hides("Use agent.hard_block")
+            await it.hides("Apply agent.hard_block")
             assert not it.session.closed
             assert names == []
             await it.until(lambda it=it: it.editor.has_focus)

@@ -69,7 +69,7 @@ async def test_the_picker_shows_each_theme_and_keeps_the_one_that_is_picked(tmp_
         await it.until(lambda: kept)
         assert kept == [("ui.theme", "mine")]
         assert ground(it) == "#101010"
-        await it.shows("stored in the file")
+        await it.shows("saved in the file")
 
 
 async def test_a_theme_by_its_name_and_a_file_that_can_not_be_written() -> None:

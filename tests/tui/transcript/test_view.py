@@ -297,17 +297,17 @@ async def test_search_goes_from_match_to_match_and_opens_what_is_folded() -> Non
         play.apply(*reasoning, TurnEnded("done"))
         play.apply(*answer("z", "a Needle here\nand a needle there"), *answer("zz", "nothing"))
         assert play.view.find("needle") == 2
-        assert (play.view.found.current, play.view.found.total) == (2, 2)
+        assert (play.view.search_state.current, play.view.search_state.total) == (2, 2)
         assert any("needle there" in line for line in play.lines())
         play.view.action_find_previous()
         assert any("a Needle here" in line for line in play.lines())
         play.view.action_find_previous()
-        assert (play.view.found.current, play.view.found.total) == (1, 2)
+        assert (play.view.search_state.current, play.view.search_state.total) == (1, 2)
         assert any("the needle" in line for line in play.lines())
         play.view.action_find_next()
         play.view.action_find_next()
         play.view.action_find_next()
-        assert play.view.found.current == 1
+        assert play.view.search_state.current == 1
         region = Region(0, 0, 59, 10)
         marked = [
             part.text

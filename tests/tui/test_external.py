@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from swecli.tui import user_shell
-from swecli.tui.user_shell import NoTerminal, run_in_terminal
+from swecli.tui import external
+from swecli.tui.external import NoTerminal, run_in_terminal
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
@@ -101,7 +101,7 @@ async def test_a_command_that_ran_is_not_said_to_have_not_run(
         process.wait()
         raise OSError("the terminal is gone")
 
-    monkeypatch.setattr(user_shell, "_relay", lost)
+    monkeypatch.setattr(external, "_relay", lost)
     screen = Screen()
     ran = await run_in_terminal(app(screen), "echo once >> ran", tmp_path, ENVIRONMENT)
     assert not screen.away

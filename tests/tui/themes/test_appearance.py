@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.tui.appearance import Appearance
 from swecli.tui.backend import Preferences
-from swecli.tui.themes.memory import Look, keep, recall
+from swecli.tui.themes.appearance import Appearance, SavedTheme, read_saved_theme, save_theme
 from swecli.tui.themes.scheme import LIGHT, scheme_of
 from tests.tui.support import running
 
@@ -16,9 +15,9 @@ from tests.tui.support import running
 def test_a_look_comes_back_as_it_was_kept(tmp_path: Path) -> None:
     path = tmp_path / "state" / "look"
     own = scheme_of("mine", {"background": "#102030", "foreground": "#f0f0f0"})
-    for look in (Look("mine", True, own), Look("auto", False, LIGHT), Look("terminal", True)):
-        keep(path, look)
-        assert recall(path) == look
+    for look in (SavedTheme("mine", True, own), SavedTheme("auto", False, LIGHT), SavedTheme("terminal", True)):
+        save_theme(path, look)
+        assert read_saved_theme(path) == look
     assert [entry.name for entry in path.parent.iterdir()] == ["look"]
 
 
@@ -36,15 +35,15 @@ def test_a_look_comes_back_as_it_was_kept(tmp_path: Path) -> None:
 def test_what_can_not_be_used_is_nothing(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "look"
     path.write_bytes(content)
-    assert recall(path) is None
+    assert read_saved_theme(path) is None
 
 
 def test_places_that_can_not_be_written_are_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    keep(tmp_path / "file" / "look", Look("auto", True))
-    keep(None, Look("auto", True))
-    assert recall(tmp_path / "file" / "look") is None
-    assert recall(tmp_path) is None
+    save_theme(tmp_path / "file" / "look", SavedTheme("auto", True))
+    save_theme(None, SavedTheme("auto", True))
+    assert read_saved_theme(tmp_path / "file" / "look") is None
+    assert read_saved_theme(tmp_path) is None
 
 
 async def test_the_first_frame_has_the_theme_of_the_last_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,29 +1,73 @@
-"""Which theme is shown: the one that is wanted, by its light or dark side, or one that is being tried."""
+"""Which theme is shown: the chosen one, light or dark, or one that is previewed; kept for the next first frame."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from textual.app import App
 
+from swecli.core.atomic_text import make_private, write_whole
 from swecli.tui.themes.library import AUTO, Library
-from swecli.tui.themes.memory import Look, keep, recall
-from swecli.tui.themes.scheme import Depth, Scheme
+from swecli.tui.themes.scheme import Depth, Scheme, SchemeError, scheme_of
+
+_MAX_BYTES = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTheme:
+    """``wanted`` is the name that the user asked for, ``dark`` the terminal's background; ``scheme`` is what was
+    shown, None for the terminal's own colours."""
+
+    wanted: str
+    dark: bool
+    scheme: Scheme | None = None
+
+
+def read_saved_theme(path: Path | None) -> SavedTheme | None:
+    """The look that was kept; None where there is none that can be used."""
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MAX_BYTES).decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    wanted, dark = values.pop("wanted", ""), values.pop("dark", "")
+    name = values.pop("name", "")
+    if not wanted or dark not in ("yes", "no"):
+        return None
+    try:
+        scheme = scheme_of(name, values) if name else None
+    except SchemeError:
+        return None
+    return SavedTheme(wanted, dark == "yes", scheme)
+
+
+def save_theme(path: Path | None, theme: SavedTheme) -> None:
+    """Keep a look for the next start. A disk that refuses only costs a change of colours then."""
+    if path is None or theme == read_saved_theme(path):
+        return
+    values = {"wanted": theme.wanted, "dark": "yes" if theme.dark else "no"}
+    if theme.scheme is not None:
+        values |= {entry.name: getattr(theme.scheme, entry.name) for entry in fields(Scheme) if entry.name != "coarse"}
+    with contextlib.suppress(OSError):
+        make_private(path.parent)
+        write_whole(path, "".join(f"{key}={value}\n" for key, value in values.items()))
 
 
 class Appearance:
-    """Sets the theme of the application."""
-
     def __init__(self, app: App[Any], depth: Depth, *, dark: bool, memory: Path | None = None) -> None:
         """``memory`` is the file of the look of the last run; the first frame has that look."""
         self._app = app
         self._memory = memory
         self._adopted = False
-        last = recall(memory)
+        last = read_saved_theme(memory)
         self._dark = last.dark if last is not None else dark
         self.library = Library(depth)
         self.wanted = AUTO
@@ -64,7 +108,7 @@ class Appearance:
         self.preview(self.wanted)
         found = self.library.resolve(self.wanted, self._dark)
         if self._adopted and found is not None:
-            keep(self._memory, Look(self.wanted, self._dark, self.library.scheme(found)))
+            save_theme(self._memory, SavedTheme(self.wanted, self._dark, self.library.scheme(found)))
 
     def preview(self, name: str) -> None:
         """Show a theme without wanting it."""
