@@ -123,21 +123,18 @@ class ScriptPlayer:
             ScriptMismatch: the request is not what the step expects.
         """
         script = self._script
-        if script.aside is not None and not facts.tools:
-            return Step(0, text=script.aside, chunk=script.chunk, delay=script.delay)
+        if script.aside and not facts.tools:
+            return Step(text=script.aside, chunk=script.chunk, delay=script.delay)
         for at in range(self._next, len(script.steps)):
             step = script.steps[at]
             if step.when is None or not mismatches(step.when, facts):
                 self._next = at + 1
-                self._check(step, facts)
+                wrong = mismatches(step.expect, facts) if step.expect else []
+                if wrong:
+                    raise ScriptMismatch(f"{script.origin}: step {at + 1}: " + "; ".join(wrong))
                 return step
         self._next = len(script.steps)
-        return Step(len(script.steps) + 1, text=script.closing, chunk=script.chunk, delay=script.delay)
-
-    def _check(self, step: Step, facts: RequestFacts) -> None:
-        wrong = mismatches(step.expect, facts) if step.expect else []
-        if wrong:
-            raise ScriptMismatch(f"{self._script.origin}: step {step.number}: " + "; ".join(wrong))
+        return Step(text=script.closing, chunk=script.chunk, delay=script.delay)
 
 
 def mismatches(condition: Condition, facts: RequestFacts) -> list[str]:
