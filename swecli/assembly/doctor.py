@@ -116,7 +116,6 @@ async def _row(
 
 
 async def _reach(supply: ModelSupply, client: HttpModelClient) -> tuple[str, str]:
-    """Whether the server answers with its models, and what is wrong if not."""
     models, _ = await asyncio.gather(list_models(endpoint_of(client.config)), supply.windows.ask(client))
     if models.problem:
         return "no", models.problem

@@ -158,7 +158,6 @@ class Windows:
         self._known: WeakKeyDictionary[ModelClient, _Known] = WeakKeyDictionary()
 
     def client(self, resolve: Resolve) -> HttpModelClient:
-        """A client that knows what has been learned of its model."""
         plain = resolve(None, None)
         learned = self._store.find(_server(plain), plain.target.model)
         client = HttpModelClient(resolve(None, learned) if learned is not None else plain, self._dump)
@@ -208,7 +207,6 @@ class Windows:
 
 
 def describe(info: ModelInfo) -> str:
-    """Where a window is known from, in words."""
     return _WORDS.get(info.window_source, info.window_source)
 
 
@@ -474,7 +472,6 @@ class ModelSupply:
         return client
 
     def equip(self, services: Services) -> Services:
-        """The services with everything about models filled in."""
         return replace(
             services,
             make_client=self.make,
@@ -493,7 +490,6 @@ class ModelSupply:
 
     @property
     def scripted(self) -> bool:
-        """Whether a script answers instead of any provider."""
         return self._options.script is not None
 
     async def offers(self) -> Sequence[ModelOffer]:

@@ -69,7 +69,6 @@ def rule_uses(paths: Paths, workspace: Path) -> Mapping[tuple[str, str], Use]:
 
 
 def _command(body: object) -> tuple[str, str] | None:
-    """The item and the command of a checkpoint of the shell tool."""
     try:
         data = cast("dict[str, Any]", json.loads(cast("bytes", body)))
         part = data["part"]

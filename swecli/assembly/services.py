@@ -72,7 +72,6 @@ def _server_clearing(context: ContextSettings) -> ServerClearing | None:
 
 
 def compaction_options(context: ContextSettings) -> CompactionOptions:
-    """What the settings choose about compaction."""
     return CompactionOptions(
         strategy=context.strategy,
         auto=context.auto_compact,
@@ -204,7 +203,6 @@ Decide = Callable[[Policy, Call], Decision]
 
 
 def grants_of(startup: Startup, workspace: Path) -> GrantStore:
-    """The grants of this workspace, by its real path."""
     return GrantStore(startup.paths.workspace_data(workspace) / GRANTS_FILE)
 
 

@@ -29,7 +29,6 @@ SECRET = "It may hold keys, so it is not shown; change it in the file."
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
-    """The user's settings file."""
     named = environment.get("SWECLI_CONFIG", "")
     return Path(os.path.expanduser(named)).absolute() if named else user_paths(environment).config / "config.toml"
 

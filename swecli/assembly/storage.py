@@ -127,7 +127,6 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
 
 
 def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
-    """The session in this database, which is closed where there is none."""
     store = SessionStore(database)
     notices: list[str] = list(database.problems)
     try:
@@ -163,7 +162,6 @@ def _not_continued(database: Database, error: Exception) -> StartError:
 
 
 def _address(history: Sequence[Event], model: str) -> str:
-    """Where the model was asked last."""
     for event in reversed(history):
         if isinstance(event.body, SessionStarted | ModelChanged) and event.body.model == model:
             return event.body.address
@@ -303,7 +301,6 @@ class SessionList:
 
 
 def user_paths_of(data: Path, folder: str, own: Path) -> Path:
-    """The database of a folder."""
     from swecli.core.config.paths import workspace_key
 
     path = data / workspace_key(Path(folder)) / DATABASE
@@ -342,7 +339,6 @@ def _cost(costs: str) -> str:
 
 
 def _held(path: Path) -> dict[str, int]:
-    """Sessions that another live process has open, with its id."""
     own = Process.current()
     held: dict[str, int] = {}
     for name, pid, started in _rows(path, "SELECT session_id, pid, process_started FROM leases", ()):

@@ -30,7 +30,6 @@ class WorkspaceTrust:
         return user_paths(os.environ).data
 
     def applied(self, options: LaunchOptions) -> LaunchOptions:
-        """``options`` under the trust that the user gave to this run."""
         return replace(options, trust=self._options.trust)
 
     def question(self) -> TrustQuestion | None:

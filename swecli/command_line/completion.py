@@ -26,7 +26,6 @@ class Option:
 
 
 def completion(arguments: Sequence[str]) -> int:
-    """``swecli completion SHELL``: print the script."""
     parser = Parser(
         prog="swecli completion",
         description='A script for your shell, for example in ~/.bashrc: eval "$(swecli completion bash)"; '
@@ -39,7 +38,6 @@ def completion(arguments: Sequence[str]) -> int:
 
 
 def options_of(parser: argparse.ArgumentParser) -> list[Option]:
-    """The options of a parser, in the order in which it lists them."""
     actions = parser._actions  # pyright: ignore[reportPrivateUsage] - argparse has no public list of them
     return [_option(action) for action in actions if action.option_strings and action.help != argparse.SUPPRESS]
 
@@ -133,7 +131,6 @@ def zsh(options: Sequence[Option], subcommands: Sequence[str]) -> str:
 
 
 def fish(options: Sequence[Option], subcommands: Sequence[str]) -> str:
-    """For fish."""
     lines = [f"complete -c swecli -f -n __fish_use_subcommand -a '{' '.join(subcommands)}'"]
     lines.append(f"complete -c swecli -f -n '__fish_seen_subcommand_from completion' -a '{' '.join(SCRIPTS)}'")
     values = {

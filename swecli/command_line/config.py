@@ -90,7 +90,6 @@ _DESCRIPTION = """Show and change settings.
 
 
 def config(arguments: Sequence[str]) -> int:
-    """``swecli config``: the exit status."""
     if arguments[:1] in (["-h"], ["--help"]):
         sys.stdout.write(_DESCRIPTION)
         return ExitCode.OK

@@ -68,7 +68,6 @@ def login(arguments: Sequence[str]) -> int:
 
 
 def logout(arguments: Sequence[str]) -> int:
-    """``swecli logout [PROVIDER]``: forget a stored key, or list what is stored."""
     parser = Parser(
         prog="swecli logout", description="Delete a provider's stored API key; without a provider, list stored keys."
     )
@@ -86,7 +85,6 @@ def logout(arguments: Sequence[str]) -> int:
 
 
 def accounts_of(startup: Startup) -> Accounts:
-    """The providers that the settings and the environment make known."""
     return Accounts(startup.loaded.settings, startup.environment, KeyStore(startup.paths.config))
 
 

@@ -184,7 +184,6 @@ class Client:
 
     @property
     def state(self) -> ContextState:
-        """The context as a document."""
         view = self._open().view
         return context_state(
             view.messages,

@@ -79,7 +79,6 @@ class Shelf(Generic[T]):
         return cast("T", pickle.loads(zlib.decompress(packed)))  # only what ``put`` has written
 
     def forget(self, ticket: Ticket) -> None:
-        """The ticket is used no longer."""
         if isinstance(ticket, bytes):
             self.in_memory -= len(ticket)
 

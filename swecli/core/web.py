@@ -42,7 +42,6 @@ class AddressError(Exception):
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet."""
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return False
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id:

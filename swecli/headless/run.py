@@ -171,7 +171,6 @@ class HeadlessRun:
         return self._outcome.exit_code
 
     def _begin(self, prompt: str) -> None:
-        """Send the first message, or run the slash command that it is."""
         command = None if self._request.commands is not None else outcome.meaning(prompt)
         if isinstance(command, UnknownCommand):
             self._outcome.input_errors.append(command.message)
@@ -272,7 +271,6 @@ class HeadlessRun:
         self._session.send(command)
 
     def _receive(self, value: Command | BadLine | None) -> None:
-        """A line from standard input."""
         if self._stopping:
             return
         if value is None or isinstance(value, Close):

@@ -26,7 +26,6 @@ class NotUnderstood(Exception):
 
 
 def approval_hint(request: PermissionRequested) -> str:
-    """The answers that there are."""
     always = f", a always ({request.rule}, for this session)" if request.rule else ""
     edit = ""
     if _command(request) is not None:
@@ -93,7 +92,6 @@ def reply(request: PermissionRequested, line: str) -> ReplyPermission:
 
 
 def question_hint(question: Question) -> str:
-    """How the question is answered."""
     if not question.options:
         return "Type your answer."
     several = ", or several with commas" if question.multiple else ""
@@ -117,7 +115,6 @@ def answer(question: Question, line: str) -> tuple[str, ...]:
 
 
 def question_lines(question: Question, place: int, count: int) -> Sequence[str]:
-    """The question with its numbered options."""
     number = f" {place} of {count}" if count > 1 else ""
     header = f"{question.header}: " if question.header else ""
     lines = [f"Question{number}: {header}{question.text}"]

@@ -136,7 +136,6 @@ def toml_text(value: object) -> str:
 
 
 def toml_key(name: str) -> str:
-    """A key as TOML writes it, in quotes where it needs them."""
     return name if name and all(c.isascii() and (c.isalnum() or c in "_-") for c in name) else toml_text(name)
 
 
@@ -473,7 +472,6 @@ def _file(
 
 
 def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> list[tuple[Path_, Any]]:
-    """Keys with their values, at the depth where the schema has values."""
     leaves: list[tuple[Path_, Any]] = []
     problems: list[ConfigProblem] = []
     for section, content in data.items():

@@ -296,7 +296,6 @@ class DialectSettings(Section):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The flags that are set."""
         return {name: value for name, value in self if value is not None}
 
 
@@ -589,7 +588,6 @@ SYNONYMS: Mapping[Key, Key] = MappingProxyType(
 
 
 def canonical(key: Key) -> Key:
-    """The name that a setting is kept under."""
     return SYNONYMS.get(key, key)
 
 

@@ -172,7 +172,6 @@ class Consent:
         self.pending: list[PendingItem] = []
 
     def refuses(self, key: Sequence[str], value: object, origin: str) -> bool:
-        """Whether this setting of a project's file has to be left out."""
         if not loosens(key, value):
             return False
         digest = item_digest(key, value)

@@ -54,7 +54,6 @@ def origin_of(url: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """The address without what may be a password."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, parts.fragment))
 
@@ -71,7 +70,6 @@ def is_local(url: str) -> bool:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the server is on this machine."""
     name = urlsplit(url).hostname or ""
     try:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback

@@ -82,7 +82,6 @@ class Adjustment:
 
     @property
     def notice(self) -> str:
-        """One line for the user."""
         if self.renamed is not None:
             return f"The server wants {self.renamed} instead of {self.parameter}; it gets that from now on."
         if self.in_items:
@@ -113,7 +112,6 @@ def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None
 
 
 def adjust(request: WireRequest, adjustments: Collection[Adjustment]) -> WireRequest:
-    """The request with all adjustments made."""
     if not adjustments:
         return request
     changes = {item.parameter: item.renamed for item in adjustments if not item.in_items}
@@ -245,7 +243,6 @@ class Quarantine:
         return f"The server refused {what} of this conversation, which is left out from now on: {error.message[:200]}"
 
     def apply(self, request: ModelRequest) -> ModelRequest:
-        """The request without what was refused."""
         if not self._parts and not self._thoughtless:
             return request
         return replace(request, messages=tuple(self._cleared(message) for message in request.messages))
@@ -357,12 +354,10 @@ NOTICE = "The model can't see images; it is told in their place that they were l
 
 
 def refuses_images(error: WireError) -> bool:
-    """Whether the server says that the model takes no images."""
     return error.kind in ("bad_request", "not_found", "server") and _NO_IMAGES.search(error.message) is not None
 
 
 def has_images(request: ModelRequest) -> bool:
-    """Whether there is any image in the conversation."""
     return any(
         isinstance(part, ImagePart) or (isinstance(part, ToolResultPart) and part.images)
         for message in request.messages
@@ -460,7 +455,6 @@ class HttpModelClient:
 
     @property
     def config(self) -> ClientConfig:
-        """What the client was made from."""
         return self._config
 
     def know(self, info: ModelInfo) -> None:
@@ -469,15 +463,12 @@ class HttpModelClient:
         self._config = replace(self._config, info=info, target=target)
 
     async def close(self) -> None:
-        """Release connections."""
         await self._transport.close()
 
     def wire_request(self, request: ModelRequest) -> WireRequest:
-        """The request as it would be sent, without the key."""
         return adjust(self._build(self._acceptable(request), self._config.target), self._adjustments)
 
     def headers(self, wire: WireRequest) -> dict[str, str]:
-        """The headers of a request, with the key."""
         return {
             "content-type": "application/json",
             "accept": "text/event-stream, application/json",
@@ -488,7 +479,6 @@ class HttpModelClient:
         }
 
     def _acceptable(self, request: ModelRequest) -> ModelRequest:
-        """The request without what the server can't take."""
         if self._tools_as_text:
             request = as_text(request)
         if self._is_blind:
@@ -515,37 +505,29 @@ class HttpModelClient:
             self._told_clearing = True
             if self._config.target.origin.protocol != CLEARS:
                 yield StreamNotice(NO_CLEARING)
-        as_text_too = self._tools_as_text or self._config.target.dialect.tool_calls == "auto"
-        calls = TextCallStream([tool.name for tool in request.tools]) if request.tools and as_text_too else None
-        async with aclosing(self._attempts(request)) as events:
-            async for event in events:
-                if calls is None and self._tools_as_text and request.tools:
-                    calls = TextCallStream([tool.name for tool in request.tools])
-                for made in calls.feed(event) if calls is not None else (event,):
-                    yield self._without_keys(made) if isinstance(made, Failed) else made
+        names = [tool.name for tool in request.tools]
+        reads_calls = self._config.target.dialect.tool_calls == "auto"
+        calls = TextCallStream(names) if names and reads_calls else None
+        for change_number in range(_MOST_CHANGES + 1):
+            wire, change = self.wire_request(request), ""
+            if names and calls is None and self._tools_as_text:
+                calls = TextCallStream(names)
+            async with aclosing(self._attempt(wire, self._longest(request))) as events:
+                async for event in events:
+                    if isinstance(event, _Refused):
+                        change = self._adapt(event.error, wire, request) if change_number < _MOST_CHANGES else ""
+                        error = to_provider_error(event.error, self._context)
+                        event = StreamNotice(change) if change else Failed(error)
+                    for made in calls.feed(event) if calls is not None else (event,):
+                        yield self._without_keys(made) if isinstance(made, Failed) else made
+            if not change:
+                return
 
     def _without_keys(self, failed: Failed) -> Failed:
         """Some servers quote the key that they refuse; errors are shown and stored."""
         error = failed.error
         message, hint = self._masker.mask(error.message), self._masker.mask(error.hint)
         return failed if message == error.message else replace(failed, error=replace(error, message=message, hint=hint))
-
-    async def _attempts(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        for change_number in range(_MOST_CHANGES + 1):
-            wire = self.wire_request(request)
-            change = ""
-            async with aclosing(self._attempt(wire, self._longest(request))) as events:
-                async for event in events:
-                    if isinstance(event, _Refused):
-                        may_change = change_number < _MOST_CHANGES
-                        change = self._adapt(event.error, wire, request) if may_change else ""
-                        if not change:
-                            yield Failed(to_provider_error(event.error, self._context))
-                    else:
-                        yield event
-            if not change:
-                return
-            yield StreamNotice(change)
 
     def _adapt(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
         """Change what the server complains about, for this request and all that follow. Returns a sentence for the

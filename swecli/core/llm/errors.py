@@ -78,7 +78,6 @@ def _layers(value: object, depth: int) -> Iterator[JsonObject]:
 
 
 def _json_in(text: str) -> object:
-    """The JSON that a text is, or ends with."""
     start = text.find("{")
     if start < 0 or not text.rstrip().endswith(("}", "]")):
         return None
@@ -154,7 +153,6 @@ def first_number(value: object, *names: str) -> int | None:
 
 
 def _details(value: object) -> Iterator[JsonObject]:
-    """Google's details."""
     for layer in layers(value):
         for item in as_list(layer.get("details")):
             if is_object(item):

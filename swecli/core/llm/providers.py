@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from swecli.core.llm.addresses import host_of, is_local, normalise, origin_of, without_password
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect, offered
-from swecli.core.llm.json_values import as_list, as_object, as_text
 from swecli.core.llm.protocols.base import USUAL_OUTPUT, Target
 from swecli.core.llm.protocols.registry import PROTOCOLS
 from swecli.core.llm.transport import Timeouts
@@ -54,8 +54,8 @@ class ProviderConfig:
     """
 
     name: str
-    protocol: str
-    base_url: str
+    protocol: str = ""
+    base_url: str = ""
     api_key_env: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=lambda: {}, repr=False)
     base_url_env: tuple[str, ...] = ()
@@ -100,7 +100,6 @@ StoredKeys = Callable[[str, str], str]
 
 
 def no_stored_key(provider: str, origin: str) -> str:
-    """Nothing is stored."""
     return ""
 
 
@@ -171,33 +170,11 @@ def default_model(env: Mapping[str, str]) -> str:
     return next((provider.default_model for provider in configured_providers(env) if provider.default_model), "")
 
 
-def secret_variables(custom: Sequence[ProviderConfig] = ()) -> frozenset[str]:
-    """Names of all variables that hold keys, to be removed from the environment of child processes."""
-    providers = (*known_providers().values(), *custom)
-    return frozenset(name for provider in providers for name in provider.api_key_env)
-
-
 @cache
 def known_providers() -> Mapping[str, ProviderConfig]:
-    """The built-in providers by name."""
-    text = files("swecli.core.llm").joinpath("providers.toml").read_text("utf-8")
-    out: dict[str, ProviderConfig] = {}
-    for name, item in as_object(tomllib.loads(text).get("provider")).items():
-        table = as_object(item)
-        out[name] = ProviderConfig(
-            name,
-            as_text(table.get("protocol")),
-            as_text(table.get("base_url")),
-            _names(table.get("key_env")),
-            base_url_env=_names(table.get("base_url_env")),
-            default_model=as_text(table.get("default_model")),
-            local=table.get("local") is True,
-        )
-    return out
-
-
-def _names(value: object) -> tuple[str, ...]:
-    return tuple(as_text(item) for item in as_list(value))
+    data = files("swecli.core.llm").joinpath("providers.toml").read_bytes()
+    tables = msgspec.toml.decode(data, type=dict[Literal["provider"], dict[str, dict[str, Any]]])["provider"]
+    return {name: msgspec.convert({"name": name, **table}, ProviderConfig) for name, table in tables.items()}
 
 
 def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderConfig, str]:
@@ -224,7 +201,6 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
 
 
 def find_provider(name: str, custom: Sequence[ProviderConfig] = ()) -> ProviderConfig | None:
-    """The provider of this name, the user's own first."""
     providers = {**known_providers(), **{provider.name: provider for provider in custom}}
     return providers.get(name) or providers.get(name.lower())
 
@@ -239,7 +215,6 @@ def address_of(provider: ProviderConfig, env: Mapping[str, str]) -> tuple[str, s
 
 
 def _address(provider: ProviderConfig, env: Mapping[str, str], overrides: Overrides) -> tuple[str, str]:
-    """Base URL and protocol."""
     variable = next((name for name in provider.base_url_env if env.get(name, "").strip()), "")
     given = overrides.base_url or env.get(variable, "") or provider.base_url
     by_address = "openai-responses" if _is_openai(given) else "openai-chat"

@@ -112,7 +112,6 @@ class ScriptPlayer:
 
     @property
     def over(self) -> bool:
-        """Whether every step has been taken or passed over."""
         return self._next >= len(self._script.steps)
 
     def take(self, facts: RequestFacts) -> Step:
@@ -206,7 +205,6 @@ def until_fault(answer: Iterable[Piece], fault: Fault) -> Iterator[Piece]:
 
 
 def stop_of(step: Step) -> StopKind:
-    """Why the model says that it stopped."""
     return step.stop or ("tool_use" if step.calls else "end")
 
 
@@ -345,14 +343,12 @@ class ScriptedModel:
 
     @property
     def over(self) -> bool:
-        """Whether the script has no more steps."""
         return self._player.over
 
     async def close(self) -> None:
         """Nothing to release."""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Answer with the next step of the script."""
         self._answers += 1
         if self._keep_requests:
             self.requests.append(request)
@@ -393,7 +389,6 @@ class ScriptedModel:
 
 
 def error_of(fault: Fault) -> ProviderError:
-    """The error that a client makes of the fault."""
     kind: ErrorKind = _KINDS.get(fault.kind, fault.kind)  # pyright: ignore[reportAssignmentType]
     return ProviderError(
         kind,
@@ -406,7 +401,6 @@ def error_of(fault: Fault) -> ProviderError:
 
 
 def sentence_of(fault: Fault) -> str:
-    """The provider's sentence: the script's own, or one that fits the kind."""
     if fault.message:
         return fault.message
     return _SENTENCES.get(fault.kind, fault.kind).format(tokens=fault.tokens, window=fault.window)
@@ -450,7 +444,6 @@ class _Partial:
             self.parts[piece.part] = ToolCallPart(before.call_id, before.name, before.arguments + part.arguments)
 
     def message(self, usage: Usage | None, step: Step | None) -> Message:
-        """The message: whole where ``step`` is given, else what had arrived."""
         stop = Stop(stop_of(step), stop_of(step)) if step else Stop()
         return Message(
             "assistant",

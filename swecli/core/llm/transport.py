@@ -122,7 +122,6 @@ class Transport:
         return await self._send("GET", url, headers, None)
 
     async def close(self) -> None:
-        """Close all connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -238,7 +237,6 @@ def _server(base_url: str) -> str:
 
 
 def _has_proxy(base_url: str) -> bool:
-    """Whether the environment sends requests to this address through a proxy."""
     from urllib.request import getproxies, proxy_bypass
 
     parts, proxies = urlsplit(base_url), getproxies()
@@ -293,11 +291,9 @@ class Fetcher:
         return await self._fetch(path, None)
 
     async def post(self, path: str, body: object) -> Fetched:
-        """The document that ``path`` answers with to the JSON value ``body``."""
         return await self._fetch(path, compact(body).encode("utf-8", "replace"))
 
     async def close(self) -> None:
-        """Release the connection."""
         await self._transport.close()
 
     async def _fetch(self, path: str, body: bytes | None) -> Fetched:
@@ -393,12 +389,10 @@ class Exchange:
         self._file = _private(path)
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
-        """Status and headers."""
         lines = [f"{name}: {'***' if name == 'set-cookie' else value}" for name, value in headers.items()]
         self._write(self._masker.mask("\n".join([f"status: {status}", *lines, "", ""])))
 
     def body(self, chunk: bytes) -> None:
-        """A piece of the body."""
         self._write(self._stream.feed(self._decoder.decode(chunk)))
 
     def close(self, error: str = "") -> None:
@@ -417,6 +411,5 @@ class Exchange:
 
 
 def _private(path: Path) -> TextIO:
-    """A new file for the user alone."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     return os.fdopen(descriptor, "w", encoding="utf-8", errors="replace")
