@@ -195,7 +195,7 @@ def _other_lines(event: Event) -> list[str]:
         case CompactionCompleted():
             return [completed_line(event.body)]
         case CompactionFailed(reason=reason):
-            return [f"Compaction failed, nothing was changed: {reason}"]
+            return [f"Compaction failed; nothing was changed: {reason}"]
         case CompactionUndone():
             return ["Compaction taken back."]
         case TurnEnded(outcome=outcome, reason=reason, duration=duration, usage=usage):

@@ -149,7 +149,7 @@ def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
 def _not_continued(database: Database, error: Exception) -> StartError:
     """Why a session can't be continued: what is wrong with the database comes first."""
     if database.why_in_memory:
-        return StartError(f"{database.why_in_memory} So no session can be continued.", ExitCode.BAD_INPUT)
+        return StartError(f"{database.why_in_memory} No session can be continued.", ExitCode.BAD_INPUT)
     said = [*database.problems, str(error)]
     if not database.problems and database.path is not None:
         kept = sorted(
@@ -157,7 +157,7 @@ def _not_continued(database: Database, error: Exception) -> StartError:
             for path in database.path.parent.glob(f"{DATABASE}{ASIDE}*")
             if not path.name.endswith(("-wal", "-shm"))
         )
-        said += [f"A database that was damaged is kept as {kept[-1]}."] if kept else []
+        said += [f"The damaged database was kept as {kept[-1]}."] if kept else []
     return StartError(" ".join(said), ExitCode.BAD_INPUT)
 
 
@@ -210,12 +210,12 @@ def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str]
         held = f"Session {there.id}{title} is open in another swecli (process {holder.pid})" if holder else ""
         if newest is None:
             raise StartError(
-                f"{held}, and there is no other one to continue in this folder. Close it there, or start a new one "
+                f"{held}, and this folder has no other session to continue. Close it there, or start a new one "
                 "with `swecli`; `swecli -r` lists all.",
                 ExitCode.BAD_INPUT,
             )
         if held:
-            tell(f"{held}. This is the newest of the others.")
+            tell(f"{held}. Continuing the newest other session.")
         return newest.id
     return None
 
@@ -290,7 +290,7 @@ class SessionList:
             count, costs = steps.get(str(name), (0, ""))
             away = ""
             if path != self._own:
-                away = f"It is of another folder: swecli -C {shlex.quote(str(cwd))} -r {name}"
+                away = f"It belongs to another folder: swecli -C {shlex.quote(str(cwd))} -r {name}"
             elif str(name) in held:
                 away = f"It is open in another swecli (process {held[str(name)]}); close it there first"
             title = " ".join(str(title).split())

@@ -164,11 +164,11 @@ def _path(arguments: Sequence[str]) -> int:
 
 def _changed(change: Callable[[], str], name: str) -> int:
     try:
-        told = change()
+        notice = change()
     except ValueError as error:
         text = str(error)
         raise StartError(f"{name} {text}".strip() if name and name not in text else text, ExitCode.BAD_INPUT) from None
-    return _print([safe_line(told)])
+    return _print([safe_line(notice)])
 
 
 def _parser(name: str, description: str) -> Parser:

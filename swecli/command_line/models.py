@@ -61,10 +61,10 @@ def login(arguments: Sequence[str]) -> int:
     startup = read_startup(Path.cwd(), dict(os.environ), {})
     accounts = accounts_of(startup)
     try:
-        told = accounts.store(accounts.find(provider).name, _read_key(provider))
+        notice = accounts.store(accounts.find(provider).name, _read_key(provider))
     except AccountError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
-    return print_text(f"{told}\n")
+    return print_text(f"{notice}\n")
 
 
 def logout(arguments: Sequence[str]) -> int:
@@ -78,10 +78,10 @@ def logout(arguments: Sequence[str]) -> int:
 
     store = KeyStore(user_paths(os.environ).config)
     try:
-        told = stored_text(store.entries()) if provider is None else forget(store, provider)
+        notice = stored_text(store.entries()) if provider is None else forget(store, provider)
     except KeyStoreError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
-    return print_text(f"{told}\n")
+    return print_text(f"{notice}\n")
 
 
 def accounts_of(startup: Startup) -> Accounts:

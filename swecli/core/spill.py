@@ -97,7 +97,7 @@ class Shelf(Generic[T]):
             self._file.seek(self._end)
             written = self._file.write(packed)
             if written != len(packed):
-                raise OSError("the disk took a part only")
+                raise OSError("the disk accepted only a part")
             span = Span(self._end, written)
             self._end += written
             return span

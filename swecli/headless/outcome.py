@@ -73,7 +73,7 @@ def _instead_of(result: CommandResult, session: Session) -> tuple[DisplayBlock, 
     """What stands for a screen that can't be shown here."""
     screens: dict[Screen, DisplayBlock] = {
         "help": command_table(),
-        "pick_mode": TextBlock(f"The mode is {session.view.mode}; --permission-mode chooses another one."),
+        "pick_mode": TextBlock(f"The mode is {session.view.mode}; --permission-mode selects another."),
     }
     return (screens[result.screen],) if result.screen in screens else ()
 
@@ -253,7 +253,7 @@ class Outcome:
                 self._cut = completed.status == "error"
         if completed.status == "rejected" and started is not None:
             asked = completed.item in self._nobody
-            reason = "needs approval, and nobody could be asked" if asked else completed.detail
+            reason = "needs approval, but no user is present" if asked else completed.detail
             self.denials.append(Denial(started.name, started.title, reason, asked))
 
     def _add(self, usage: Usage | None, cost: str | None) -> None:

@@ -31,8 +31,8 @@ def approval_hint(request: PermissionRequested) -> str:
     if _command(request) is not None:
         edit = ", e and another command, which is then shown for approval,"
     elif len(request.hunks) > 1:
-        edit = f", e and the numbers of the changes that are to be made, of 1 to {len(request.hunks)},"
-    return f"Answer with y once{always}{edit} or n no, with a word on what to do instead."
+        edit = f", e and the numbers of the changes to apply, 1 to {len(request.hunks)},"
+    return f"Answer with y once{always}{edit} or n reject, with a note on what to do instead."
 
 
 def hunk_lines(request: PermissionRequested) -> Sequence[str]:
@@ -95,7 +95,7 @@ def question_hint(question: Question) -> str:
     if not question.options:
         return "Type your answer."
     several = ", or several with commas" if question.multiple else ""
-    return f"Answer with a number{several}, or with words of your own."
+    return f"Answer with a number{several}, or in your own words."
 
 
 def answer(question: Question, line: str) -> tuple[str, ...]:

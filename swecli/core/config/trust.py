@@ -195,7 +195,7 @@ def without_links(
     """Files that are in the project themselves: a link could bring in any file of the user's."""
     for layer, path in files:
         if path.is_symlink() or path.parent.is_symlink():
-            notices.append(f"{path} not read: it is a link, or in one.")
+            notices.append(f"{path} not read: it is a link or inside one.")
         else:
             yield layer, path
 

@@ -23,11 +23,11 @@ def normalise(url: str, protocol: str) -> str:
         text = f"http://{text}" if _is_local_text(text) or protocol == "ollama-chat" else f"https://{text}"
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is no http or https address")
+        raise ValueError(f"{url!r} is not an http or https address")
     try:
         _ = parts.port  # reading it checks it
     except ValueError:
-        raise ValueError(f"{url!r} has no possible port") from None
+        raise ValueError(f"{url!r} has an invalid port") from None
     path = parts.path.rstrip("/")
     for endpoint in _ENDPOINTS:
         path = path.removesuffix(endpoint)

@@ -83,10 +83,10 @@ class Adjustment:
     @property
     def notice(self) -> str:
         if self.renamed is not None:
-            return f"The server wants {self.renamed} instead of {self.parameter}; it gets that from now on."
+            return f"The server wants {self.renamed} instead of {self.parameter}; swecli sends that from now on."
         if self.in_items:
-            return f"The server does not know {self.parameter} in messages; it is left out from now on."
-        return f"The server does not know the parameter {self.parameter}; it is left out from now on."
+            return f"The server does not support {self.parameter} in messages; swecli no longer sends it."
+        return f"The server does not support the parameter {self.parameter}; swecli no longer sends it."
 
 
 def refuses_tools(error: WireError) -> bool:
@@ -225,7 +225,7 @@ class Quarantine:
                 self._read_arguments = True
                 self._parts += calls
                 said = error.message[:200]
-                return f"The server can't read the arguments of earlier calls, which are left out: {said}"
+                return f"The server can't read the arguments of earlier calls, so swecli leaves them out: {said}"
             return ""
         if error.kind != "bad_request" or error.status not in (400, 422):
             return ""
@@ -233,14 +233,14 @@ class Quarantine:
         thinking = {item.id for item in request.messages if _has_thoughts(item)} - self._thoughtless
         if thinking and _THOUGHTS.search(text):
             self._thoughtless |= thinking
-            return "The server refused what it had sent of the model's earlier reasoning; that is left out from now on."
+            return "The server rejected the model's earlier reasoning; swecli no longer sends it."
         place = _place(text)
         refused = _parts_at(place, request, build) if place is not None else []
         if not refused:
             return ""
         self._parts += refused
         what = " and ".join(dict.fromkeys(_name(part) for part in refused))
-        return f"The server refused {what} of this conversation, which is left out from now on: {error.message[:200]}"
+        return f"The server rejected {what} of this conversation; swecli no longer sends it: {error.message[:200]}"
 
     def apply(self, request: ModelRequest) -> ModelRequest:
         if not self._parts and not self._thoughtless:
@@ -300,9 +300,9 @@ def _substitute(part: Part) -> Part | None:
     """What stands in for a part, so that calls keep their results and the model knows that something is missing."""
     match part:
         case TextPart() | ImagePart():
-            return TextPart(f"[{_name(part).capitalize()} was left out, because the server refused it.]")
+            return TextPart(f"[{_name(part).capitalize()} was left out because the server rejected it.]")
         case ToolResultPart():
-            return structs.replace(part, text="[The result was left out, because the server refused it.]", images=())
+            return structs.replace(part, text="[The result was left out because the server rejected it.]", images=())
         case ToolCallPart():
             name = _NOT_IN_NAMES.sub("_", part.name)[:64] or "unknown"
             return structs.replace(part, name=name, arguments="{}", opaque=None)
@@ -350,7 +350,7 @@ _NO_IMAGES = re.compile(
     r"|unknown variant `?image_url|unsupported content type:? .?image|must be a string|mmproj",
     re.IGNORECASE,
 )
-NOTICE = "The model can't see images; it is told in their place that they were left out."
+NOTICE = "The model can't see images; a sentence replaces each of them."
 
 
 def refuses_images(error: WireError) -> bool:
@@ -388,13 +388,13 @@ def _part(part: Part) -> Part:
 
 def _sentence(image: ImagePart) -> str:
     name = f" {image.name}" if image.name else ""
-    return f"[The image{name} ({image.media_type}) is not shown to you: this model can't see images.]"
+    return f"[The image{name} ({image.media_type}) was left out: this model can't see images.]"
 
 
 _T = TypeVar("_T")
 CLEARS = "anthropic-messages"
 """The protocol whose servers can clear old tool results by themselves."""
-NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol knows it."
+NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol supports it."
 _MOST_CHANGES = 6
 """So many times a request is changed and repeated because the server complains about what can be left out."""
 CHARACTERS_PER_TOKEN = 16
@@ -534,7 +534,9 @@ class HttpModelClient:
         user; empty where nothing can be changed."""
         if request.tools and not self._tools_as_text and refuses_tools(error):
             self._no_tools = True
-            return "The model takes no tools; they are described to it in the prompt, and its calls are read as text."
+            return (
+                "The model does not support tools; the prompt describes them, and swecli reads its calls from the text."
+            )
         if has_images(request) and not self._is_blind and refuses_images(error):
             self._no_images = self._told_blind = True
             return NOTICE
@@ -613,7 +615,9 @@ class HttpModelClient:
                         watchdog.end_soon()
                 if decoder.answer.size > longest and not decoder.closed:
                     events += decoder.cut_off()
-                    yield StreamNotice(f"The answer did not end; it was cut after {decoder.answer.size:,} characters.")
+                    yield StreamNotice(
+                        f"The answer was endless; swecli cut it after {decoder.answer.size:,} characters."
+                    )
                 for event in events:
                     yield event
                 if decoder.closed:
@@ -698,5 +702,5 @@ class _Watchdog:
         return ProviderError(
             "stalled",
             f"nothing {'more ' if self._begun else ''}came from the model for {self._limit or 0:g} s",
-            hint="What arrived is kept; try again, or choose another model with /model.",
+            hint="The partial answer is kept; try again, or choose another model with /model.",
         )

@@ -181,7 +181,9 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
     providers = {**known_providers(), **{provider.name: provider for provider in custom}}
     name, slash, model = reference.strip().partition("/")
     if any(letter.isspace() or not letter.isprintable() for letter in name + model):
-        raise BadModelReference(f"{reference!r} is no model: write provider/name as one word, or /model to see a list")
+        raise BadModelReference(
+            f"{reference!r} is not a model: write provider/name as one word, or use /model for a list"
+        )
     provider = providers.get(name) or providers.get(name.lower())
     if provider is None:
         if not slash or not name:
@@ -191,8 +193,8 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
         near = difflib.get_close_matches(name.lower(), providers, 1)
         meant = f" Did you mean {near[0]}/{model}?" if near else ""
         raise UnknownProvider(
-            f"there is no provider {name!r}.{meant} Known are {', '.join(sorted(providers))}; "
-            "others can be added to the settings."
+            f"there is no provider {name!r}.{meant} Known providers: {', '.join(sorted(providers))}; "
+            "add others in the settings."
         )
     model = model or provider.default_model
     if not model:
@@ -221,7 +223,7 @@ def _address(provider: ProviderConfig, env: Mapping[str, str], overrides: Overri
     protocol = overrides.protocol or provider.protocol or by_address
     if protocol not in PROTOCOLS:
         raise BadProviderSetting(
-            f"{provider.name}: there is no protocol {protocol!r}; choose one of {', '.join(PROTOCOLS)}"
+            f"{provider.name}: unknown protocol {protocol!r}; choose one of {', '.join(PROTOCOLS)}"
         )
     try:
         return normalise(given, protocol), protocol
@@ -272,7 +274,9 @@ def _key(provider: ProviderConfig, address: str, env: Mapping[str, str], stored_
         )
     if not is_key(key):
         place = variable or f"the stored key of {provider.name}"
-        raise BadProviderSetting(f"{place} has characters that no key has: copy it again, without blanks or quotes")
+        raise BadProviderSetting(
+            f"{place} contains characters that no key has: copy it again, without spaces or quotes"
+        )
     return key
 
 
@@ -303,5 +307,7 @@ def _has_own_key(provider: ProviderConfig) -> bool:
 def _checked_headers(provider: ProviderConfig, headers: Mapping[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not name.isascii() or not name.isprintable() or not value.isascii() or not value.isprintable():
-            raise BadProviderSetting(f"{provider.name}: the header {name!r} has characters that HTTP does not allow")
+            raise BadProviderSetting(
+                f"{provider.name}: the header {name!r} contains characters that HTTP does not allow"
+            )
     return {name.lower(): value for name, value in headers.items()}

@@ -542,7 +542,7 @@ class Decoder(ABC):
 
     def fail(self, kind: ErrorKind, message: str) -> None:
         hints: dict[ErrorKind, str] = {
-            "truncated": "What arrived is kept; its tool calls were not run.",
+            "truncated": "The partial answer is kept; its tool calls were not run.",
             "protocol": f"Check the base URL {self._context.base_url!r} and the protocol of this provider.",
         }
         error = ProviderError(kind, message, hint=hints.get(kind, ""))
