@@ -5,23 +5,15 @@ As a library: ``from swecli import AgentOptions, Client, ContextConfig``; a name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swecli.core.agent import (
-        Agent,
-        AgentError,
-        AgentOptions,
-        Client,
-        CompactContext,
-        CompactDecision,
-        CompactResult,
-        ComponentLimits,
-        ImportanceStrategy,
-        SummarizationStrategy,
-        TruncationStrategy,
-    )
+    from swecli.core.agent import Agent, AgentError, AgentOptions, Client
     from swecli.library import (
         CodebaseSummary,
+        CompactContext,
+        CompactDecision,
         CompactedHistory,
         CompactionResult,
+        CompactResult,
+        ComponentLimits,
         ContextBudget,
         ContextConfig,
         ContextLimits,
@@ -29,12 +21,15 @@ if TYPE_CHECKING:
         ContextState,
         ContextStats,
         Forecast,
+        ImportanceStrategy,
         Message,
         ResultStore,
+        SummarizationStrategy,
         TaskContext,
         TokenCounter,
         TokenMonitor,
         TokenUsage,
+        TruncationStrategy,
     )
 
 __version__ = "0.1.0"
@@ -70,28 +65,13 @@ __all__ = (
 )
 
 
-_OF_THE_AGENT = (
-    "Agent",
-    "AgentError",
-    "AgentOptions",
-    "Client",
-    "CompactContext",
-    "CompactDecision",
-    "CompactResult",
-    "ComponentLimits",
-    "ImportanceStrategy",
-    "SummarizationStrategy",
-    "TruncationStrategy",
-)
-"""Names of ``swecli.core.agent``; all others are of ``swecli.library``."""
-
-
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # by name: nothing that imports swecli imports its library
 
-    return getattr(import_module("swecli.core.agent" if name in _OF_THE_AGENT else "swecli.library"), name)
+    library = import_module("swecli.library")
+    return getattr(library if name in library.__all__ else import_module("swecli.core.agent"), name)
 
 
 def __dir__() -> list[str]:

@@ -171,7 +171,7 @@ async def tool_batch(lines: Iterable[str]) -> AsyncIterator[str]:
     """One result line of JSON for each line ``{id, name, arguments, cwd, mode, approve}``."""
 
     def no_model(model: str) -> ModelClient:
-        raise ModelUnavailable(f"a batch of tool calls asks no model (not {model} either)")
+        raise ModelUnavailable(f"a batch of tool calls uses no model (not {model} either)")
 
     def make_services(cwd: Path, mode: Mode) -> Services:
         options = LaunchOptions(cwd=cwd, headless=True, mode=mode, store=False)

@@ -60,7 +60,6 @@ class EventLines:
         self._typed.append(text)
 
     def say(self, lines: Iterable[str]) -> None:
-        """Write lines of text from anywhere."""
         for line in lines:
             for part in sanitise(line).split("\n"):
                 self._write(part.rstrip())
@@ -77,7 +76,6 @@ class EventLines:
             self.say(lines)
 
     def event(self, event: Event) -> None:
-        """Write what an event has to tell."""
         match event.body:
             case ItemStarted() as started:
                 self._finish_lines()
@@ -174,7 +172,6 @@ def _at(address: str) -> str:
 
 
 def _other_lines(event: Event) -> list[str]:
-    """Lines of an event that belongs to no item."""
     match event.body:
         case SessionStarted() as body:
             start = "Session continued" if body.resumed else "New session"
@@ -198,7 +195,7 @@ def _other_lines(event: Event) -> list[str]:
         case CompactionCompleted():
             return [completed_line(event.body)]
         case CompactionFailed(reason=reason):
-            return [f"Compaction failed, nothing was changed: {reason}"]
+            return [f"Compaction failed; nothing was changed: {reason}"]
         case CompactionUndone():
             return ["Compaction taken back."]
         case TurnEnded(outcome=outcome, reason=reason, duration=duration, usage=usage):

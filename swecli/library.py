@@ -19,6 +19,8 @@ from swecli.core.context_management import context_manager, monitor
 from swecli.core.context_management.budget import ComponentLimits, Limits, window_of
 from swecli.core.context_management.calibration import RatioStore
 from swecli.core.context_management.compaction.options import (
+    CompactContext,
+    CompactDecision,
     CompactionOptions,
     CompactResult,
     ImportanceStrategy,
@@ -54,8 +56,12 @@ from swecli.core.sessions import results
 
 __all__ = (
     "CodebaseSummary",
+    "CompactContext",
+    "CompactDecision",
+    "CompactResult",
     "CompactedHistory",
     "CompactionResult",
+    "ComponentLimits",
     "ContextBudget",
     "ContextConfig",
     "ContextLimits",
@@ -63,13 +69,16 @@ __all__ = (
     "ContextState",
     "ContextStats",
     "Forecast",
+    "ImportanceStrategy",
     "Message",
     "ResultStore",
+    "SummarizationStrategy",
     "TaskContext",
     "TokenCounter",
     "TokenMonitor",
     "TokenUsage",
     "TransformersCounter",
+    "TruncationStrategy",
     "UsageStats",
     "context_state",
     "ledger_of",
@@ -405,7 +414,7 @@ class TokenCounter:
 
     def __init__(self, method: CountingMethod = "tiktoken", *, model: str = "", chars_per_token: float = 4.0) -> None:
         if method not in get_args(CountingMethod):
-            raise ValueError(f"tokens can be counted with {', '.join(get_args(CountingMethod))}, not {method!r}")
+            raise ValueError(f"token counters are {', '.join(get_args(CountingMethod))}, not {method!r}")
         self.method = method
         self._counter: CountsTokens
         if method == "tiktoken":
@@ -456,7 +465,7 @@ class TransformersCounter:
         try:
             self._tokenizer: Any = transformers.AutoTokenizer.from_pretrained(model, local_files_only=True)
         except (OSError, ValueError) as error:
-            raise ValueError(f"there is no tokenizer of {model!r} on this machine: {error}") from error
+            raise ValueError(f"no tokenizer of {model!r} on this machine: {error}") from error
         self._estimator = PieceEstimator()
 
     def count(self, text: str) -> int:
@@ -648,7 +657,7 @@ class ContextManager(context_manager.ContextManager):
         """
         client = client or self.client
         if client is None:
-            raise ValueError("there is no model client: give one to the manager or to this call")
+            raise ValueError("no model client: pass one to the manager or to this call")
         options = options or self.config.compaction()
         ledger = ledger_of(history)
         prepared = self.prepare(project(ledger), info=client.info)
@@ -668,7 +677,7 @@ class ContextManager(context_manager.ContextManager):
     def _model(self, info: ModelInfo | None) -> ModelInfo:
         model = info or self.measured_for
         if model is None:
-            raise ValueError("nothing was measured yet: say which model is meant")
+            raise ValueError("nothing was measured yet: name the model")
         return model
 
 

@@ -78,7 +78,6 @@ class Output:
 
 
 def closed(error: Exception) -> OutputClosed:
-    """What a failed write means."""
     return OutputClosed("" if isinstance(error, BrokenPipeError) else f"the output can't be written: {error}")
 
 
@@ -156,7 +155,6 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """Characters that are not written yet."""
         return self._waiting
 
     def put(self, write: Callable[[], None], size: int) -> None:

@@ -69,11 +69,11 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
     chosen = next((row for row, account in zip(rows, accounts, strict=True) if _is(account, main)), None)
     healthy = main is not None and chosen is not None and not chosen.problem
     if main is None:
-        blocks.append(TextBlock(f"No model would answer. {supply.nothing_chosen}", "error"))
+        blocks.append(TextBlock(f"No model selected. {supply.nothing_chosen}", "error"))
     elif healthy:
         blocks.append(TextBlock(f"{main} would answer."))
     elif chosen is None:
-        blocks.append(TextBlock(f"{main} would be asked, but there is no such provider.", "error"))
+        blocks.append(TextBlock(f"{main} is selected, but there is no such provider.", "error"))
     return Report(tuple(blocks), healthy)
 
 
@@ -116,7 +116,6 @@ async def _row(
 
 
 async def _reach(supply: ModelSupply, client: HttpModelClient) -> tuple[str, str]:
-    """Whether the server answers with its models, and what is wrong if not."""
     models, _ = await asyncio.gather(list_models(endpoint_of(client.config)), supply.windows.ask(client))
     if models.problem:
         return "no", models.problem

@@ -158,7 +158,6 @@ class Windows:
         self._known: WeakKeyDictionary[ModelClient, _Known] = WeakKeyDictionary()
 
     def client(self, resolve: Resolve) -> HttpModelClient:
-        """A client that knows what has been learned of its model."""
         plain = resolve(None, None)
         learned = self._store.find(_server(plain), plain.target.model)
         client = HttpModelClient(resolve(None, learned) if learned is not None else plain, self._dump)
@@ -208,16 +207,15 @@ class Windows:
 
 
 def describe(info: ModelInfo) -> str:
-    """Where a window is known from, in words."""
     return _WORDS.get(info.window_source, info.window_source)
 
 
 _WORDS = {
     "user": "your settings",
     "endpoint": "the server says so",
-    "learned": "an error of the server said so",
+    "learned": "reported in a server error",
     "catalogue": "the catalogue",
-    "assumed": "assumed: nothing is known",
+    "assumed": "assumed; nothing is known about it",
 }
 
 
@@ -290,7 +288,9 @@ class Accounts:
         if found is None:
             near = difflib.get_close_matches(provider.lower(), self._names, 1)
             meant = f" Did you mean {near[0]}?" if near else ""
-            raise AccountError(f"there is no provider {provider!r}.{meant} Known are {', '.join(sorted(self._names))}")
+            raise AccountError(
+                f"there is no provider {provider!r}.{meant} Known providers: {', '.join(sorted(self._names))}"
+            )
         return found
 
     def store(self, provider: str, key: str) -> str:
@@ -302,16 +302,16 @@ class Accounts:
         key = key.strip()
         found = self.find(provider)
         if not is_key(key):
-            raise AccountError("that is no key: one word without blanks and without quotes; nothing was stored")
+            raise AccountError("not a key: a key is one word without spaces or quotes; nothing was stored")
         try:
             address, _ = address_of(found, self._environment)
             entry = self._keys.put(found.name, origin_of(address), key)
         except (ValueError, KeyStoreError) as error:
             raise AccountError(str(error)) from error
-        place = "the system's keyring" if entry.place == "keyring" else f"{self._keys.path}, readable for you only"
-        told = f"The key of {found.name} for {entry.origin} is in {place}."
+        place = "the system's keyring" if entry.place == "keyring" else f"{self._keys.path}, readable only by you"
+        notice = f"The key of {found.name} for {entry.origin} is in {place}."
         variable = next((name for name in found.api_key_env if self._environment.get(name, "").strip()), "")
-        return f"{told} {variable} in the environment takes precedence." if variable else told
+        return f"{notice} {variable} in the environment takes precedence." if variable else notice
 
     @property
     def _names(self) -> list[str]:
@@ -401,19 +401,19 @@ class ModelSupply:
             trouble = self._go_on_with(before, address)
         elif address and self._main is not None and (here := self._address(self._main)) != address:
             place = here or "its provider's own address"
-            self._tell(f"This session's messages went to {address} before; {self._main} is asked at {place}.")
+            self._tell(f"This session's messages went to {address} before; {self._main} is now used at {place}.")
         needed = self._options.headless and self._options.needs_model
         stays = bool(trouble and address and not self._options.look_only)
         if stays and needed:
             raise StartError(
-                f"{trouble} It was asked at {address}, and nothing was sent to any other model; -m names one.",
+                f"{trouble} It was used at {address}; nothing was sent to another model. Select one with -m.",
                 ExitCode.CONFIG,
             )
         if self._main is None and needed:
             raise StartError(trouble or no_model(self._environment), ExitCode.CONFIG)
         if stays:
             # What is wrong is told when the session tries to connect it.
-            self._tell(f"{before} was asked at {address}: no other model is sent its messages unless you choose one.")
+            self._tell(f"{before} was used at {address}. Its messages go to another model only if you choose one.")
             return None
         if trouble:
             self._tell(f"{trouble} {self._main or 'No model'} answers instead.")
@@ -474,7 +474,6 @@ class ModelSupply:
         return client
 
     def equip(self, services: Services) -> Services:
-        """The services with everything about models filled in."""
         return replace(
             services,
             make_client=self.make,
@@ -493,7 +492,6 @@ class ModelSupply:
 
     @property
     def scripted(self) -> bool:
-        """Whether a script answers instead of any provider."""
         return self._options.script is not None
 
     async def offers(self) -> Sequence[ModelOffer]:
@@ -573,7 +571,7 @@ async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
         async with asyncio.timeout(SECONDS):
             failed = await _ask(client)
     except TimeoutError:
-        return False, f"{ref} gave no answer within {SECONDS:g} s."
+        return False, f"{ref} did not answer within {SECONDS:g} s."
     finally:
         await client.close()
     if failed is not None:

@@ -69,7 +69,6 @@ def rule_uses(paths: Paths, workspace: Path) -> Mapping[tuple[str, str], Use]:
 
 
 def _command(body: object) -> tuple[str, str] | None:
-    """The item and the command of a checkpoint of the shell tool."""
     try:
         data = cast("dict[str, Any]", json.loads(cast("bytes", body)))
         part = data["part"]
@@ -240,10 +239,10 @@ def rule_notices(rules: Sequence[Rule]) -> tuple[str, ...]:
     if not rules:
         return ()
     tools = frozenset(tool.name for tool in builtin_tools())
-    told = ((rule, _trouble(rule, tools)) for rule in rules)
+    messages = ((rule, _trouble(rule, tools)) for rule in rules)
     return tuple(
         f"{f'{rule.origin}: ' if rule.origin else ''}the {rule.effect} rule {rule.text!r} has no effect: {trouble}."
-        for rule, trouble in told
+        for rule, trouble in messages
         if trouble
     )
 
@@ -258,8 +257,8 @@ def require_rules(options: LaunchOptions, startup: Startup) -> None:
     rules += [Rule("deny", text, "flag", "--disallowed-tools") for text in options.disallowed_tools]
     problems = check_rules(rule for rule in rules if rule.effect != "allow")
     if problems:
-        told = [f"{one.rule.origin}: the {one.rule.effect} rule {one.message}" for one in problems]
-        raise StartError("\n".join(told), ExitCode.CONFIG)
+        messages = [f"{one.rule.origin}: the {one.rule.effect} rule {one.message}" for one in problems]
+        raise StartError("\n".join(messages), ExitCode.CONFIG)
 
 
 def _trouble(rule: Rule, tools: Collection[str]) -> str:

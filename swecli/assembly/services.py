@@ -72,7 +72,6 @@ def _server_clearing(context: ContextSettings) -> ServerClearing | None:
 
 
 def compaction_options(context: ContextSettings) -> CompactionOptions:
-    """What the settings choose about compaction."""
     return CompactionOptions(
         strategy=context.strategy,
         auto=context.auto_compact,
@@ -96,8 +95,8 @@ IN_MEMORY = 64_000_000
 """Bytes that are kept where nothing may be stored."""
 _PURPOSE = Purpose(
     "checkpoint store",
-    "Changes of files can be taken back only until swecli ends, and fewer of them",
-    lambda damaged, fresh: "Changes that were made before can't be taken back",
+    "File changes can be undone only until swecli exits, and fewer of them",
+    lambda damaged, fresh: "Earlier changes can't be undone",
 )
 
 
@@ -173,8 +172,8 @@ def require_sandbox(options: LaunchOptions, startup: Startup) -> None:
     state = sandbox_state(options, startup)
     if state.level != "full":
         raise StartError(
-            f"sandbox.required is set, and the sandbox is {state.text}. Nothing was started. `swecli doctor` tells "
-            "more; docs/sandbox.md says what each system needs.",
+            f"sandbox.required is set, and the sandbox is {state.text}. Nothing was started. `swecli doctor` shows "
+            "details; docs/sandbox.md lists what each system needs.",
             ExitCode.SANDBOX,
         )
 
@@ -183,7 +182,9 @@ def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:
     """One line about the sandbox of a folder; an error where it is required and not full."""
     state = sandbox_state(options, startup)
     if startup.loaded.settings.sandbox.required and state.level != "full":
-        return TextBlock(f"Sandbox: {state.text}. It is required, so swecli does not start here.", "error")
+        return TextBlock(
+            f"Sandbox: {state.text}. swecli does not start here, because a full sandbox is required.", "error"
+        )
     asks = "" if state.level == "full" else ". Auto mode asks before every command that is not proven read-only."
     return TextBlock(f"Sandbox: {state.text}{asks}", "plain" if state.level == "full" else "warning")
 
@@ -204,7 +205,6 @@ Decide = Callable[[Policy, Call], Decision]
 
 
 def grants_of(startup: Startup, workspace: Path) -> GrantStore:
-    """The grants of this workspace, by its real path."""
     return GrantStore(startup.paths.workspace_data(workspace) / GRANTS_FILE)
 
 
@@ -228,7 +228,7 @@ def rule_saver(store: GrantStore) -> Callable[[str, Span], str]:
         try:
             store.add(rule, span)
         except OSError as error:
-            return f"{rule} could not be kept ({error.strerror or error}); this call alone was allowed."
+            return f"{rule} could not be stored ({error.strerror or error}); only this call was allowed."
         return ""
 
     return keep
@@ -259,7 +259,7 @@ def approved_file_saver(options: LaunchOptions, startup: Startup) -> Callable[[s
         try:
             return accept_items(startup.paths.data, options.cwd, (file_digest(options.cwd, Path(path), sha256),))
         except OSError as error:
-            return f"That you approved {path} could not be kept ({error}): the next start asks about it."
+            return f"Your approval of {path} could not be stored ({error}); swecli asks again at the next start."
 
     return keep
 

@@ -25,11 +25,10 @@ NOW = frozenset(("ui", "keys"))
 """Sections that count at once."""
 NOW_KEYS = frozenset(("approval.mode", "model.name", "model.effort"))
 """Other settings that do."""
-SECRET = "It may hold keys, so it is not shown; change it in the file."
+SECRET = "Not shown, because it may contain keys; change it in the file."
 
 
 def user_file(environment: Mapping[str, str]) -> Path:
-    """The user's settings file."""
     named = environment.get("SWECLI_CONFIG", "")
     return Path(os.path.expanduser(named)).absolute() if named else user_paths(environment).config / "config.toml"
 
@@ -77,7 +76,7 @@ class SettingsFiles:
             set_value(Path(path), name, value)
         except ConfigError as error:
             raise ValueError(str(error)) from None
-        return self._written(name, file, f"{name} = {toml_text(value)}, written to {path}")
+        return self._written(name, file, f"{name} = {toml_text(value)}, written to {path}", is_set=True)
 
     def unset(self, name: str, file: FileName) -> Written:
         path = self.files[file]
@@ -87,23 +86,23 @@ class SettingsFiles:
             raise ValueError(str(error)) from None
         if not there:
             raise ValueError(f"{name} is not set in {path}; nothing was changed")
-        return self._written(name, file, f"{name} taken out of {path}")
+        return self._written(name, file, f"{name} removed from {path}", is_set=False)
 
-    def _written(self, name: str, file: FileName, told: str) -> Written:
+    def _written(self, name: str, file: FileName, notice: str, *, is_set: bool) -> Written:
         """What is in force after a change; another layer may say something else."""
         startup = self._startup()
         now = next((each for each in describe(startup.loaded) if each.name == name), None)
         if now is None:
-            return Written(told, name)
+            return Written(notice, name)
         layers: dict[FileName, str] = {"user": "user", "local": "local"}
         if now.origin.layer not in (layers[file], "default"):
-            told += f"; but {now.origin} says {now.shown}, and that counts"
-        elif file == "local" and now.origin.layer == "default" and "taken out" not in told:
-            told += "; it counts once you trust this folder"
+            notice += f"; but {now.origin} sets {now.shown}, which takes precedence"
+        elif file == "local" and now.origin.layer == "default" and is_set:
+            notice += "; it takes effect once you trust this folder"
         value: Any = startup.loaded.settings
         for part in now.key:
             value = cast("Any", value[part] if isinstance(value, dict) else getattr(value, part))
-        return Written(told, name, value)
+        return Written(notice, name, value)
 
     def _checked(self, name: str, text: str, file: FileName) -> object:
         """The value, as it can be written.
@@ -120,7 +119,7 @@ class SettingsFiles:
         words = "a text" in about.takes or any(choice.startswith('"') for choice in about.choices)
         value = typed_value(text, words=words, many=about.takes.startswith("a list"))
         if file == "local" and loosens(key, value):
-            raise ValueError("can't be set in a project: its files can only tighten. Set it in your own file")
+            raise ValueError("can't be set in a project: its files can only tighten; set it in your own file")
         if key[:1] == ("approval",) and isinstance(value, list):
             _check_rules("allow" if key[1] == "allow" else "deny", cast("list[object]", value))
         startup = self._startup()
@@ -188,7 +187,7 @@ def _check_rules(effect: RuleEffect, rules: Sequence[object]) -> None:
         try:
             rule_pattern(Rule(effect, rule, "user"))
         except RuleError as error:
-            raise ValueError(f"holds {rule}, which is no rule: {error}") from None
+            raise ValueError(f"holds {rule}, which is not a rule: {error}") from None
 
 
 def _sentence(error: ConfigError, name: str) -> str:

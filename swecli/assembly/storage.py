@@ -135,7 +135,6 @@ def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:
 
 
 def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
-    """The session in this database, which is closed where there is none."""
     store = SessionStore(database)
     notices: list[str] = list(database.problems)
     try:
@@ -158,7 +157,7 @@ def _opened(options: LaunchOptions, database: Database, model: str) -> Stored:
 def _not_continued(database: Database, error: Exception) -> StartError:
     """Why a session can't be continued: what is wrong with the database comes first."""
     if database.why_in_memory:
-        return StartError(f"{database.why_in_memory} So no session can be continued.", ExitCode.BAD_INPUT)
+        return StartError(f"{database.why_in_memory} No session can be continued.", ExitCode.BAD_INPUT)
     said = [*database.problems, str(error)]
     if not database.problems and database.path is not None:
         kept = sorted(
@@ -166,12 +165,11 @@ def _not_continued(database: Database, error: Exception) -> StartError:
             for path in database.path.parent.glob(f"{DATABASE}{ASIDE}*")
             if not path.name.endswith(("-wal", "-shm"))
         )
-        said += [f"A database that was damaged is kept as {kept[-1]}."] if kept else []
+        said += [f"The damaged database was kept as {kept[-1]}."] if kept else []
     return StartError(" ".join(said), ExitCode.BAD_INPUT)
 
 
 def _address(history: Sequence[Event], model: str) -> str:
-    """Where the model was asked last."""
     for event in reversed(history):
         if isinstance(event.body, SessionStarted | ModelChanged) and event.body.model == model:
             return event.body.address
@@ -220,12 +218,12 @@ def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str]
         held = f"Session {there.id}{title} is open in another swecli (process {holder.pid})" if holder else ""
         if newest is None:
             raise StartError(
-                f"{held}, and there is no other one to continue in this folder. Close it there, or start a new one "
+                f"{held}, and this folder has no other session to continue. Close it there, or start a new one "
                 "with `swecli`; `swecli -r` lists all.",
                 ExitCode.BAD_INPUT,
             )
         if held:
-            tell(f"{held}. This is the newest of the others.")
+            tell(f"{held}. Continuing the newest other session.")
         return newest.id
     return None
 
@@ -283,7 +281,7 @@ class SessionList:
             tokens, costs = usage.get(one.id, (0, ""))
             away = ""
             if path != self._own:
-                away = f"It is of another folder: swecli -C {shlex.quote(one.cwd)} -r {one.id}"
+                away = f"It belongs to another folder: swecli -C {shlex.quote(one.cwd)} -r {one.id}"
             elif one.id in holders:
                 away = f"It is open in another swecli (process {holders[one.id].pid}); close it there first"
             title = " ".join(one.title.split())
@@ -293,7 +291,6 @@ class SessionList:
 
 
 def user_paths_of(data: Path, folder: str, own: Path) -> Path:
-    """The database of a folder."""
     from swecli.core.config.paths import workspace_key
 
     path = data / workspace_key(Path(folder)) / DATABASE

@@ -30,7 +30,6 @@ class WorkspaceTrust:
         return user_paths(os.environ).data
 
     def applied(self, options: LaunchOptions) -> LaunchOptions:
-        """``options`` under the trust that the user gave to this run."""
         return replace(options, trust=self._options.trust)
 
     def question(self) -> TrustQuestion | None:
@@ -67,7 +66,7 @@ class WorkspaceTrust:
         try:
             return write_trust(self._data, self._folder, "trusted" if choice == "trust" else "declined")
         except OSError as error:
-            return f"Your answer could not be kept ({error}); it holds for this run."
+            return f"Your answer could not be stored ({error}); it applies to this run only."
 
     def items(self) -> Sequence[TrustItem]:
         from swecli.assembly.startup import startup_of
@@ -84,4 +83,4 @@ class WorkspaceTrust:
         try:
             return accept_items(self._data, self._folder, [item.digest for item in items])
         except OSError as error:
-            return f"Your consent could not be kept ({error}), so these settings don't count."
+            return f"Your consent could not be stored ({error}); these settings are ignored."

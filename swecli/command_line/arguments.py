@@ -87,7 +87,6 @@ class Parser(argparse.ArgumentParser):
 
 
 def main_parser() -> Parser:
-    """The parser of the form without a subcommand."""
     parser = Parser(
         prog="swecli",
         description="A terminal coding agent with visible context, permissions and undo.",

@@ -26,7 +26,6 @@ class Option:
 
 
 def completion(arguments: Sequence[str]) -> int:
-    """``swecli completion SHELL``: print the script."""
     parser = Parser(
         prog="swecli completion",
         description='A script for your shell, for example in ~/.bashrc: eval "$(swecli completion bash)"; '
@@ -39,21 +38,20 @@ def completion(arguments: Sequence[str]) -> int:
 
 
 def options_of(parser: argparse.ArgumentParser) -> list[Option]:
-    """The options of a parser, in the order in which it lists them."""
     actions = parser._actions  # pyright: ignore[reportPrivateUsage] - argparse has no public list of them
     return [_option(action) for action in actions if action.option_strings and action.help != argparse.SUPPRESS]
 
 
 def _option(action: argparse.Action) -> Option:
-    names, told = tuple(action.option_strings), " ".join((action.help or "").split())
+    names, about = tuple(action.option_strings), " ".join((action.help or "").split())
     if action.nargs == 0:
-        return Option(names, told, "none")
+        return Option(names, about, "none")
     if action.choices is not None:
-        return Option(names, told, "choice", tuple(str(choice) for choice in action.choices))
+        return Option(names, about, "choice", tuple(str(choice) for choice in action.choices))
     if action.nargs == "?":
-        return Option(names, told, "optional")
+        return Option(names, about, "optional")
     kind = "directory" if action.metavar in _DIRECTORY else "file" if action.metavar in _FILE else "text"
-    return Option(names, told, kind)
+    return Option(names, about, kind)
 
 
 def bash(options: Sequence[Option], subcommands: Sequence[str]) -> str:
@@ -110,9 +108,9 @@ def zsh(options: Sequence[Option], subcommands: Sequence[str]) -> str:
     specs: list[str] = []
     for option in options:
         value = f":word:({' '.join(option.choices)})" if option.value == "choice" else values[option.value]
-        told = option.help.translate({ord(letter): f"\\{letter}" for letter in "[]:\\"}).replace("'", "'\\''")
+        about = option.help.translate({ord(letter): f"\\{letter}" for letter in "[]:\\"}).replace("'", "'\\''")
         names = f"{{{','.join(option.names)}}}" if len(option.names) > 1 else "".join(option.names)
-        specs.append(f"    '*'{names}'[{told}]{value}' \\")
+        specs.append(f"    '*'{names}'[{about}]{value}' \\")
     return "\n".join(
         (
             "#compdef swecli",
@@ -133,7 +131,6 @@ def zsh(options: Sequence[Option], subcommands: Sequence[str]) -> str:
 
 
 def fish(options: Sequence[Option], subcommands: Sequence[str]) -> str:
-    """For fish."""
     lines = [f"complete -c swecli -f -n __fish_use_subcommand -a '{' '.join(subcommands)}'"]
     lines.append(f"complete -c swecli -f -n '__fish_seen_subcommand_from completion' -a '{' '.join(SCRIPTS)}'")
     values = {
@@ -146,8 +143,8 @@ def fish(options: Sequence[Option], subcommands: Sequence[str]) -> str:
     for option in options:
         names = "".join(f" -l {name[2:]}" if name.startswith("--") else f" -s {name[1:]}" for name in option.names)
         value = f" -x -a '{' '.join(option.choices)}'" if option.value == "choice" else values[option.value]
-        told = option.help.replace("\\", "\\\\").replace("'", "\\'")
-        described = f" -d '{told}'" if told else ""
+        about = option.help.replace("\\", "\\\\").replace("'", "\\'")
+        described = f" -d '{about}'" if about else ""
         lines.append(f"complete -c swecli{names}{value}{described}")
     return "\n".join((*lines, ""))
 

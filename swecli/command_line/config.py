@@ -90,7 +90,6 @@ _DESCRIPTION = """Show and change settings.
 
 
 def config(arguments: Sequence[str]) -> int:
-    """``swecli config``: the exit status."""
     if arguments[:1] in (["-h"], ["--help"]):
         sys.stdout.write(_DESCRIPTION)
         return ExitCode.OK
@@ -165,11 +164,11 @@ def _path(arguments: Sequence[str]) -> int:
 
 def _changed(change: Callable[[], str], name: str) -> int:
     try:
-        told = change()
+        notice = change()
     except ValueError as error:
         text = str(error)
         raise StartError(f"{name} {text}".strip() if name and name not in text else text, ExitCode.BAD_INPUT) from None
-    return _print([safe_line(told)])
+    return _print([safe_line(notice)])
 
 
 def _parser(name: str, description: str) -> Parser:

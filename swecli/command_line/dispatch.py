@@ -80,7 +80,6 @@ def demo(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
 
 
 def sessions(arguments: Sequence[str]) -> int:
-    """``swecli sessions``: the stored sessions of a folder, the newest first."""
     parser = Parser(prog="swecli sessions", description="Stored sessions of this folder, newest first.")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="use this folder instead")
     folder = working_directory(parser.parse_args(arguments).cwd)
@@ -151,7 +150,6 @@ def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
 
 
 def run_headless(options: LaunchOptions) -> int:
-    """The one-shot: a session, its events as text or JSON, and an exit status."""
     stop = Stop()
     with stop.handled():
         import asyncio
@@ -282,7 +280,6 @@ def _not_built(word: str) -> MeantAsSubcommand:
 
 
 def is_root() -> bool:
-    """Whether this process may do everything."""
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def print_request(options: LaunchOptions) -> int:
-    """Print the first request that the options' message would lead to."""
     from swecli.headless.outcome import meaning
 
     if meaning(options.prompt) is not None:

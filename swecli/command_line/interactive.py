@@ -37,7 +37,6 @@ class Succession:
         self._added: tuple[Path, ...] = ()
 
     def add_folder(self, folder: Path) -> None:
-        """One more folder to work in, in every session that is opened from now on."""
         self._added = (*self._added, folder)
 
     @property
@@ -57,7 +56,6 @@ class Succession:
         return session
 
     async def first(self) -> Session:
-        """The session of the start."""
         return await self.open(self._options)
 
     async def next(self) -> Session:
@@ -89,7 +87,6 @@ def _kept(given: str | None, model: ModelInfo) -> str | None:
 
 
 def resume_hint(options: LaunchOptions) -> str:
-    """The command that goes on from here."""
     if options.script is not None:
         return "swecli demo"
     place = "" if options.cwd == Path.cwd() else f" -C {shlex.quote(str(options.cwd))}"
@@ -99,7 +96,6 @@ def resume_hint(options: LaunchOptions) -> str:
 
 
 def run_plain(options: LaunchOptions) -> int:
-    """Lines out, lines in."""
     from swecli.app import open_session
     from swecli.plain.front_end import LinearFrontEnd
 
@@ -164,7 +160,6 @@ class Program(Backend):
         return await self._sessions.next()
 
     async def open_demo(self) -> Session:
-        """The demonstration, with its task already asked for."""
         from swecli.core.protocol.commands import Submit
 
         try:

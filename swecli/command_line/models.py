@@ -61,14 +61,13 @@ def login(arguments: Sequence[str]) -> int:
     startup = read_startup(Path.cwd(), dict(os.environ), {})
     accounts = accounts_of(startup)
     try:
-        told = accounts.store(accounts.find(provider).name, _read_key(provider))
+        notice = accounts.store(accounts.find(provider).name, _read_key(provider))
     except AccountError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
-    return print_text(f"{told}\n")
+    return print_text(f"{notice}\n")
 
 
 def logout(arguments: Sequence[str]) -> int:
-    """``swecli logout [PROVIDER]``: forget a stored key, or list what is stored."""
     parser = Parser(
         prog="swecli logout", description="Delete a provider's stored API key; without a provider, list stored keys."
     )
@@ -79,14 +78,13 @@ def logout(arguments: Sequence[str]) -> int:
 
     store = KeyStore(user_paths(os.environ).config)
     try:
-        told = stored_text(store.entries()) if provider is None else forget(store, provider)
+        notice = stored_text(store.entries()) if provider is None else forget(store, provider)
     except KeyStoreError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
-    return print_text(f"{told}\n")
+    return print_text(f"{notice}\n")
 
 
 def accounts_of(startup: Startup) -> Accounts:
-    """The providers that the settings and the environment make known."""
     return Accounts(startup.loaded.settings, startup.environment, KeyStore(startup.paths.config))
 
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 def list_rules(arguments: Sequence[str]) -> int:
-    """Every rule that holds here, with origin, uses and what makes it void."""
     parser = Parser(prog="swecli permissions list", description="List this folder's permission rules.")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     parser.add_argument("--json", action="store_true", help="one JSON line per rule")
@@ -239,7 +238,6 @@ _DESCRIPTION = """Show and change what runs without approval.
 
 
 def permissions(arguments: Sequence[str]) -> int:
-    """``swecli permissions``: the exit status."""
     name = arguments[0] if arguments and not arguments[0].startswith("-") else "list"
     rest = arguments[1:] if arguments and not arguments[0].startswith("-") else arguments
     if "-h" in arguments[:1] or "--help" in arguments[:1]:

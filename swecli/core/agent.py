@@ -22,15 +22,6 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from swecli.core.context_management.budget import ComponentLimits
-from swecli.core.context_management.compaction.options import (
-    CompactContext,
-    CompactDecision,
-    CompactResult,
-    ImportanceStrategy,
-    SummarizationStrategy,
-    TruncationStrategy,
-)
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.services import ModelUnavailable, Services, Workspace
 from swecli.core.engine.session import Session
@@ -57,25 +48,9 @@ from swecli.core.spill import SpillHandle, SpillStore
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.process import scrubbed_environment
-from swecli.library import ContextConfig, ContextManager, ContextState, ContextStats, TokenCounter, context_state
+from swecli.library import ContextConfig, ContextManager, ContextState, ContextStats, context_state
 
-__all__ = (
-    "Agent",
-    "AgentError",
-    "AgentOptions",
-    "Client",
-    "CompactContext",
-    "CompactDecision",
-    "CompactResult",
-    "ComponentLimits",
-    "ContextConfig",
-    "ContextManager",
-    "ContextStats",
-    "ImportanceStrategy",
-    "SummarizationStrategy",
-    "TokenCounter",
-    "TruncationStrategy",
-)
+__all__ = ("Agent", "AgentError", "AgentOptions", "Client")
 
 SERVER = "server"
 """Name of the provider at ``base_url``."""
@@ -184,7 +159,6 @@ class Client:
 
     @property
     def state(self) -> ContextState:
-        """The context as a document."""
         view = self._open().view
         return context_state(
             view.messages,
@@ -248,7 +222,7 @@ class Client:
         """
         session = self._open()
         if session.view.busy:
-            raise AgentError("a turn is running; compact when it has ended")
+            raise AgentError("a turn is running; compact after it ends")
         session.send(Compact(focus))
         async with aclosing(self._followed()) as events:
             async for event in events:

@@ -64,7 +64,6 @@ def head_commit(git: GitFacts) -> str:
 
 
 def repository_of(cwd: str) -> str | None:
-    """The folder whose ``.git`` git would use in ``cwd``."""
     return next((str(folder) for folder in (Path(cwd), *Path(cwd).parents) if os.path.lexists(folder / ".git")), None)
 
 

@@ -56,9 +56,7 @@ class TranscriptHit:
 class TranscriptSearch(Protocol):
     """What has left the context of a session. Both methods may take a while: not for the event loop."""
 
-    def search(self, query: str, limit: int) -> Sequence[TranscriptHit]:
-        """The entries that match the words best, best first."""
-        ...
+    def search(self, query: str, limit: int) -> Sequence[TranscriptHit]: ...
 
     def text(self, reference: str) -> str | None:
         """The whole text behind an id, several ids or a range of them; None where nothing has such an id.

@@ -95,7 +95,7 @@ class SpillStore(Generic[T]):
             self._file.seek(self._end)
             written = self._file.write(packed)
             if written != len(packed):
-                raise OSError("the disk took a part only")
+                raise OSError("the disk accepted only a part")
             span = Span(self._end, written)
             self._end += written
             return span

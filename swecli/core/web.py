@@ -42,7 +42,6 @@ class AddressError(Exception):
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet."""
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return False
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id:
@@ -131,7 +130,7 @@ def parsed(url: str) -> SplitResult:
         FetchError: it may not, or it is none.
     """
     if _ODD.search(url) or len(url) > 4_000:
-        raise FetchError("The address has blanks, control characters or backslashes in it, or is too long.")
+        raise FetchError("The address contains spaces, control characters or backslashes, or is too long.")
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -142,7 +141,7 @@ def parsed(url: str) -> SplitResult:
     if not host:
         raise FetchError("The address names no host.")
     if parts.username is not None or parts.password is not None:
-        raise FetchError("Addresses with a user name or a password are not fetched.")
+        raise FetchError("swecli does not fetch addresses with a user name or password.")
     return parts
 
 
@@ -150,7 +149,7 @@ def host_of(parts: SplitResult) -> str:
     """The host as rules name it: lower case, without the final dot, international names in their ASCII form.
 
     Raises:
-        FetchError: it is no host name.
+        FetchError: it is not a host name.
     """
     host = (parts.hostname or "").rstrip(".").lower()
     if host.isascii():
@@ -158,7 +157,7 @@ def host_of(parts: SplitResult) -> str:
     try:
         return host.encode("idna").decode("ascii")
     except UnicodeError as error:
-        raise FetchError(f"{host!r} is no host name.") from error
+        raise FetchError(f"{host!r} is not a host name.") from error
 
 
 async def fetch(url: str, limits: Limits = Limits(), environment: Mapping[str, str] | None = None) -> Page:
@@ -171,12 +170,12 @@ async def fetch(url: str, limits: Limits = Limits(), environment: Mapping[str, s
         async with asyncio.timeout(limits.seconds):
             return await _followed(url, limits)
     except TimeoutError as error:
-        raise FetchError(f"{url} gave no page within {limits.seconds:g} s.") from error
+        raise FetchError(f"{url} sent no page within {limits.seconds:g} s.") from error
     except AddressError as error:
         raise FetchError(f"{error}. Nothing was sent to it.") from error
     except FetchError as error:
         if error.__cause__ is not None and any(name.lower() in _PROXIES for name in environment or ()):
-            hint = "A proxy is set in the environment; it is not used, because behind it addresses can't be checked."
+            hint = "The proxy set in the environment is not used, because swecli can't check addresses behind it."
             raise FetchError(f"{error} {hint}") from error
         raise
 
@@ -234,14 +233,14 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
     if encoding in ("", "identity"):
         return lambda piece, room: piece[:room]
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise FetchError(f"The page is packed as {encoding}, although it was asked for unpacked.")
+        raise FetchError(f"The page is packed as {encoding}, although swecli requested it unpacked.")
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)
 
     def unpack(piece: bytes, room: int) -> bytes:
         try:
             return unpacker.decompress(piece, room)
         except zlib.error as error:
-            raise FetchError("The page is packed, and what was sent can't be unpacked.") from error
+            raise FetchError("The page is packed and can't be unpacked.") from error
 
     return unpack
 

@@ -73,7 +73,7 @@ def _instead_of(result: CommandResult, session: Session) -> tuple[DisplayBlock, 
     """What stands for a screen that can't be shown here."""
     screens: dict[Screen, DisplayBlock] = {
         "help": command_table(),
-        "pick_mode": TextBlock(f"The mode is {session.view.mode}; --permission-mode chooses another one."),
+        "pick_mode": TextBlock(f"The mode is {session.view.mode}; --permission-mode selects another."),
     }
     return (screens[result.screen],) if result.screen in screens else ()
 
@@ -172,7 +172,6 @@ class Outcome:
 
     @property
     def usage(self) -> Usage:
-        """Sums over the run's steps."""
         return self._usage
 
     @property
@@ -254,7 +253,7 @@ class Outcome:
                 self._cut = completed.status == "error"
         if completed.status == "rejected" and started is not None:
             asked = completed.item in self._nobody
-            reason = "needs approval, and nobody could be asked" if asked else completed.detail
+            reason = "needs approval, but no user is present" if asked else completed.detail
             self.denials.append(Denial(started.name, started.title, reason, asked))
 
     def _add(self, usage: Usage | None, cost: str | None) -> None:
@@ -274,7 +273,6 @@ class Outcome:
 
     @property
     def status(self) -> Status:
-        """One word for the whole run."""
         if self.start_error is not None:
             return "error"
         if self.signal is not None:
@@ -287,7 +285,6 @@ class Outcome:
 
     @property
     def error(self) -> tuple[str, str] | None:
-        """Kind and sentence of what went wrong, if anything did."""
         if self.start_error is not None:
             return self.start_error.exit_code.name.lower(), str(self.start_error)
         if self.ended is not None and self.ended.outcome not in ("done", "interrupted"):
@@ -303,7 +300,6 @@ class Outcome:
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit status of the run."""
         if self.start_error is not None:
             return self.start_error.exit_code
         if self.signal is not None:
@@ -332,7 +328,6 @@ class Outcome:
 
 
 def _join(texts: list[str], text: str, goes_on: bool) -> None:
-    """Add a text to the others, or to the end of the last one."""
     if goes_on and texts:
         texts[-1] += text
     else:

@@ -85,14 +85,14 @@ def _command(line: bytes, number: int) -> Command | BadLine:
 def refusal(request: PermissionRequested) -> ReplyPermission:
     """No, with a word to the model: it can go on with what needs no approval."""
     if UNREAD in request.reason:
-        note = "Nobody can be asked in this run. Read the file first: then replacing it needs no approval."
+        note = "No user is present in this run. Read the file first; then replacing it needs no approval."
         return ReplyPermission(request.request, "reject", note, by="headless")
     allow = f" (for example --allowed-tools {request.tool!r}, or another --permission-mode)"
     return ReplyPermission(
         request.request,
         "reject",
-        f"Nobody can be asked in this run; {request.tool} needs an approval that has to be given at the start{allow}. "
-        "Do not try it again; go on without it and say what was left undone.",
+        f"No user is present in this run; {request.tool} needs an approval given at the start{allow}. "
+        "Do not retry it; continue without it and say what was left undone.",
         by="headless",
     )
 
@@ -171,7 +171,6 @@ class HeadlessRun:
         return self._outcome.exit_code
 
     def _begin(self, prompt: str) -> None:
-        """Send the first message, or run the slash command that it is."""
         command = None if self._request.commands is not None else outcome.meaning(prompt)
         if isinstance(command, UnknownCommand):
             self._outcome.input_errors.append(command.message)
@@ -220,7 +219,7 @@ class HeadlessRun:
                 self._take(event)
                 following = asyncio.ensure_future(_next(events))
         except TimeoutError:
-            self._complain("swecli: the session did not stop in time; what was not stored is lost")
+            self._complain("swecli: the session did not stop in time; unsaved work is lost")
         finally:
             waking.cancel()
             following.cancel()
@@ -272,7 +271,6 @@ class HeadlessRun:
         self._session.send(command)
 
     def _receive(self, value: Command | BadLine | None) -> None:
-        """A line from standard input."""
         if self._stopping:
             return
         if value is None or isinstance(value, Close):
@@ -341,7 +339,7 @@ async def run(
     )
     code = await HeadlessRun(session, request, printer_for(options, out, err), err.note, writer, stop).run()
     if writer.waiting and takes_more(sys.stderr):
-        Output(sys.stderr).note("swecli: nobody read the output; the rest of it is lost, the session is stored")
+        Output(sys.stderr).note("swecli: the reader did not read the output; the rest is lost, the session is stored")
     return code
 
 

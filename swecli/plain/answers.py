@@ -26,14 +26,13 @@ class NotUnderstood(Exception):
 
 
 def approval_hint(request: PermissionRequested) -> str:
-    """The answers that there are."""
     always = f", a always ({request.rule}, for this session)" if request.rule else ""
     edit = ""
     if _command(request) is not None:
         edit = ", e and another command, which is then shown for approval,"
     elif len(request.hunks) > 1:
-        edit = f", e and the numbers of the changes that are to be made, of 1 to {len(request.hunks)},"
-    return f"Answer with y once{always}{edit} or n no, with a word on what to do instead."
+        edit = f", e and the numbers of the changes to apply, 1 to {len(request.hunks)},"
+    return f"Answer with y once{always}{edit} or n reject, with a note on what to do instead."
 
 
 def hunk_lines(request: PermissionRequested) -> Sequence[str]:
@@ -93,11 +92,10 @@ def reply(request: PermissionRequested, line: str) -> ReplyPermission:
 
 
 def question_hint(question: Question) -> str:
-    """How the question is answered."""
     if not question.options:
         return "Type your answer."
     several = ", or several with commas" if question.multiple else ""
-    return f"Answer with a number{several}, or with words of your own."
+    return f"Answer with a number{several}, or in your own words."
 
 
 def answer(question: Question, line: str) -> tuple[str, ...]:
@@ -117,7 +115,6 @@ def answer(question: Question, line: str) -> tuple[str, ...]:
 
 
 def question_lines(question: Question, place: int, count: int) -> Sequence[str]:
-    """The question with its numbered options."""
     number = f" {place} of {count}" if count > 1 else ""
     header = f"{question.header}: " if question.header else ""
     lines = [f"Question{number}: {header}{question.text}"]

@@ -158,7 +158,7 @@ class LinearFrontEnd:
             await asyncio.gather(events, typed, leaving, return_exceptions=True)
 
     async def _events(self, session: Session) -> None:
-        told = False
+        greeted = False
         async for event in session.subscribe(replay=True):
             self._note(event)
             self._output.event(event)
@@ -169,8 +169,8 @@ class LinearFrontEnd:
                     self._output.say([*hunk_lines(request), approval_hint(request)])
                 case TurnEnded():
                     self._output.say([READY])
-                case SessionStarted() if not told and event.seq >= session.view.started_seq and not self._first_sent:
-                    told = True
+                case SessionStarted() if not greeted and event.seq >= session.view.started_seq and not self._first_sent:
+                    greeted = True
                     self._output.say([READY])
                 case _:
                     pass
@@ -230,7 +230,7 @@ class LinearFrontEnd:
     def _answer(self, line: Line, by_hand: bool) -> None:
         request, text = self._requests[0], line.text or ""
         if by_hand and line.at - self._asked_at < GRACE:
-            self._output.say(["That line came before you could have read the question; please answer again."])
+            self._output.say(["That line was typed before the question appeared; please answer again."])
             return
         try:
             if isinstance(request, PermissionRequested):
@@ -258,7 +258,7 @@ class LinearFrontEnd:
         """Nobody types any more: what is asked is not allowed."""
         request = self._requests.pop(0)
         if isinstance(request, PermissionRequested):
-            self._session.send(reply(request, "n The input has ended; nobody can answer."))
+            self._session.send(reply(request, "n The input has ended; no answer is possible."))
         else:
             self._session.send(Answer(request.request, ()))
 
@@ -279,7 +279,7 @@ class LinearFrontEnd:
         elif not isinstance(found, Invocation):
             self._output.say([found.message])
         elif self._busy and not found.command.while_busy:
-            self._output.say([f"/{found.command.name} has to wait until the turn has ended; Ctrl+C interrupts it."])
+            self._output.say([f"/{found.command.name} must wait for the turn to end; Ctrl+C interrupts it."])
         else:
             # A command may ask for consent: the line that answers must be read meanwhile.
             self._task = asyncio.create_task(self._command(found))
@@ -306,7 +306,7 @@ class LinearFrontEnd:
         blocks = result.blocks or result.instead
         self._output.blocks(blocks, drawings=False)
         if not blocks and result.screen not in (None, "quit", "clear", "help"):
-            self._output.say(["This needs its argument here; /help shows which."])
+            self._output.say(["This command needs an argument here; /help shows which."])
 
     def _interrupted(self) -> None:
         """Ctrl+C: interrupt the turn; twice without one leaves."""

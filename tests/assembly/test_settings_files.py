@@ -58,13 +58,13 @@ def test_each_setting_has_its_origin(place: Place) -> None:
     ("name", "text", "why"),
     [
         ("agent.max_steps", "0", "greater than or equal to 1"),
-        ("agent.max_steps", "many", "is no value"),
+        ("agent.max_steps", "many", "is not a TOML value"),
         ("agent.max_steps", '"9"', "integer"),
         ("agent.hard_block", "0.5", "must not be above"),
         ("approval.mode", "fast", "must be"),
-        ("approval.allow", "Bash(*x y)", "no rule"),
+        ("approval.allow", "Bash(*x y)", "not a rule"),
         ("keys.find", "ctrl+nothing", "no key named"),
-        ("providers.p.headers", '{a = "b"}', "hold keys"),
+        ("providers.p.headers", '{a = "b"}', "contain keys"),
         ("nothing.here", "1", "is not a setting"),
         ("ui.theme", "", "a value is missing"),
     ],
@@ -103,7 +103,7 @@ def test_a_project_file_only_tightens_and_stays_out_of_the_repository(place: Pla
 
 def test_what_another_layer_says_is_told(place: Place) -> None:
     told = place.settings.write("model.name", "a/b", "user").message
-    assert "but flag says openai/x" in told
+    assert "but flag sets openai/x" in told
 
 
 def test_a_broken_file_is_an_error_with_its_line(place: Place) -> None:

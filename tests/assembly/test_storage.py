@@ -58,13 +58,11 @@ def test_what_is_wrong_with_the_database_is_said_where_nothing_can_be_continued(
     database.write_bytes(b"\xff" * len(sound))
     with pytest.raises(StartError, match=r"was damaged .*No session in it can be read\. There is no session to conti"):
         open_storage(CONTINUE, tmp_path, "")
-    with pytest.raises(
-        StartError, match=r"^There is no session .* A database that was damaged is kept as .*\.corrupt-"
-    ):
+    with pytest.raises(StartError, match=r"^There is no session .* The damaged database was kept as .*\.corrupt-"):
         open_storage(CONTINUE, tmp_path, "")
     open_database(database, migrations=(*MIGRATIONS, ("CREATE TABLE extra(x)",))).close()
     for options in (CONTINUE, LaunchOptions(Path("/work"), continue_newest=True, look_only=True)):
-        with pytest.raises(StartError, match=r"can't be used \(a newer swecli wrote it; .* So no session can be c"):
+        with pytest.raises(StartError, match=r"can't be used \(a newer swecli wrote it; .* No session can be c"):
             open_storage(options, tmp_path, "")
 
 

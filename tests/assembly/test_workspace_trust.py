@@ -68,7 +68,7 @@ def test_nothing_is_asked_where_the_command_line_said_it(folder: Path) -> None:
 def test_an_answer_that_cannot_be_kept_holds_for_the_run(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
     gate = WorkspaceTrust(LaunchOptions(cwd=folder))
-    assert "holds for this run" in gate.answer("trust")
+    assert "applies to this run only" in gate.answer("trust")
     assert gate.applied(LaunchOptions(cwd=folder)).trust == "session"
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from swecli.core.agent import AgentError, AgentOptions, Client, ContextConfig
+from swecli import ContextConfig
+from swecli.core.agent import AgentError, AgentOptions, Client
 from swecli.core.context_management.compaction.options import (
     CompactContext,
     CompactDecision,

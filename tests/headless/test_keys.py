@@ -49,7 +49,7 @@ def test_a_key_is_stored_used_for_its_host_and_forgotten(tmp_path: Path) -> None
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
     for arguments, words in (
         (("login", "nobody"), "there is no provider 'nobody'"),
-        (("login", "openai"), "that is no key"),
+        (("login", "openai"), "not a key"),
         (("login",), "PROVIDER"),
     ):
         ended = program(tmp_path).run(*arguments)

@@ -121,7 +121,7 @@ def test_without_approval_nothing_is_changed_and_the_model_goes_on(project: Path
     tool = "edit_file"
     arguments = { path = "basket/pricing.py", old_string = "quantity > pieces", new_string = "quantity >= pieces" }
     [[step]]
-    expect = { last_result = "Not allowed; nothing was done. Nobody can be asked in this run" }
+    expect = { last_result = "Not allowed; nothing was done. No user is present in this run" }
     text = "I may not edit."
     """
     with server(script) as provider:

@@ -216,14 +216,14 @@ async def test_nobody_to_ask_rejects_goes_on_and_exits_62() -> None:
     reply = run.session.commands[-1]
     assert isinstance(reply, ReplyPermission)
     assert (reply.request, reply.choice, reply.by) == ("p1", "reject", "headless")
-    assert "Nobody can be asked in this run" in reply.note
+    assert "No user is present in this run" in reply.note
     assert run.result["text"] == "I could not run it."
     assert run.result["status"] == "done"
     assert run.result["denials"] == [
         {
             "tool": "run_command",
             "title": "ls",
-            "reason": "needs approval, and nobody could be asked",
+            "reason": "needs approval, but no user is present",
             "approval_needed": True,
         }
     ]

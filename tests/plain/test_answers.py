@@ -68,7 +68,7 @@ def test_a_question_is_read_from_top_to_bottom() -> None:
         "Question 1 of 2: Price: Which price?",
         "1. 95: as in the README",
         "2. 90",
-        "Answer with a number, or with words of your own.",
+        "Answer with a number, or in your own words.",
     ]
 
 

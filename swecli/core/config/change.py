@@ -49,12 +49,10 @@ class Described:
 
     @property
     def name(self) -> str:
-        """The key as it is written with dots."""
         return dotted(self.key)
 
 
 def dotted(key: tuple[str, ...]) -> str:
-    """A key as TOML writes it."""
     return ".".join(toml_key(part) for part in key)
 
 
@@ -126,7 +124,6 @@ def _described(key: tuple[str, ...], name: str, model: type[BaseModel], value: o
 
 @lru_cache(maxsize=32)
 def _about(model: type[BaseModel]) -> Mapping[str, str]:
-    """What stands below each field in the source."""
     if issubclass(model, KeySettings):
         return {name: f"Keys that do this: {action.meaning}." for name, action in BY_NAME.items()}
     try:

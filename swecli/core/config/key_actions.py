@@ -28,44 +28,44 @@ def _actions(place: Place, *rows: tuple[str, str, str]) -> tuple[KeyAction, ...]
 ACTIONS: tuple[KeyAction, ...] = (
     *_actions(
         "everywhere",
-        ("close", "escape", "close what is open, clear the selection, interrupt; rejects an approval"),
+        ("close", "escape", "close the open panel, clear the selection, interrupt; reject an approval"),
         ("cancel", "ctrl+c", "copy the selection, interrupt or clear; twice on an empty prompt quits"),
         ("next_mode", "shift+tab", "next mode: default, accept-edits, plan, auto"),
-        ("expand", "ctrl+o", "short, usual or full form of everything; more of an approval"),
+        ("expand", "ctrl+o", "short, normal or full view; details of an approval"),
         ("todos", "ctrl+t", "show or hide the todos"),
-        ("background", "ctrl+b", "let the command that runs go on in the background, as a job"),
+        ("background", "ctrl+b", "move the running command to the background"),
         ("find", "ctrl+f", "search the transcript"),
         ("external_editor", "ctrl+g", "write the message in $VISUAL or $EDITOR"),
         ("redraw", "ctrl+l", "draw the screen anew"),
-        ("mouse", "alt+m", "give the mouse to the terminal, which selects text by itself; take it back"),
+        ("mouse", "alt+m", "release the mouse to the terminal for selecting text; capture it again"),
         ("suspend", "ctrl+z", "suspend the program"),
         ("page_up", "pageup", "scroll up by a page"),
         ("page_down", "pagedown", "scroll down by a page"),
-        ("scroll_home", "home", "to the beginning; in a text to its beginning first"),
-        ("scroll_end", "end", "to the end, and follow it again"),
+        ("scroll_home", "home", "to the beginning; within text, to its beginning first"),
+        ("scroll_end", "end", "to the end, and follow new output"),
     ),
     *_actions(
         "prompt",
-        ("send", "enter", "send; while the model works: steer it at its next step"),
+        ("send", "enter", "send; while the model works: steer it at the next step"),
         ("newline", "shift+enter ctrl+j ctrl+enter alt+enter", "new line; a backslash before Enter does the same"),
         ("complete", "tab", "complete; while the model works: queue; on an empty prompt: walk the transcript"),
-        ("older", "up", "from the first line: the message before, or take back what waits"),
-        ("newer", "down", "from the last line: the message after"),
-        ("palette", "ctrl+p", "everything that can be done, to pick from: commands, modes, models, themes"),
-        ("search_history", "ctrl+r", "search the messages that were sent"),
+        ("older", "up", "on the first line: the previous message, or the queued one back"),
+        ("newer", "down", "on the last line: the next message"),
+        ("palette", "ctrl+p", "command palette: commands, modes, models, themes"),
+        ("search_history", "ctrl+r", "search sent messages"),
         ("line_start", "ctrl+a", "to the start of the line"),
         ("line_end", "ctrl+e", "to the end of the line"),
         ("word_left", "alt+b", "a word back"),
         ("word_right", "alt+f", "a word on"),
         ("kill_right", "ctrl+k", "cut to the end of the line"),
         ("kill_left", "ctrl+u", "cut to the start of the line"),
-        ("kill_blank_left", "ctrl+w", "cut back to the blank before"),
+        ("kill_blank_left", "ctrl+w", "cut the word before the cursor"),
         ("kill_word_left", "alt+backspace", "cut the word before"),
         ("kill_word_right", "alt+d", "cut the word after"),
-        ("yank", "ctrl+y", "put back what was cut"),
-        ("yank_older", "alt+y", "right after that: what was cut before it"),
+        ("yank", "ctrl+y", "paste the cut text"),
+        ("yank_older", "alt+y", "right after pasting: the text cut before it"),
         ("undo", "ctrl+underscore", "take back a change"),
-        ("paste", "ctrl+v", "put in the clipboard's image or text"),
+        ("paste", "ctrl+v", "paste the clipboard's image or text"),
         ("leave", "ctrl+d", "quit, on an empty prompt"),
     ),
     *_actions(
@@ -75,14 +75,14 @@ ACTIONS: tuple[KeyAction, ...] = (
     ),
     *_actions(
         "screen",
-        ("remove", "ctrl+x", "take the entry away: revoke a grant, unset a setting, stop a job"),
-        ("switch", "tab", "the other of two: the other settings file"),
+        ("remove", "ctrl+x", "remove the entry: revoke a grant, unset a setting, stop a job"),
+        ("switch", "tab", "switch to the other settings file"),
     ),
     *_actions(
         "transcript",
         ("block_previous", "up k", "the block before"),
         ("block_next", "down j", "the block after"),
-        ("block_toggle", "enter space", "all of the block, or its short form"),
+        ("block_toggle", "enter space", "expand or collapse the block"),
         ("block_copy", "y c", "copy the block"),
         ("block_editor", "o", "open the block, or its file, in the editor"),
         ("find_next", "n", "the next match"),
@@ -95,11 +95,11 @@ ACTIONS: tuple[KeyAction, ...] = (
     *_actions(
         "approval",
         ("approve_once", "y", "run it this time"),
-        ("approve_always", "a", "run it, and whatever the shown rule allows"),
-        ("reject", "n", "no, with a word on what to do instead"),
-        ("change_call", "e", "change it first: the command, or which parts of a change are made"),
+        ("approve_always", "a", "run it, and allow what the shown rule matches"),
+        ("reject", "n", "reject, with a note on what to do instead"),
+        ("change_call", "e", "edit it first: the command, or which parts of a change to apply"),
         ("grant_span", "s", "how long always holds"),
-        ("full_view", "v", "all of it, over the whole screen, and back"),
+        ("full_view", "v", "full screen on or off"),
     ),
 )
 """In the order in which they are listed."""
@@ -166,15 +166,15 @@ def problem(changes: Mapping[str, tuple[str, ...]]) -> str:
         place = BY_NAME[name].place
         for key in keys:
             if place in ("everywhere", "prompt", "list", "screen") and len(key) == 1:
-                return f"must not give {key} alone to {name}: it is a letter of what is typed there"
+                return f"must not give {key} alone to {name}: you type that letter there"
             if name.startswith("approve_") and key in _NEVER_APPROVES:
-                return f"must not give {key} to {name}: it is pressed too easily to allow something"
+                return f"must not give {key} to {name}: it is too easily pressed by accident to approve something"
             for other in owners.get(key, []):
                 if _meet(place, BY_NAME[other].place):
                     return f"must not give {key} to both {other} and {name}"
             owners.setdefault(key, []).append(name)
     if any(not resolve(changes)[name] for name in ("send", "close")):
-        return "must leave a key for both send and close"
+        return "must leave a key for send and for close"
     return ""
 
 

@@ -184,7 +184,7 @@ class KeyStore:
             ring = self._keyring()
             if ring is None:
                 raise KeyStoreError(
-                    f"the key of {entry.provider} is in a keyring that is not there; /login stores it anew"
+                    f"the key of {entry.provider} is in a keyring that is not available; /login stores it again"
                 )
             try:
                 self._read_before[entry] = bounded(lambda: ring.get_password(SERVICE, entry.account)) or ""
@@ -217,7 +217,7 @@ class KeyStore:
                 if item["place"] in ("keyring", "file")
             }
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise KeyStoreError(f"{self._path} is damaged; move it away and store your keys anew") from error
+            raise KeyStoreError(f"{self._path} is damaged; move it away and store your keys again") from error
 
     def _text(self) -> str:
         """The file, if it belongs to the user. Rights of others are taken away before it is read."""
@@ -232,7 +232,7 @@ class KeyStore:
             state = os.fstat(file.fileno())
             mine = not hasattr(os, "getuid") or state.st_uid == os.getuid()
             if not stat.S_ISREG(state.st_mode) or not mine or state.st_size > _MAX_BYTES:
-                raise KeyStoreError(f"{self._path} is not an ordinary file of yours, so no key is taken from it")
+                raise KeyStoreError(f"{self._path} is not a regular file of yours; its keys are ignored")
             if state.st_mode & 0o077 and hasattr(os, "fchmod"):
                 with suppress(OSError):
                     os.fchmod(file.fileno(), 0o600)

@@ -72,16 +72,16 @@ def read_toml(path: Path, *, required: str = "") -> tuple[dict[str, Any], str] |
         raw = _bytes(path)
     except FileNotFoundError:
         if required:
-            raise problem(f"there is no such file; {required} names it") from None
+            raise problem(f"no such file; {required} names it") from None
         return None
     except NotADirectoryError:
         if required:
-            raise problem(f"there is no such file; {required} names it") from None
+            raise problem(f"no such file; {required} names it") from None
         return None
     except OSError as error:
         raise problem(f"can't be read: {error.strerror or error}") from None
     if raw is None:
-        raise problem(f"must be an ordinary file of at most {MAX_BYTES} bytes")
+        raise problem(f"must be a regular file of at most {MAX_BYTES} bytes")
     try:
         text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -90,9 +90,9 @@ def read_toml(path: Path, *, required: str = "") -> tuple[dict[str, Any], str] |
         return tomllib.loads(text), text
     except tomllib.TOMLDecodeError as error:
         line, message = _place(str(error), text)
-        raise problem(f"no valid TOML: {message}", line) from None
+        raise problem(f"invalid TOML: {message}", line) from None
     except (RecursionError, ValueError):
-        raise problem("no valid TOML: nested too deeply, or a number that is too long") from None
+        raise problem("invalid TOML: nested too deeply, or a number that is too long") from None
 
 
 def _bytes(path: Path) -> bytes | None:
@@ -136,7 +136,6 @@ def toml_text(value: object) -> str:
 
 
 def toml_key(name: str) -> str:
-    """A key as TOML writes it, in quotes where it needs them."""
     return name if name and all(c.isascii() and (c.isalnum() or c in "_-") for c in name) else toml_text(name)
 
 
@@ -158,7 +157,7 @@ def typed_value(text: str, *, words: bool, many: bool) -> Any:
         if words and stripped[0] not in "[{":
             return [stripped] if many else stripped
         said = str(error).partition(" (at ")[0]
-        raise ValueError(f"is no value in TOML: {said}") from None
+        raise ValueError(f"is not a TOML value: {said}") from None
     if set(value) != {"value"}:
         raise ValueError("must be one value on one line")
     found: object = value["value"]
@@ -259,10 +258,7 @@ _SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "settings": 
 _USER_OF_ADDRESS = re.compile(r"(?<=://)[^/@\s]+@")
 _SECRET_SHAPED = ("api_key", "apikey", "key", "token", "secret", "password")
 
-SAFE = (
-    "Safe mode: settings of the project, keys and themes of your own and the status line command are left out for this "
-    "run."
-)
+SAFE = "Safe mode: the project's settings and your own keys, themes and status line command are ignored in this run."
 
 Path_ = tuple[str, ...]
 
@@ -458,8 +454,8 @@ def _file(
                 "Set it in your own settings, or see `swecli permissions accept`."
             )
         elif key in found:
-            same = f"{'.'.join(written)} is {'.'.join(key)}, which line {found[key].origin.line} sets already"
-            problems.append(ConfigProblem(str(path), origin.line, f"{same}: give one of them"))
+            same = f"{'.'.join(written)} is {'.'.join(key)}, which line {found[key].origin.line} already sets"
+            problems.append(ConfigProblem(str(path), origin.line, f"{same}: use only one"))
         else:
             inside = {
                 (*key, *part[len(written) :]): Origin(layer, str(path), line)
@@ -473,7 +469,6 @@ def _file(
 
 
 def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> list[tuple[Path_, Any]]:
-    """Keys with their values, at the depth where the schema has values."""
     leaves: list[tuple[Path_, Any]] = []
     problems: list[ConfigProblem] = []
     for section, content in data.items():
@@ -519,7 +514,7 @@ def _known(key: Path_) -> bool:
 def _unknown(key: Path_) -> str:
     name = ".".join(key)
     if key[-1].lower() in _SECRET_SHAPED:
-        return f"{name} is not a setting. Keys are never kept in settings: name the variable with api_key_env."
+        return f"{name} is not a setting. Settings never hold keys: name the variable with api_key_env."
     choices = list(Settings.model_fields) if len(key) == 1 else [*_fields(key[0]), *other_names(key[0])]
     near = get_close_matches(key[-1], choices, 1)
     hint = f" Did you mean {near[0]}?" if near else f" Known here: {', '.join(choices)}."
@@ -594,7 +589,7 @@ def _problems(error: ValidationError, origin_of: Mapping[Path_, Origin]) -> list
             origin = next((found for path, found in origin_of.items() if path[:1] == key[:1]), Origin("default"))
         message = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
-            message = "must not be here: there is no such key"
+            message = "must not be here: unknown key"
         if detail["type"] == "missing":
             message = "must be given too"
         message = message.removeprefix("Input should be ") if message.startswith("Input should be ") else message

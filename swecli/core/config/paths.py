@@ -29,7 +29,6 @@ class Paths:
         return (self.config, self.data, self.cache, self.state)
 
     def workspace_data(self, workspace: Path) -> Path:
-        """The data directory of one workspace."""
         return self.data / "workspaces" / workspace_key(workspace)
 
 
@@ -56,5 +55,4 @@ def workspace_key(workspace: Path) -> str:
 
 
 def project_folder(workspace: Path) -> Path:
-    """The project's own settings folder."""
     return workspace / PROJECT_FOLDER

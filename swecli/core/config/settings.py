@@ -99,7 +99,7 @@ class RetentionSettings(Section):
             found = f"not {' and '.join(given)}" if given else "none is there"
             raise ValueError(f"must have exactly one of {', '.join(RETENTION_ACTIONS)}: {found}")
         if self.kind == "arguments" and given[0] in ("until_file_changes", "head_tail"):
-            raise ValueError(f"must not have {given[0]}: it is about results, and this rule is about arguments")
+            raise ValueError(f"must not have {given[0]}: it applies to results, and this rule to arguments")
         return self
 
 
@@ -206,7 +206,7 @@ def _url(value: str) -> str:
 def _header_names(value: dict[str, str]) -> dict[str, str]:
     for name, text in value.items():
         if not _HEADER.fullmatch(name) or not text.isprintable():
-            raise ValueError("must be header names with text values on one line")
+            raise ValueError("must be header names with single-line text values")
     return value
 
 
@@ -296,7 +296,6 @@ class DialectSettings(Section):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The flags that are set."""
         return {name: value for name, value in self if value is not None}
 
 
@@ -523,13 +522,13 @@ def contradictions(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
         yield (
             (trigger, block),
             f"{agent.compact_trigger:g} must not be above agent.hard_block {agent.hard_block:g}: "
-            "requests would be refused before room is made",
+            "requests would be blocked before swecli compacts",
         )
     if context.warn > agent.compact_trigger:
         yield (
             (("context", "warn"), trigger),
             f"{context.warn:g} must not be above agent.compact_trigger {agent.compact_trigger:g}: "
-            "the conversation would be compacted before the warning",
+            "swecli would compact before the warning",
         )
     yield from _sizes(settings)
     if context.min_score_threshold > max(
@@ -537,7 +536,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
     ):
         yield (
             (("context", "min_score_threshold"),),
-            f"{context.min_score_threshold:g} must not be above every score: no older message could stay",
+            f"{context.min_score_threshold:g} must not be above every score: no older message could be kept",
         )
 
 
@@ -560,7 +559,7 @@ def _sizes(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
         (("context", "max_summary_tokens"), context.max_summary_tokens),
     ):
         if size is not None and size >= total and (name[1] != "target_tokens" or size > total):
-            yield (name, key), f"{size:,} leaves no room in {'.'.join(key)} {total:,}"
+            yield (name, key), f"{size:,} leaves no space in {'.'.join(key)} {total:,}"
 
 
 def _window(settings: Settings) -> tuple[int | None, Key]:
@@ -589,7 +588,6 @@ SYNONYMS: Mapping[Key, Key] = MappingProxyType(
 
 
 def canonical(key: Key) -> Key:
-    """The name that a setting is kept under."""
     return SYNONYMS.get(key, key)
 
 

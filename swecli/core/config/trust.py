@@ -172,7 +172,6 @@ class Consent:
         self.pending: list[PendingItem] = []
 
     def refuses(self, key: Sequence[str], value: object, origin: str) -> bool:
-        """Whether this setting of a project's file has to be left out."""
         if not loosens(key, value):
             return False
         digest = item_digest(key, value)
@@ -196,7 +195,7 @@ def without_links(
     """Files that are in the project themselves: a link could bring in any file of the user's."""
     for layer, path in files:
         if path.is_symlink() or path.parent.is_symlink():
-            notices.append(f"{path} not read: it is a link, or in one.")
+            notices.append(f"{path} not read: it is a link or inside one.")
         else:
             yield layer, path
 

@@ -23,11 +23,11 @@ def normalise(url: str, protocol: str) -> str:
         text = f"http://{text}" if _is_local_text(text) or protocol == "ollama-chat" else f"https://{text}"
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is no http or https address")
+        raise ValueError(f"{url!r} is not an http or https address")
     try:
         _ = parts.port  # reading it checks it
     except ValueError:
-        raise ValueError(f"{url!r} has no possible port") from None
+        raise ValueError(f"{url!r} has an invalid port") from None
     path = parts.path.rstrip("/")
     for endpoint in _ENDPOINTS:
         path = path.removesuffix(endpoint)
@@ -54,7 +54,6 @@ def origin_of(url: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """The address without what may be a password."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, parts.fragment))
 
@@ -71,7 +70,6 @@ def is_local(url: str) -> bool:
 
 
 def is_loopback(url: str) -> bool:
-    """Whether the server is on this machine."""
     name = urlsplit(url).hostname or ""
     try:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback

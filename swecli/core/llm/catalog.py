@@ -77,7 +77,6 @@ class PriceList:
     periods: tuple[PricePeriod, ...]
 
     def at(self, moment: datetime) -> PricePeriod:
-        """The prices of ``moment``."""
         return next((period for period in reversed(self.periods) if period.holds(moment)), self.periods[0])
 
 
@@ -224,11 +223,9 @@ class CatalogModel(Struct, frozen=True):
 
     @property
     def prices(self) -> PriceList | None:
-        """What it costs at this provider."""
         return PriceList(self.periods) if self.periods else None
 
     def sources(self, group: str) -> tuple[Source, ...]:
-        """Where a group of fields comes from."""
         known = load_catalog().sources
         return tuple(known[letter] for letter in self.letters.get(group, ""))
 
@@ -329,7 +326,6 @@ class Catalog:
 
 @cache
 def load_catalog() -> Catalog:
-    """The catalogue that comes with the program."""
     data = files("swecli.core.llm").joinpath("catalog.json").read_bytes()
     document = msgspec.json.decode(data, type=_Document)
     return Catalog(document.models, document.sources)
@@ -364,7 +360,6 @@ def cost_of(prices: PriceList, usage: Usage, moment: datetime) -> Decimal | None
 
 
 def utc_now() -> datetime:
-    """The present moment."""
     return datetime.now(UTC)
 
 

@@ -82,12 +82,11 @@ class Adjustment:
 
     @property
     def notice(self) -> str:
-        """One line for the user."""
         if self.renamed is not None:
-            return f"The server wants {self.renamed} instead of {self.parameter}; it gets that from now on."
+            return f"The server wants {self.renamed} instead of {self.parameter}; swecli sends that from now on."
         if self.in_items:
-            return f"The server does not know {self.parameter} in messages; it is left out from now on."
-        return f"The server does not know the parameter {self.parameter}; it is left out from now on."
+            return f"The server does not support {self.parameter} in messages; swecli no longer sends it."
+        return f"The server does not support the parameter {self.parameter}; swecli no longer sends it."
 
 
 def refuses_tools(error: WireError) -> bool:
@@ -113,7 +112,6 @@ def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None
 
 
 def adjust(request: WireRequest, adjustments: Collection[Adjustment]) -> WireRequest:
-    """The request with all adjustments made."""
     if not adjustments:
         return request
     changes = {item.parameter: item.renamed for item in adjustments if not item.in_items}
@@ -227,7 +225,7 @@ class Quarantine:
                 self._read_arguments = True
                 self._parts += calls
                 said = error.message[:200]
-                return f"The server can't read the arguments of earlier calls, which are left out: {said}"
+                return f"The server can't read the arguments of earlier calls, so swecli leaves them out: {said}"
             return ""
         if error.kind != "bad_request" or error.status not in (400, 422):
             return ""
@@ -235,17 +233,16 @@ class Quarantine:
         thinking = {item.id for item in request.messages if _has_thoughts(item)} - self._thoughtless
         if thinking and _THOUGHTS.search(text):
             self._thoughtless |= thinking
-            return "The server refused what it had sent of the model's earlier reasoning; that is left out from now on."
+            return "The server rejected the model's earlier reasoning; swecli no longer sends it."
         place = _place(text)
         refused = _parts_at(place, request, build) if place is not None else []
         if not refused:
             return ""
         self._parts += refused
         what = " and ".join(dict.fromkeys(_name(part) for part in refused))
-        return f"The server refused {what} of this conversation, which is left out from now on: {error.message[:200]}"
+        return f"The server rejected {what} of this conversation; swecli no longer sends it: {error.message[:200]}"
 
     def apply(self, request: ModelRequest) -> ModelRequest:
-        """The request without what was refused."""
         if not self._parts and not self._thoughtless:
             return request
         return replace(request, messages=tuple(self._cleared(message) for message in request.messages))
@@ -303,9 +300,9 @@ def _substitute(part: Part) -> Part | None:
     """What stands in for a part, so that calls keep their results and the model knows that something is missing."""
     match part:
         case TextPart() | ImagePart():
-            return TextPart(f"[{_name(part).capitalize()} was left out, because the server refused it.]")
+            return TextPart(f"[{_name(part).capitalize()} was left out because the server rejected it.]")
         case ToolResultPart():
-            return structs.replace(part, text="[The result was left out, because the server refused it.]", images=())
+            return structs.replace(part, text="[The result was left out because the server rejected it.]", images=())
         case ToolCallPart():
             name = _NOT_IN_NAMES.sub("_", part.name)[:64] or "unknown"
             return structs.replace(part, name=name, arguments="{}", opaque=None)
@@ -353,16 +350,14 @@ _NO_IMAGES = re.compile(
     r"|unknown variant `?image_url|unsupported content type:? .?image|must be a string|mmproj",
     re.IGNORECASE,
 )
-NOTICE = "The model can't see images; it is told in their place that they were left out."
+NOTICE = "The model can't see images; a sentence replaces each of them."
 
 
 def refuses_images(error: WireError) -> bool:
-    """Whether the server says that the model takes no images."""
     return error.kind in ("bad_request", "not_found", "server") and _NO_IMAGES.search(error.message) is not None
 
 
 def has_images(request: ModelRequest) -> bool:
-    """Whether there is any image in the conversation."""
     return any(
         isinstance(part, ImagePart) or (isinstance(part, ToolResultPart) and part.images)
         for message in request.messages
@@ -393,13 +388,13 @@ def _part(part: Part) -> Part:
 
 def _sentence(image: ImagePart) -> str:
     name = f" {image.name}" if image.name else ""
-    return f"[The image{name} ({image.media_type}) is not shown to you: this model can't see images.]"
+    return f"[The image{name} ({image.media_type}) was left out: this model can't see images.]"
 
 
 _T = TypeVar("_T")
 CLEARS = "anthropic-messages"
 """The protocol whose servers can clear old tool results by themselves."""
-NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol knows it."
+NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol supports it."
 _MOST_CHANGES = 6
 """So many times a request is changed and repeated because the server complains about what can be left out."""
 CHARACTERS_PER_TOKEN = 16
@@ -460,7 +455,6 @@ class HttpModelClient:
 
     @property
     def config(self) -> ClientConfig:
-        """What the client was made from."""
         return self._config
 
     def know(self, info: ModelInfo) -> None:
@@ -469,15 +463,12 @@ class HttpModelClient:
         self._config = replace(self._config, info=info, target=target)
 
     async def close(self) -> None:
-        """Release connections."""
         await self._transport.close()
 
     def wire_request(self, request: ModelRequest) -> WireRequest:
-        """The request as it would be sent, without the key."""
         return adjust(self._build(self._acceptable(request), self._config.target), self._adjustments)
 
     def headers(self, wire: WireRequest) -> dict[str, str]:
-        """The headers of a request, with the key."""
         return {
             "content-type": "application/json",
             "accept": "text/event-stream, application/json",
@@ -488,7 +479,6 @@ class HttpModelClient:
         }
 
     def _acceptable(self, request: ModelRequest) -> ModelRequest:
-        """The request without what the server can't take."""
         if self._tools_as_text:
             request = as_text(request)
         if self._is_blind:
@@ -515,14 +505,23 @@ class HttpModelClient:
             self._told_clearing = True
             if self._config.target.origin.protocol != CLEARS:
                 yield StreamNotice(NO_CLEARING)
-        as_text_too = self._tools_as_text or self._config.target.dialect.tool_calls == "auto"
-        calls = TextCallStream([tool.name for tool in request.tools]) if request.tools and as_text_too else None
-        async with aclosing(self._attempts(request)) as events:
-            async for event in events:
-                if calls is None and self._tools_as_text and request.tools:
-                    calls = TextCallStream([tool.name for tool in request.tools])
-                for made in calls.feed(event) if calls is not None else (event,):
-                    yield self._without_keys(made) if isinstance(made, Failed) else made
+        names = [tool.name for tool in request.tools]
+        reads_calls = self._config.target.dialect.tool_calls == "auto"
+        calls = TextCallStream(names) if names and reads_calls else None
+        for change_number in range(_MOST_CHANGES + 1):
+            wire, change = self.wire_request(request), ""
+            if names and calls is None and self._tools_as_text:
+                calls = TextCallStream(names)
+            async with aclosing(self._attempt(wire, self._longest(request))) as events:
+                async for event in events:
+                    if isinstance(event, _Refused):
+                        change = self._adapt(event.error, wire, request) if change_number < _MOST_CHANGES else ""
+                        error = to_provider_error(event.error, self._context)
+                        event = StreamNotice(change) if change else Failed(error)
+                    for made in calls.feed(event) if calls is not None else (event,):
+                        yield self._without_keys(made) if isinstance(made, Failed) else made
+            if not change:
+                return
 
     def _without_keys(self, failed: Failed) -> Failed:
         """Some servers quote the key that they refuse; errors are shown and stored."""
@@ -530,29 +529,14 @@ class HttpModelClient:
         message, hint = self._masker.mask(error.message), self._masker.mask(error.hint)
         return failed if message == error.message else replace(failed, error=replace(error, message=message, hint=hint))
 
-    async def _attempts(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        for change_number in range(_MOST_CHANGES + 1):
-            wire = self.wire_request(request)
-            change = ""
-            async with aclosing(self._attempt(wire, self._longest(request))) as events:
-                async for event in events:
-                    if isinstance(event, _Refused):
-                        may_change = change_number < _MOST_CHANGES
-                        change = self._adapt(event.error, wire, request) if may_change else ""
-                        if not change:
-                            yield Failed(to_provider_error(event.error, self._context))
-                    else:
-                        yield event
-            if not change:
-                return
-            yield StreamNotice(change)
-
     def _adapt(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
         """Change what the server complains about, for this request and all that follow. Returns a sentence for the
         user; empty where nothing can be changed."""
         if request.tools and not self._tools_as_text and refuses_tools(error):
             self._no_tools = True
-            return "The model takes no tools; they are described to it in the prompt, and its calls are read as text."
+            return (
+                "The model does not support tools; the prompt describes them, and swecli reads its calls from the text."
+            )
         if has_images(request) and not self._is_blind and refuses_images(error):
             self._no_images = self._told_blind = True
             return NOTICE
@@ -631,7 +615,9 @@ class HttpModelClient:
                         watchdog.end_soon()
                 if decoder.answer.size > longest and not decoder.closed:
                     events += decoder.cut_off()
-                    yield StreamNotice(f"The answer did not end; it was cut after {decoder.answer.size:,} characters.")
+                    yield StreamNotice(
+                        f"The answer was endless; swecli cut it after {decoder.answer.size:,} characters."
+                    )
                 for event in events:
                     yield event
                 if decoder.closed:
@@ -716,5 +702,5 @@ class _Watchdog:
         return ProviderError(
             "stalled",
             f"nothing {'more ' if self._begun else ''}came from the model for {self._limit or 0:g} s",
-            hint="What arrived is kept; try again, or choose another model with /model.",
+            hint="The partial answer is kept; try again, or choose another model with /model.",
         )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text
+import msgspec
+from msgspec import Struct
+
+from swecli.core.llm.json_values import JsonObject
 from swecli.core.llm.protocols.arguments import IdAlphabet
 from swecli.core.llm.text import ThinkTags
 
@@ -60,19 +62,20 @@ class Dialect:
     """Sent with every request."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    protocol: str
-    hosts: tuple[str, ...]
-    models: tuple[str, ...]
+class _Rule(Struct, frozen=True):
+    """Where some quirks apply; shell patterns, or lists of them."""
+
     quirks: dict[str, Any]
+    protocol: str = ""
+    host: str | tuple[str, ...] = "*"
+    model: str | tuple[str, ...] = "*"
 
     def applies(self, protocol: str, host: str, model: str) -> bool:
-        return (
-            self.protocol in ("", protocol)
-            and any(fnmatchcase(host, pattern) for pattern in self.hosts)
-            and any(fnmatchcase(model, pattern) for pattern in self.models)
-        )
+        return self.protocol in ("", protocol) and _matches(host, self.host) and _matches(model, self.model)
+
+
+def _matches(name: str, patterns: str | tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in ((patterns,) if isinstance(patterns, str) else patterns))
 
 
 def find_dialect(protocol: str, host: str, model: str) -> Dialect:
@@ -86,22 +89,16 @@ def find_dialect(protocol: str, host: str, model: str) -> Dialect:
 
 @cache
 def _rules() -> tuple[_Rule, ...]:
-    text = files("swecli.core.llm").joinpath("dialects.toml").read_text("utf-8")
-    return tuple(_rule(as_object(item)) for item in as_list(tomllib.loads(text).get("rule")))
-
-
-def _rule(table: JsonObject) -> _Rule:
-    known = {item.name for item in fields(Dialect)}
-    quirks = {key: value for key, value in table.items() if key not in ("protocol", "host", "model")}
-    if unknown := quirks.keys() - known:
-        raise ValueError(f"dialects.toml: unknown quirk {sorted(unknown)}")
-    return _Rule(as_text(table.get("protocol")), _patterns(table.get("host")), _patterns(table.get("model")), quirks)
-
-
-def _patterns(value: object) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,)
-    return tuple(as_text(item) for item in as_list(value)) or ("*",)
+    """The rules of ``dialects.toml``, where quirks stand beside what they apply to."""
+    data = files("swecli.core.llm").joinpath("dialects.toml").read_bytes()
+    tables = msgspec.toml.decode(data, type=dict[Literal["rule"], tuple[dict[str, Any], ...]])["rule"]
+    own = set(_Rule.__struct_fields__) - {"quirks"}
+    rules: list[_Rule] = []
+    for table in tables:
+        quirks = {key: value for key, value in table.items() if key not in own}
+        known = msgspec.convert(quirks, Dialect)
+        rules.append(msgspec.convert({**table, "quirks": {key: getattr(known, key) for key in quirks}}, _Rule))
+    return tuple(rules)
 
 
 _SWITCH = ("none", "high")

@@ -38,7 +38,6 @@ class DryClient:
 
 
 def described(client: HttpModelClient, request: ModelRequest) -> dict[str, Any]:
-    """A request as its client would send it, without what may be a key."""
     wire = client.wire_request(request)
     headers = client.headers(wire)
     masker = Masker(key_values(headers))

@@ -78,7 +78,6 @@ def _layers(value: object, depth: int) -> Iterator[JsonObject]:
 
 
 def _json_in(text: str) -> object:
-    """The JSON that a text is, or ends with."""
     start = text.find("{")
     if start < 0 or not text.rstrip().endswith(("}", "]")):
         return None
@@ -154,7 +153,6 @@ def first_number(value: object, *names: str) -> int | None:
 
 
 def _details(value: object) -> Iterator[JsonObject]:
-    """Google's details."""
     for layer in layers(value):
         for item in as_list(layer.get("details")):
             if is_object(item):
@@ -546,7 +544,9 @@ _OWN_CODES: dict[int, ErrorKind] = {
 }
 """Numbers of MiniMax and Z.ai, whose sentences are in more than one language."""
 
-PROXY_LOGIN_HINT = "Give the proxy's name and password in HTTPS_PROXY and HTTP_PROXY: http://NAME:PASSWORD@HOST:PORT."
+PROXY_LOGIN_HINT = (
+    "Set the proxy's user name and password in HTTPS_PROXY and HTTP_PROXY: http://NAME:PASSWORD@HOST:PORT."
+)
 MAX_MESSAGE = 2000
 """Characters of a provider's message that are kept for the user."""
 
@@ -619,7 +619,7 @@ def read_error(
         place = (headers or {}).get("location", "another address")
         return WireError(status, f"the server redirects to {place}", kind="protocol")
     if status == 407:
-        return WireError(status, "the proxy wants a name and a password", kind="network", should_retry=False)
+        return WireError(status, "the proxy requires a user name and password", kind="network", should_retry=False)
     evidence, codes = evidence_of(value), codes_of(value)
     refusal = status if status >= 400 else next((number for number in codes if 400 <= number <= 599), None)
     prompt, window, overflow = _overflow(evidence, value)
@@ -682,12 +682,12 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     if error.status == 407:
         return PROXY_LOGIN_HINT
     if error.message.lstrip().startswith("<") and kind in ("not_found", "bad_request", "protocol"):
-        return f"A web page came back, so the base URL is probably wrong: check {server}."
+        return f"The server sent a web page, so the base URL is probably wrong: check {server}."
     if error.moderated and kind in ("auth", "bad_request"):
-        return "The server refused what the request says: say it in another way, or choose another model with /model."
+        return "The server rejected the content of the request: rephrase it, or choose another model with /model."
     if kind == "auth":
         names = " or ".join(context.key_variables) or "the API key"
-        return f"Check the key in {names}: {server} refused it or it may not use this model."
+        return f"Check the key in {names}: {server} rejected it, or it may not use this model."
     if kind == "not_found":
         return (
             f"Check the model name {context.model!r} (-m {context.provider or 'provider'}/NAME) "
@@ -696,7 +696,7 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     if kind == "quota":
         return f"The account at {server} has no credit left: add some, or choose another model with /model."
     if kind == "context_overflow":
-        return "The conversation is larger than the model's context window: /compact makes it smaller."
+        return "The conversation exceeds the model's context window: /compact shrinks it."
     if kind == "too_large":
         return "The request is larger than the server accepts: /compact, or drop large results in /context."
     if kind == "bad_request":
@@ -704,9 +704,9 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     if kind in ("rate_limit", "overloaded"):
         return "Wait a moment and try again, or choose another model with /model."
     if kind == "protocol":
-        return f"Check the base URL {server}: requests with a key are not redirected to another address."
+        return f"Check the base URL {server}: swecli does not follow redirects with a key."
     if kind == "server":
-        return "The fault is on the server's side: try again, or choose another model with /model."
+        return "The server failed: try again, or choose another model with /model."
     return ""
 
 

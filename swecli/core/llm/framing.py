@@ -33,9 +33,7 @@ class WireEvent:
 class Framing(Protocol):
     """What all parsers offer."""
 
-    def feed(self, chunk: bytes) -> list[WireEvent]:
-        """The events that this chunk completes."""
-        ...
+    def feed(self, chunk: bytes) -> list[WireEvent]: ...
 
     def end(self) -> list[WireEvent]:
         """What is left when no more bytes come."""
@@ -181,7 +179,6 @@ class JsonParser:
 
     @property
     def is_one_object(self) -> bool:
-        """Whether all that came is one whole object."""
         return self._values == 1 and self._depth == 0 and not self._had_array and not self.stray
 
     def end(self) -> list[WireEvent]:
@@ -235,7 +232,6 @@ class BodyParser:
 
     @property
     def is_one_object(self) -> bool:
-        """Whether the body so far is one whole JSON object and nothing else."""
         return isinstance(self._parser, JsonParser) and self._parser.is_one_object
 
     def feed(self, chunk: bytes) -> list[WireEvent]:

@@ -90,7 +90,6 @@ def _decoded(text: str, decoder: json.JSONDecoder) -> object:
 
 
 def is_too_deep(text: str) -> bool:
-    """Whether a JSON text is nested deeper than ``MAX_DEPTH``."""
     return text.count("[") + text.count("{") > MAX_DEPTH and _depth(text) > MAX_DEPTH
 
 

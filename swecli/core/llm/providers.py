@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from swecli.core.llm.addresses import host_of, is_local, normalise, origin_of, without_password
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect, offered
-from swecli.core.llm.json_values import as_list, as_object, as_text
 from swecli.core.llm.protocols.base import USUAL_OUTPUT, Target
 from swecli.core.llm.protocols.registry import PROTOCOLS
 from swecli.core.llm.transport import Timeouts
@@ -54,8 +54,8 @@ class ProviderConfig:
     """
 
     name: str
-    protocol: str
-    base_url: str
+    protocol: str = ""
+    base_url: str = ""
     api_key_env: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=lambda: {}, repr=False)
     base_url_env: tuple[str, ...] = ()
@@ -100,7 +100,6 @@ StoredKeys = Callable[[str, str], str]
 
 
 def no_stored_key(provider: str, origin: str) -> str:
-    """Nothing is stored."""
     return ""
 
 
@@ -171,40 +170,20 @@ def default_model(env: Mapping[str, str]) -> str:
     return next((provider.default_model for provider in configured_providers(env) if provider.default_model), "")
 
 
-def secret_variables(custom: Sequence[ProviderConfig] = ()) -> frozenset[str]:
-    """Names of all variables that hold keys, to be removed from the environment of child processes."""
-    providers = (*known_providers().values(), *custom)
-    return frozenset(name for provider in providers for name in provider.api_key_env)
-
-
 @cache
 def known_providers() -> Mapping[str, ProviderConfig]:
-    """The built-in providers by name."""
-    text = files("swecli.core.llm").joinpath("providers.toml").read_text("utf-8")
-    out: dict[str, ProviderConfig] = {}
-    for name, item in as_object(tomllib.loads(text).get("provider")).items():
-        table = as_object(item)
-        out[name] = ProviderConfig(
-            name,
-            as_text(table.get("protocol")),
-            as_text(table.get("base_url")),
-            _names(table.get("key_env")),
-            base_url_env=_names(table.get("base_url_env")),
-            default_model=as_text(table.get("default_model")),
-            local=table.get("local") is True,
-        )
-    return out
-
-
-def _names(value: object) -> tuple[str, ...]:
-    return tuple(as_text(item) for item in as_list(value))
+    data = files("swecli.core.llm").joinpath("providers.toml").read_bytes()
+    tables = msgspec.toml.decode(data, type=dict[Literal["provider"], dict[str, dict[str, Any]]])["provider"]
+    return {name: msgspec.convert({"name": name, **table}, ProviderConfig) for name, table in tables.items()}
 
 
 def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderConfig, str]:
     providers = {**known_providers(), **{provider.name: provider for provider in custom}}
     name, slash, model = reference.strip().partition("/")
     if any(letter.isspace() or not letter.isprintable() for letter in name + model):
-        raise BadModelReference(f"{reference!r} is no model: write provider/name as one word, or /model to see a list")
+        raise BadModelReference(
+            f"{reference!r} is not a model: write provider/name as one word, or use /model for a list"
+        )
     provider = providers.get(name) or providers.get(name.lower())
     if provider is None:
         if not slash or not name:
@@ -214,8 +193,8 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
         near = difflib.get_close_matches(name.lower(), providers, 1)
         meant = f" Did you mean {near[0]}/{model}?" if near else ""
         raise UnknownProvider(
-            f"there is no provider {name!r}.{meant} Known are {', '.join(sorted(providers))}; "
-            "others can be added to the settings."
+            f"there is no provider {name!r}.{meant} Known providers: {', '.join(sorted(providers))}; "
+            "add others in the settings."
         )
     model = model or provider.default_model
     if not model:
@@ -224,7 +203,6 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
 
 
 def find_provider(name: str, custom: Sequence[ProviderConfig] = ()) -> ProviderConfig | None:
-    """The provider of this name, the user's own first."""
     providers = {**known_providers(), **{provider.name: provider for provider in custom}}
     return providers.get(name) or providers.get(name.lower())
 
@@ -239,14 +217,13 @@ def address_of(provider: ProviderConfig, env: Mapping[str, str]) -> tuple[str, s
 
 
 def _address(provider: ProviderConfig, env: Mapping[str, str], overrides: Overrides) -> tuple[str, str]:
-    """Base URL and protocol."""
     variable = next((name for name in provider.base_url_env if env.get(name, "").strip()), "")
     given = overrides.base_url or env.get(variable, "") or provider.base_url
     by_address = "openai-responses" if _is_openai(given) else "openai-chat"
     protocol = overrides.protocol or provider.protocol or by_address
     if protocol not in PROTOCOLS:
         raise BadProviderSetting(
-            f"{provider.name}: there is no protocol {protocol!r}; choose one of {', '.join(PROTOCOLS)}"
+            f"{provider.name}: unknown protocol {protocol!r}; choose one of {', '.join(PROTOCOLS)}"
         )
     try:
         return normalise(given, protocol), protocol
@@ -297,7 +274,9 @@ def _key(provider: ProviderConfig, address: str, env: Mapping[str, str], stored_
         )
     if not is_key(key):
         place = variable or f"the stored key of {provider.name}"
-        raise BadProviderSetting(f"{place} has characters that no key has: copy it again, without blanks or quotes")
+        raise BadProviderSetting(
+            f"{place} contains characters that no key has: copy it again, without spaces or quotes"
+        )
     return key
 
 
@@ -328,5 +307,7 @@ def _has_own_key(provider: ProviderConfig) -> bool:
 def _checked_headers(provider: ProviderConfig, headers: Mapping[str, str]) -> dict[str, str]:
     for name, value in headers.items():
         if not name.isascii() or not name.isprintable() or not value.isascii() or not value.isprintable():
-            raise BadProviderSetting(f"{provider.name}: the header {name!r} has characters that HTTP does not allow")
+            raise BadProviderSetting(
+                f"{provider.name}: the header {name!r} contains characters that HTTP does not allow"
+            )
     return {name.lower(): value for name, value in headers.items()}

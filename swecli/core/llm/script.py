@@ -6,14 +6,20 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args
+
+import msgspec
+from msgspec import Meta, Struct, structs
 
 from swecli.core.protocol.messages import StopKind
 
-Chunk = Literal["words", "whole"] | int
+Chunk = Literal["words", "whole"] | Annotated[int, Meta(ge=1)]
 """How a text is cut into streamed pieces: at words, not at all, or every so many characters."""
+_Count = Annotated[int, Meta(ge=0)]
+_Seconds = Annotated[float, Meta(ge=0, lt=1e6)]
+_T = TypeVar("_T")
+_ORIGIN = "(origin)"
 
 FaultKind = Literal[
     "overflow",
@@ -48,30 +54,33 @@ STATUS: Mapping[FaultKind, int] = {
 DEFAULT_CLOSING = "(The script of this scripted model is over: it has no more answers.)"
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedCall:
-    """``arguments`` is the JSON text as it will be sent, or what stands in for it."""
+class _Arguments(str):
+    """The JSON text of a call's arguments, written in the file as a table, or as a text that is sent unchanged."""
 
-    tool: str
-    arguments: str
+
+class _Texts(tuple[str, ...]):
+    """Written in the file as a text or a list of texts."""
+
+
+class ScriptedCall(Struct, frozen=True, forbid_unknown_fields=True):
+    tool: Annotated[str, Meta(min_length=1)]
+    arguments: _Arguments = _Arguments("{}")
     id: str = ""
     """Empty: the player makes one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedUsage:
+class ScriptedUsage(Struct, frozen=True, forbid_unknown_fields=True):
     """Tokens; None = estimated from the request and the answer. ``silent``: no usage is reported at all."""
 
-    input: int | None = None
-    cache_read: int | None = None
-    cache_write: int | None = None
-    output: int | None = None
-    reasoning: int | None = None
+    input: _Count | None = None
+    cache_read: _Count | None = None
+    cache_write: _Count | None = None
+    output: _Count | None = None
+    reasoning: _Count | None = None
     silent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True, forbid_unknown_fields=True):
     """What goes wrong with an answer.
 
     ``after`` is the number of streamed characters (of reasoning, text and arguments; with
@@ -81,17 +90,16 @@ class Fault:
     """
 
     kind: FaultKind
-    after: int | None = None
+    after: _Count | None = None
     in_arguments: bool = False
     message: str = ""
-    retry_after: float | None = None
-    tokens: int | None = None
-    window: int | None = None
-    seconds: float | None = None
+    retry_after: _Seconds | None = None
+    tokens: _Count | None = None
+    window: _Count | None = None
+    seconds: _Seconds | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True, forbid_unknown_fields=True):
     """What a request looks like. Each field that is set must hold.
 
     The texts are parts that must occur: ``last_result`` in a tool result of the newest message, ``last_user``
@@ -100,22 +108,19 @@ class Condition:
     offers tools.
     """
 
-    last_result: tuple[str, ...] = ()
-    last_user: tuple[str, ...] = ()
-    request: tuple[str, ...] = ()
+    last_result: _Texts = _Texts()
+    last_user: _Texts = _Texts()
+    request: _Texts = _Texts()
     last_error: bool | None = None
     tools: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True, forbid_unknown_fields=True):
     """One answer. Parts are streamed in this order: reasoning, text, calls."""
 
-    number: int
-    """From 1."""
     reasoning: str = ""
     text: str = ""
-    calls: tuple[ScriptedCall, ...] = ()
+    calls: tuple[ScriptedCall, ...] = msgspec.field(default=(), name="call")
     stop: StopKind | None = None
     """None: "tool_use" with calls, else "end"."""
     usage: ScriptedUsage = ScriptedUsage()
@@ -123,27 +128,33 @@ class Step:
     when: Condition | None = None
     expect: Condition | None = None
     chunk: Chunk = "words"
-    delay: float = 0.0
-    wait: float = 0.0
+    delay: _Seconds = 0.0
+    wait: _Seconds = 0.0
     """Seconds before the answer begins."""
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
-    """A whole script. ``origin`` names it in messages."""
+class Script(Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole script. ``chunk`` and ``delay`` are those of steps without their own."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...] = msgspec.field(default=(), name="step")
     name: str = "script"
-    window: int | None = None
-    max_output: int | None = None
+    window: Annotated[int, Meta(ge=1)] | None = None
+    max_output: Annotated[int, Meta(ge=1)] | None = None
     closing: str = DEFAULT_CLOSING
-    aside: str | None = None
+    aside: str = ""
+    """Answers every request without tools, outside the steps; empty: such requests take a step."""
     chunk: Chunk = "words"
-    delay: float = 0.0
-    origin: str = "script"
+    delay: _Seconds = 0.0
+    origin: str = msgspec.field(default="script", name=_ORIGIN)
+    """Names the script in messages; no key of the file."""
 
 
 PLACEHOLDER = "{python}"
+_WORDS = {
+    "kind": get_args(FaultKind),
+    "stop": get_args(StopKind),
+    "chunk": ("words", "whole", "a number of characters"),
+}
 _STEP_HEADER = re.compile(r"^\s*\[\[\s*step\s*\]\]")
 
 
@@ -171,155 +182,24 @@ def parse_script(source: str, *, origin: str = "script", python: str = "python3"
         ScriptError: it is no TOML, or no script.
     """
     try:
-        data = tomllib.loads(source)
+        data = cast("dict[str, Any]", _fill(tomllib.loads(source), python))
     except tomllib.TOMLDecodeError as error:
         raise ScriptError(f"{origin}: {error}") from error
-    lines = [number for number, line in enumerate(source.splitlines(), 1) if _STEP_HEADER.match(line)]
-    return _Reader(origin, lines, python).script(data)
-
-
-class _Table:
-    """One table of the file: typed access to its keys, and an error for each key that nobody asked for."""
-
-    def __init__(self, data: object, where: str, python: str) -> None:
-        if not isinstance(data, dict):
-            raise ScriptError(f"{where}: a table is expected, not {_name(data)}")
-        self._data = dict(cast("dict[str, Any]", data))
-        self.where = where
-        self._python = python
-
-    def text(self, key: str, default: str = "") -> str:
-        value = self._data.pop(key, default)
-        if not isinstance(value, str):
-            raise self.error(key, "a text", value)
-        return value.replace(PLACEHOLDER, self._python)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        """A text or a list of texts."""
-        value: Any = self._data.pop(key, [])
-        listed = cast("list[object]", value if isinstance(value, list) else [value])
-        if not all(isinstance(entry, str) for entry in listed):
-            raise self.error(key, "a text or a list of texts", listed)
-        return tuple(str(entry).replace(PLACEHOLDER, self._python) for entry in listed)
-
-    def whole(self, key: str, minimum: int = 0) -> int | None:
-        value = self._data.pop(key, None)
-        if value is None:
-            return None
-        if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
-            raise self.error(key, f"a whole number from {minimum}", value)
-        return value
-
-    def seconds(self, key: str) -> float | None:
-        value = self._data.pop(key, None)
-        if value is None:
-            return None
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1e6:
-            raise self.error(key, "a number of seconds", value)
-        return float(value)
-
-    def truth(self, key: str) -> bool | None:
-        value = self._data.pop(key, None)
-        if value is not None and not isinstance(value, bool):
-            raise self.error(key, "true or false", value)
-        return value
-
-    def choice(self, key: str, allowed: tuple[str, ...]) -> str | None:
-        value = self._data.pop(key, None)
-        if value is not None and value not in allowed:
-            raise self.error(key, "one of " + ", ".join(allowed), value)
-        return value
-
-    def chunk(self, default: Chunk) -> Chunk:
-        value = self._data.pop("chunk", default)
-        if value in ("words", "whole") or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
-            return value
-        raise self.error("chunk", '"words", "whole" or a number of characters', value)
-
-    def table(self, key: str) -> _Table | None:
-        value = self._data.pop(key, None)
-        return None if value is None else _Table(value, f"{self.where}, {key}", self._python)
-
-    def tables(self, key: str) -> list[_Table]:
-        value = self._data.pop(key, [])
-        if not isinstance(value, list):
-            raise self.error(key, "a list of tables", value)
-        listed = cast("list[object]", value)
-        return [_Table(entry, f"{self.where}, {key} {number}", self._python) for number, entry in enumerate(listed, 1)]
-
-    def raw(self, key: str) -> object:
-        return self._data.pop(key, None)
-
-    def end(self) -> None:
-        if self._data:
-            raise ScriptError(f"{self.where}: unknown key {', '.join(sorted(self._data))}")
-
-    def error(self, key: str, wanted: str, value: object) -> ScriptError:
-        return ScriptError(f"{self.where}: {key} must be {wanted}, not {_name(value)}")
-
-
-class _Reader:
-    """Turns the decoded file into a ``Script``."""
-
-    def __init__(self, origin: str, lines: list[int], python: str) -> None:
-        self._origin = origin
-        self._lines = lines
-        self._python = python
-
-    def script(self, data: dict[str, Any]) -> Script:
-        entries = data.pop("step", [])
-        if not isinstance(entries, list):
-            raise ScriptError(f"{self._origin}: step must be a list of tables, written as [[step]]")
-        top = _Table(data, self._origin, self._python)
-        chunk, delay = top.chunk("words"), top.seconds("delay") or 0.0
-        listed = cast("list[object]", entries)
-        script = Script(
-            steps=tuple(self._step(number, entry, chunk, delay) for number, entry in enumerate(listed, 1)),
-            name=top.text("name", "script"),
-            window=top.whole("window", 1),
-            max_output=top.whole("max_output", 1),
-            closing=top.text("closing", DEFAULT_CLOSING),
-            aside=top.text("aside") or None,
-            chunk=chunk,
-            delay=delay,
-            origin=self._origin,
-        )
-        top.end()
-        return script
-
-    def _step(self, number: int, data: object, chunk: Chunk, delay: float) -> Step:
-        line = f"line {self._lines[number - 1]}, " if number <= len(self._lines) else ""
-        table = _Table(data, f"{self._origin}: {line}step {number}", self._python)
-        own_delay = table.seconds("delay")
-        has_text = "text" in cast("dict[str, Any]", data)
-        step = Step(
-            number=number,
-            reasoning=table.text("reasoning"),
-            text=table.text("text"),
-            calls=tuple(self._call(call) for call in table.tables("call")),
-            stop=cast("StopKind | None", table.choice("stop", get_args(StopKind))),
-            usage=_usage(table.table("usage")),
-            fault=_fault(table.table("fault")),
-            when=_condition(table.table("when")),
-            expect=_condition(table.table("expect")),
-            chunk=table.chunk(chunk),
-            delay=delay if own_delay is None else own_delay,
-            wait=table.seconds("wait") or 0.0,
-        )
-        table.end()
-        if not (has_text or step.reasoning or step.calls or step.fault):
-            raise ScriptError(f'{table.where}: nothing to answer with; an empty answer is written as text = ""')
-        return step
-
-    def _call(self, table: _Table) -> ScriptedCall:
-        tool = table.text("tool")
-        if not tool:
-            raise ScriptError(f"{table.where}: the tool's name is missing")
-        arguments = _fill(table.raw("arguments"), self._python)
-        text = arguments if isinstance(arguments, str) else _to_json(arguments, table)
-        call = ScriptedCall(tool, text, table.text("id"))
-        table.end()
-        return call
+    entries = data.pop("step", [])
+    if not isinstance(entries, list):
+        raise ScriptError(f"{origin}: step must be a list of tables, written as [[step]]")
+    script = _convert({**data, _ORIGIN: origin}, Script, origin)
+    lines = [f"line {number}, " for number, line in enumerate(source.splitlines(), 1) if _STEP_HEADER.match(line)]
+    steps: list[Step] = []
+    for number, entry in enumerate(cast("list[Any]", entries), 1):
+        where = f"{origin}: {lines[number - 1] if number <= len(lines) else ''}step {number}"
+        if isinstance(entry, dict):
+            entry = {"chunk": script.chunk, "delay": script.delay, **cast("dict[str, Any]", entry)}
+        step = _convert(entry, Step, where)
+        if not ("text" in entry or step.reasoning or step.calls or step.fault):
+            raise ScriptError(f'{where}: nothing to answer with; an empty answer is written as text = ""')
+        steps.append(step)
+    return structs.replace(script, steps=tuple(steps))
 
 
 def _fill(value: object, python: str) -> object:
@@ -333,65 +213,25 @@ def _fill(value: object, python: str) -> object:
     return value
 
 
-def _to_json(arguments: object, table: _Table) -> str:
-    if arguments is None:
-        return "{}"
-    if not isinstance(arguments, dict):
-        raise table.error("arguments", "a table, or a text that is sent as it is", arguments)
+def _convert(value: object, kind: type[_T], where: str) -> _T:
     try:
-        return json.dumps(arguments, ensure_ascii=False)
-    except TypeError as error:
-        raise ScriptError(f"{table.where}: arguments: {error}") from error
+        return msgspec.convert(value, kind, dec_hook=_decode)
+    except msgspec.ValidationError as error:
+        what, _, path = str(error).partition(" - at `$")
+        path = path.rstrip("`")
+        if words := _WORDS.get(path.rpartition(".")[2]):
+            what += f" (allowed: {', '.join(words)})"
+        place = re.sub(r"\[(\d+)\]", lambda match: f" {int(match[1]) + 1}", path).replace(".", ", ")
+        raise ScriptError(f"{where}{place}: {what[0].lower()}{what[1:].replace('`object`', '`table`')}") from error
 
 
-def _usage(table: _Table | None) -> ScriptedUsage:
-    if table is None:
-        return ScriptedUsage()
-    usage = ScriptedUsage(
-        input=table.whole("input"),
-        cache_read=table.whole("cache_read"),
-        cache_write=table.whole("cache_write"),
-        output=table.whole("output"),
-        reasoning=table.whole("reasoning"),
-        silent=table.truth("silent") or False,
-    )
-    table.end()
-    return usage
-
-
-def _fault(table: _Table | None) -> Fault | None:
-    if table is None:
-        return None
-    kind = table.choice("kind", get_args(FaultKind))
-    if kind is None:
-        raise ScriptError(f"{table.where}: the kind is missing")
-    fault = Fault(
-        kind=cast("FaultKind", kind),
-        after=table.whole("after"),
-        in_arguments=table.truth("in_arguments") or False,
-        message=table.text("message"),
-        retry_after=table.seconds("retry_after"),
-        tokens=table.whole("tokens"),
-        window=table.whole("window"),
-        seconds=table.seconds("seconds"),
-    )
-    table.end()
-    return fault
-
-
-def _condition(table: _Table | None) -> Condition | None:
-    if table is None:
-        return None
-    condition = Condition(
-        last_result=table.texts("last_result"),
-        last_user=table.texts("last_user"),
-        request=table.texts("request"),
-        last_error=table.truth("last_error"),
-        tools=table.truth("tools"),
-    )
-    table.end()
-    return condition
-
-
-def _name(value: object) -> str:
-    return f"{value!r}" if isinstance(value, str | int | float | bool) else type(value).__name__
+def _decode(kind: type, value: object) -> object:
+    """``msgspec`` names the field of a TypeError that is raised here, but not that of its own errors."""
+    if kind is _Texts:
+        texts = cast("list[object]", value) if isinstance(value, list) else [value]
+        if all(isinstance(text, str) for text in texts):
+            return _Texts(cast("list[str]", texts))
+        raise TypeError("expected a text or a list of texts")
+    if isinstance(value, str | dict):
+        return _Arguments(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    raise TypeError("expected a table, or a text that is sent unchanged")

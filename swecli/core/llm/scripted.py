@@ -112,7 +112,6 @@ class ScriptPlayer:
 
     @property
     def over(self) -> bool:
-        """Whether every step has been taken or passed over."""
         return self._next >= len(self._script.steps)
 
     def take(self, facts: RequestFacts) -> Step:
@@ -123,21 +122,18 @@ class ScriptPlayer:
             ScriptMismatch: the request is not what the step expects.
         """
         script = self._script
-        if script.aside is not None and not facts.tools:
-            return Step(0, text=script.aside, chunk=script.chunk, delay=script.delay)
+        if script.aside and not facts.tools:
+            return Step(text=script.aside, chunk=script.chunk, delay=script.delay)
         for at in range(self._next, len(script.steps)):
             step = script.steps[at]
             if step.when is None or not mismatches(step.when, facts):
                 self._next = at + 1
-                self._check(step, facts)
+                wrong = mismatches(step.expect, facts) if step.expect else []
+                if wrong:
+                    raise ScriptMismatch(f"{script.origin}: step {at + 1}: " + "; ".join(wrong))
                 return step
         self._next = len(script.steps)
-        return Step(len(script.steps) + 1, text=script.closing, chunk=script.chunk, delay=script.delay)
-
-    def _check(self, step: Step, facts: RequestFacts) -> None:
-        wrong = mismatches(step.expect, facts) if step.expect else []
-        if wrong:
-            raise ScriptMismatch(f"{self._script.origin}: step {step.number}: " + "; ".join(wrong))
+        return Step(text=script.closing, chunk=script.chunk, delay=script.delay)
 
 
 def mismatches(condition: Condition, facts: RequestFacts) -> list[str]:
@@ -209,7 +205,6 @@ def until_fault(answer: Iterable[Piece], fault: Fault) -> Iterator[Piece]:
 
 
 def stop_of(step: Step) -> StopKind:
-    """Why the model says that it stopped."""
     return step.stop or ("tool_use" if step.calls else "end")
 
 
@@ -348,14 +343,12 @@ class ScriptedModel:
 
     @property
     def over(self) -> bool:
-        """Whether the script has no more steps."""
         return self._player.over
 
     async def close(self) -> None:
         """Nothing to release."""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Answer with the next step of the script."""
         self._answers += 1
         if self._keep_requests:
             self.requests.append(request)
@@ -396,7 +389,6 @@ class ScriptedModel:
 
 
 def error_of(fault: Fault) -> ProviderError:
-    """The error that a client makes of the fault."""
     kind: ErrorKind = _KINDS.get(fault.kind, fault.kind)  # pyright: ignore[reportAssignmentType]
     return ProviderError(
         kind,
@@ -409,7 +401,6 @@ def error_of(fault: Fault) -> ProviderError:
 
 
 def sentence_of(fault: Fault) -> str:
-    """The provider's sentence: the script's own, or one that fits the kind."""
     if fault.message:
         return fault.message
     return _SENTENCES.get(fault.kind, fault.kind).format(tokens=fault.tokens, window=fault.window)
@@ -453,7 +444,6 @@ class _Partial:
             self.parts[piece.part] = ToolCallPart(before.call_id, before.name, before.arguments + part.arguments)
 
     def message(self, usage: Usage | None, step: Step | None) -> Message:
-        """The message: whole where ``step`` is given, else what had arrived."""
         stop = Stop(stop_of(step), stop_of(step)) if step else Stop()
         return Message(
             "assistant",

@@ -70,7 +70,6 @@ class Masker:
         """Characters of the longest known secret."""
 
     def mask(self, text: str) -> str:
-        """The text without secrets."""
         if self._known is not None:
             text = self._known.sub(MASK, text)
         return _without_shapes(text, lambda found: MASK) if self._shapes else text
@@ -83,8 +82,6 @@ class Masker:
 
 
 def _without_shapes(text: str, instead: Callable[[str], str]) -> str:
-    """The text with ``instead`` in place of what looks like a secret."""
-
     def password(found: re.Match[str]) -> str:
         value = found[3] or found[4]
         if _NO_PASSWORD.fullmatch(value):
@@ -140,6 +137,5 @@ class StreamMasker:
         return ready
 
     def end(self) -> str:
-        """The rest."""
         held, self._held = self._held, ""
         return self._masker.mask(held)

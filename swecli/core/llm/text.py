@@ -74,12 +74,10 @@ class ThinkSplitter:
         return reasoning, answer
 
     def end(self) -> tuple[str, str]:
-        """What was held back."""
         held, self._held = self._held, ""
         return (held, "") if self._state == "thinking" else ("", held)
 
     def _started(self) -> bool:
-        """Whether it is clear how the answer begins."""
         lead = self._held.lstrip()
         opened = next((tag for tag in self._TAGS if lead.startswith(tag)), None)
         if opened is not None:

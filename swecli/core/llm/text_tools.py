@@ -89,7 +89,6 @@ def _ends(text: str, start: int) -> Iterator[tuple[int, int]]:
 
 
 def _fenced(text: str, tools: Collection[str]) -> Split | None:
-    """Fences at the end, the last one last."""
     body, calls = text.rstrip(), list[TextCall]()
     while body.endswith(FENCE):
         inside = body[: -len(FENCE)]
@@ -147,7 +146,6 @@ class TextCallStream:
         self._parts: dict[int, _Text] = {}
 
     def feed(self, event: StreamEvent) -> Iterator[StreamEvent]:
-        """The events that follow from one event of the model."""
         match event:
             case TextDelta(part=part, text=text):
                 shown = self._parts.setdefault(part, _Text(self._tools)).feed(text)
@@ -164,7 +162,6 @@ class TextCallStream:
                 yield event
 
     def _rest(self, message: Message | None) -> Iterator[StreamEvent]:
-        """What was held back and is text after all."""
         for index, text in self._parts.items():
             part = message.parts[index] if message is not None and index < len(message.parts) else None
             whole = part.text if isinstance(part, TextPart) else text.all if message is None else ""
@@ -210,7 +207,6 @@ class _Text:
         return self.shown + self.held
 
     def feed(self, text: str) -> str:
-        """What is certain to be text."""
         self.held += text
         released = ""
         while (size := self._step()) is not None:

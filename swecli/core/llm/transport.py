@@ -69,7 +69,7 @@ class HttpResponse:
         here; else nothing."""
         names = [name.strip().lower() for name in self.headers.get("content-encoding", "").split(",")]
         unknown = [name for name in names if name and not _can_decode(name)]
-        return f"comes encoded as {', '.join(unknown)}, which was not asked for and can't be read" if unknown else ""
+        return f"is encoded as {', '.join(unknown)}, which swecli did not request and can't read" if unknown else ""
 
     async def read(self) -> bytes | None:
         """The next piece of the body as it comes, None at its end.
@@ -122,7 +122,6 @@ class Transport:
         return await self._send("GET", url, headers, None)
 
     async def close(self) -> None:
-        """Close all connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -163,9 +162,11 @@ class Transport:
         server = _server(self._base_url)
         words = str(error) or type(error).__name__
         if isinstance(error, library.InvalidURL | library.UnsupportedProtocol | ExceptionGroup):
-            return ProviderError("bad_request", f"{self._base_url!r} is no base URL: {words}", hint=_URL_HINT)
+            return ProviderError("bad_request", f"{self._base_url!r} is not a base URL: {words}", hint=_URL_HINT)
         if isinstance(error, library.LocalProtocolError | UnicodeError):
-            return ProviderError("bad_request", "a header has characters that HTTP does not allow", hint=_HEADER_HINT)
+            return ProviderError(
+                "bad_request", "a header contains characters that HTTP does not allow", hint=_HEADER_HINT
+            )
         if isinstance(error, ImportError):
             return _final("a SOCKS proxy can't be used without the Python package socksio", _SOCKS_HINT)
         if isinstance(error, ValueError) and not isinstance(error, OSError):
@@ -185,7 +186,7 @@ class Transport:
         if isinstance(error, library.ConnectError):
             return ProviderError("network", f"no connection to {server}: {words}", hint=hint)
         if isinstance(error, library.DecodingError):
-            text = f"the answer of {server} is garbled by an encoding that was not asked for: {words}"
+            text = f"the answer of {server} has an encoding that swecli did not request: {words}"
             return ProviderError("protocol", text, hint=ENCODING_HINT)
         return ProviderError("network", f"the connection to {server} broke: {words}", hint=_BROKEN_HINT)
 
@@ -202,13 +203,13 @@ class CertificateSettingError(OSError):
 _URL_HINT = "Check the base URL: it looks like http://127.0.0.1:8000/v1."
 _HEADER_HINT = "Check the API key and the headers of this provider for stray characters."
 _SOCKS_HINT = "Install it where swecli is installed, or use an HTTP proxy in ALL_PROXY, HTTPS_PROXY and HTTP_PROXY."
-_NAME_HINT = "It was made for another name: check the base URL, and who answers there."
+_NAME_HINT = "The certificate belongs to another name: check the base URL and the server behind it."
 _CONNECT_HINT = "Check the base URL and that a server is running at {}."
 _PROXY_HINT = "Check HTTPS_PROXY, HTTP_PROXY and NO_PROXY in the environment."
-_THROUGH_PROXY_HINT = f"It goes through a proxy. {_PROXY_HINT}"
-_CA_HINT = "If it is signed by your own authority, name its file in SSL_CERT_FILE."
-ENCODING_HINT = "A gateway or proxy on the way adds it: turn compression off there."
-_BROKEN_HINT = "What arrived is kept; try again."
+_THROUGH_PROXY_HINT = f"The connection uses a proxy. {_PROXY_HINT}"
+_CA_HINT = "If your own authority signed it, set SSL_CERT_FILE to that authority's file."
+ENCODING_HINT = "A gateway or proxy in between adds it: turn compression off there."
+_BROKEN_HINT = "The partial answer is kept; try again."
 
 
 _DECODERS = {
@@ -238,7 +239,6 @@ def _server(base_url: str) -> str:
 
 
 def _has_proxy(base_url: str) -> bool:
-    """Whether the environment sends requests to this address through a proxy."""
     from urllib.request import getproxies, proxy_bypass
 
     parts, proxies = urlsplit(base_url), getproxies()
@@ -293,11 +293,9 @@ class Fetcher:
         return await self._fetch(path, None)
 
     async def post(self, path: str, body: object) -> Fetched:
-        """The document that ``path`` answers with to the JSON value ``body``."""
         return await self._fetch(path, compact(body).encode("utf-8", "replace"))
 
     async def close(self) -> None:
-        """Release the connection."""
         await self._transport.close()
 
     async def _fetch(self, path: str, body: bytes | None) -> Fetched:
@@ -393,12 +391,10 @@ class Exchange:
         self._file = _private(path)
 
     def head(self, status: int, headers: Mapping[str, str]) -> None:
-        """Status and headers."""
         lines = [f"{name}: {'***' if name == 'set-cookie' else value}" for name, value in headers.items()]
         self._write(self._masker.mask("\n".join([f"status: {status}", *lines, "", ""])))
 
     def body(self, chunk: bytes) -> None:
-        """A piece of the body."""
         self._write(self._stream.feed(self._decoder.decode(chunk)))
 
     def close(self, error: str = "") -> None:
@@ -417,6 +413,5 @@ class Exchange:
 
 
 def _private(path: Path) -> TextIO:
-    """A new file for the user alone."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     return os.fdopen(descriptor, "w", encoding="utf-8", errors="replace")

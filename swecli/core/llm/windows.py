@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
+import msgspec
+from msgspec import Struct
+
 from swecli.core.atomic_text import make_private, put_aside, write_whole
 from swecli.core.llm.addresses import host_of, is_local
 from swecli.core.llm.catalog import (
@@ -28,22 +31,20 @@ from swecli.core.llm.catalog import (
 )
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.errors import EndpointModel, merge, pick, read_model, read_models, read_ollama, read_props
-from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_list, parse_object
+from swecli.core.llm.json_values import JsonObject, as_int, as_object, as_text, is_list, parse_object
 from swecli.core.llm.transport import SECONDS, Fetcher
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
 
 
-@dataclass(frozen=True, slots=True)
-class WindowTable:
-    """Windows in tokens, by names in the spelling of ``model_names``."""
+class WindowTable(Struct, frozen=True):
+    """Windows in tokens, by names in the form of ``spelling``."""
 
-    hosts: Mapping[str, Mapping[str, int]]
-    names: Mapping[str, int]
-    families: Mapping[str, int]
-    sources: str
+    hosts: dict[str, dict[str, int]]
+    names: dict[str, int]
+    families: dict[str, int]
+    sources: tuple[str, ...]
 
     def at_host(self, provider: str, model: str) -> int | None:
-        """The window of exactly this model at this provider."""
         host = provider_name(provider)
         known = self.hosts.get(host, {})
         forms = (spelling(form) for form in tails(without_variant(host, model)))
@@ -69,18 +70,7 @@ def _beginnings(name: str) -> Iterator[str]:
 
 @cache
 def load_windows() -> WindowTable:
-    """The table that comes with the program."""
-    data = as_object(json.loads(files("swecli.core.llm").joinpath("model_windows.json").read_text("utf-8")))
-    return WindowTable(
-        {host: _sizes(names) for host, names in as_object(data.get("hosts")).items()},
-        _sizes(data.get("names")),
-        _sizes(data.get("families")),
-        ", ".join(as_text(item) for item in as_list(data.get("sources"))),
-    )
-
-
-def _sizes(value: object) -> dict[str, int]:
-    return {name: size for name, size in as_object(value).items() if isinstance(size, int)}
+    return msgspec.json.decode(files("swecli.core.llm").joinpath("model_windows.json").read_bytes(), type=WindowTable)
 
 
 SMALLEST, LARGEST = 256, 100_000_000
@@ -108,7 +98,6 @@ class LearnedWindows:
         self._path = path
 
     def find(self, host: str, model: str) -> LearnedWindow | None:
-        """What ``host`` (see ``host_key``) said about ``model``."""
         item = as_object(as_object(self._read().get(host)).get(model))
         tokens = as_int(item.get("tokens"))
         if tokens is None or not SMALLEST <= tokens <= LARGEST:
@@ -126,8 +115,8 @@ class LearnedWindows:
             self._write(_newest({**windows, host: models}))
         except OSError as error:
             reason = error.strerror or type(error).__name__
-            return f"The context window of {model} could not be kept in {self._path}: {reason}."
-        return f"{self._path} was broken; it is kept as {aside}." if aside else ""
+            return f"The context window of {model} could not be stored in {self._path}: {reason}."
+        return f"{self._path} was damaged; it was kept as {aside}." if aside else ""
 
     def _read(self) -> JsonObject:
         text = self._text()
@@ -211,7 +200,6 @@ class ModelList:
 
 
 def endpoint_of(config: ClientConfig) -> Endpoint:
-    """The endpoint that a client talks to."""
     return Endpoint(config.target.origin.protocol, config.base_url, config.headers)
 
 
@@ -408,7 +396,7 @@ def choose_window(
         return _capped(learned.tokens, "learned", f"an error of {learned.day}", maximum)
     if listed is not None:
         return _capped(listed.tokens, listed.source, listed.detail, maximum)
-    return _capped(ASSUMED_WINDOW, "assumed", "nothing is known of this model", maximum)
+    return _capped(ASSUMED_WINDOW, "assumed", "nothing is known about this model", maximum)
 
 
 def listed_window(provider: str, model: str, found: Found | None) -> KnownWindow | None:
@@ -419,12 +407,13 @@ def listed_window(provider: str, model: str, found: Found | None) -> KnownWindow
     if found is not None and found.how == "exact" and entry is not None:
         return entry
     table = load_windows()
+    sources = ", ".join(table.sources)
     if (tokens := table.at_host(provider, model)) is not None:
-        return KnownWindow(tokens, "catalogue", table.sources)
+        return KnownWindow(tokens, "catalogue", sources)
     if entry is not None:
         return entry
     tokens = table.by_name(model)
-    return KnownWindow(tokens, "catalogue", f"{table.sources}, by its name") if tokens is not None else None
+    return KnownWindow(tokens, "catalogue", f"{sources}, by its name") if tokens is not None else None
 
 
 def _of_entry(model: CatalogModel) -> KnownWindow | None:

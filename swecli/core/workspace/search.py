@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
-import swecli
 from swecli.core.workspace.command_output import Captured, capture
 from swecli.core.workspace.walk import Entry, IgnoreRules, ignore_root
 from swecli.core.workspace.worker import MAX_COLUMNS, leaving_out
@@ -44,9 +43,9 @@ async def run_worker(
 
 def _module_folders() -> list[str]:
     """Where swecli and what the worker needs of other packages are installed."""
-    spec = find_spec("pathspec")
-    origins = (swecli.__file__, spec.origin if spec else None)
-    return list(dict.fromkeys(str(Path(origin).resolve().parent.parent) for origin in origins if origin))
+    specs = (find_spec("swecli"), find_spec("pathspec"))
+    origins = [spec.origin for spec in specs if spec is not None and spec.origin is not None]
+    return list(dict.fromkeys(str(Path(origin).resolve().parent.parent) for origin in origins))
 
 
 _LISTING_SECONDS = 10.0

@@ -77,7 +77,7 @@ def test_keys_are_read_with_their_changes(tmp_path: Path) -> None:
         ('todos = ["t"]\n', "must not give t alone to todos"),
         ('approve_once = ["enter"]\n', "must not give enter to approve_once"),
         ('expand = ["hyper+x"]\n', "no key named 'hyper+x'"),
-        ("send = []\n", "must leave a key for both send and close"),
+        ("send = []\n", "must leave a key for send and for close"),
         ("find = 3\n", "find"),
     ],
 )

@@ -136,14 +136,14 @@ def test_an_unknown_key_is_a_notice_with_its_line(place: Place, text: str, line:
         ('[model]\nname = "gpt"\n', 2, "provider/model"),
         ('[providers.x]\nbase_url = "localhost:80"\n', 2, "http://"),
         ('[providers.x]\nprotocol = "soap"\n', 2, "'openai-chat'"),
-        ('[providers.x]\nheaders = { A = "b\\nc" }\n', 2, "one line"),
+        ('[providers.x]\nheaders = { A = "b\\nc" }\n', 2, "single-line"),
         ("[tools]\n\ncommand_timeout = 0\n", 3, "greater than 0"),
         ("agent = 3\n", 1, "must be a table"),
         ("[providers]\nx = 3\n", 2, "must be a table"),
-        ("[agent\n", 1, "no valid TOML"),
-        ("[agent]\nwarn = \n", 2, "no valid TOML"),
-        ('a = """\n\n', 1, "no valid TOML"),
-        ("[agent]\nwarn = 0.5\nwarn = 0.6\n", 3, "no valid TOML"),
+        ("[agent\n", 1, "invalid TOML"),
+        ("[agent]\nwarn = \n", 2, "invalid TOML"),
+        ('a = """\n\n', 1, "invalid TOML"),
+        ("[agent]\nwarn = 0.5\nwarn = 0.6\n", 3, "invalid TOML"),
     ],
 )
 def test_a_bad_value_is_an_error_with_its_line(place: Place, text: str, line: int, words: str) -> None:
@@ -166,11 +166,11 @@ def test_files_that_cannot_be_read(place: Place) -> None:
         place.load()
     place.user.unlink()
     os.mkfifo(place.user)
-    with pytest.raises(ConfigError, match="ordinary file"):
+    with pytest.raises(ConfigError, match="regular file"):
         place.load()
     place.user.unlink()
     place.user.mkdir()
-    with pytest.raises(ConfigError, match="ordinary file"):
+    with pytest.raises(ConfigError, match="regular file"):
         place.load()
 
 
@@ -244,5 +244,5 @@ frob = 1
     assert [line.removeprefix(f"{place.user}:") for line in problems] == [
         "2: models.price.office/m.output must be given too",
         "7: providers.office.dialect.tool_ids must be 'any', 'alnum9', 'token40' or 'token64'",
-        "8: providers.office.dialect.frob must not be here: there is no such key",
+        "8: providers.office.dialect.frob must not be here: unknown key",
     ]

@@ -17,7 +17,7 @@ SEEN: ModelRequest = request(user("what is this?", IMAGE), assistant(call("c")),
 
 def test_a_sentence_takes_the_place_of_each_image() -> None:
     blind = without_images(SEEN)
-    assert blind.messages[0].text.startswith("what is this?[The image (image/png) is not shown to you")
+    assert blind.messages[0].text.startswith("what is this?[The image (image/png) was left out")
     said = blind.messages[2].tool_results[0]
     assert said.text.startswith("a picture\n[The image")
     assert not said.images

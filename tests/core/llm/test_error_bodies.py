@@ -100,7 +100,7 @@ def test_a_refusal_of_what_was_said_is_no_matter_of_keys() -> None:
     body = json.dumps(err("Your input was flagged by moderation", code=403)).encode()
     error = classify(403, {}, body)
     assert "key" not in error.hint
-    assert "refused what the request says" in error.hint
+    assert "rejected the content of the request" in error.hint
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def changed(messages: tuple[Message, ...], history: tuple[Message, ...] = HISTOR
 def test_the_part_that_is_named_is_left_out(protocol: str, message: str, index: int, told: str) -> None:
     messages, text = refuse(protocol, message)
     assert changed(messages) == [index]
-    assert f"refused {told} of this conversation" in text
+    assert f"rejected {told} of this conversation" in text
     assert message[:60] in text
 
 
@@ -176,7 +176,7 @@ async def test_one_bad_message_does_not_end_a_session() -> None:
         asked: ModelRequest = request(user("first", picture), assistant("ok"), user("next"), system=SYSTEM)
         events = [event async for event in client.stream(asked)]
         assert isinstance(events[-1], Finished)
-        assert ["refused" in event.text for event in events if isinstance(event, StreamNotice)] == [True, True]
+        assert ["rejected" in event.text for event in events if isinstance(event, StreamNotice)] == [True, True]
         assert "aGk=" not in json.dumps(server.requests[2].body)
         again = [event async for event in client.stream(asked)]
         assert not any(isinstance(event, StreamNotice | Failed) for event in again)

@@ -79,7 +79,7 @@ async def test_a_model_that_refuses_tools_gets_them_as_text_from_then_on(message
     async with serve(refusal(message), chat(CALL), chat("done")) as server:
         client = client_of(server)
         events = await ask(client)
-        assert any(isinstance(event, StreamNotice) and "no tools" in event.text for event in events)
+        assert any(isinstance(event, StreamNotice) and "does not support tools" in event.text for event in events)
         assert calls(events) == [("read_file", '{"path":"a"}')]
         first, second = (request.body for request in server.requests)
         assert "tools" in first

@@ -101,7 +101,7 @@ def test_a_file_of_two_colours_is_a_theme(tmp_path: Path) -> None:
         ('background = "#101010"\n\nforegrund = "#eeeeee"\n', ":3: foregrund is not a theme colour"),
         ('background = "#101010"\n', "foreground is missing"),
         ("background = 3\n", ":1: background must be a string"),
-        ('background = "#101010\n', ":1: no valid TOML"),
+        ('background = "#101010\n', ":1: invalid TOML"),
         ("", "background is missing"),
         ("[colours]\nbackground = '#fff'\n", ":1: colours is not a theme colour"),
     ],

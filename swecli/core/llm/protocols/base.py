@@ -141,7 +141,6 @@ PART_SIZE = 50
 
 
 def new_call_id() -> str:
-    """An id for a call that came without one."""
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
@@ -171,12 +170,10 @@ class Transcript:
         return self.drafts[-1] if self.drafts else None
 
     def take_events(self) -> list[StreamEvent]:
-        """Events since the last time."""
         events, self._events = self._events, []
         return events
 
     def add(self, draft: AnyDraft) -> AnyDraft:
-        """A new part at the end."""
         draft.index = len(self.drafts)
         self.drafts.append(draft)
         self.changes += 1
@@ -220,7 +217,6 @@ class Transcript:
             self._events.append(ToolArgsDelta(call.index, text))
 
     def close_call(self, call: CallDraft) -> None:
-        """The arguments are whole."""
         if not call.done:
             self._finish_call(call)
             self._events.append(ToolCallDone(call.index, call.part(self.origin)))
@@ -435,11 +431,9 @@ class Decoder(ABC):
 
     @property
     def closed(self) -> bool:
-        """Whether the terminal event has been given out."""
         return self.answer.outcome != "open"
 
     def feed(self, event: WireEvent) -> list[StreamEvent]:
-        """The stream events that follow from one event of the wire."""
         data = event.data.strip()
         try:
             self._take(data, event.name)
@@ -480,7 +474,6 @@ class Decoder(ABC):
         return True
 
     def end(self) -> list[StreamEvent]:
-        """No more events come."""
         if self.closed:
             return []
         self.on_end()
@@ -545,13 +538,11 @@ class Decoder(ABC):
         return
 
     def fail_wire(self, wire: WireError) -> None:
-        """End with an error that the server sent in the stream."""
         self.answer.fail("error", to_provider_error(wire, self._context), wire)
 
     def fail(self, kind: ErrorKind, message: str) -> None:
-        """End with an error that was found here."""
         hints: dict[ErrorKind, str] = {
-            "truncated": "What arrived is kept; its tool calls were not run.",
+            "truncated": "The partial answer is kept; its tool calls were not run.",
             "protocol": f"Check the base URL {self._context.base_url!r} and the protocol of this provider.",
         }
         error = ProviderError(kind, message, hint=hints.get(kind, ""))

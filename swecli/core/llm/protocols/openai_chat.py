@@ -500,12 +500,10 @@ def read_usage(usage: JsonObject) -> Usage:
 
 
 def first_int(*values: object) -> int | None:
-    """The first whole number among ``values``."""
     return next((number for value in values if (number := as_int(value)) is not None), None)
 
 
 def read_cost(usage: JsonObject) -> Decimal | None:
-    """US dollars, in the forms that hosts report them."""
     ticks = as_int(usage.get("cost_in_usd_ticks"))
     if ticks is not None:
         return Decimal(ticks) / _TICKS_PER_DOLLAR

@@ -32,7 +32,6 @@ from swecli.core.protocol.messages import (
 
 
 def build_request(request: ModelRequest, target: Target) -> WireRequest:
-    """The request body."""
     dialect = target.dialect
     body: JsonObject = {"model": target.model}
     instructions = "\n\n".join(block.text for block in request.system if block.text)
@@ -303,7 +302,6 @@ class ResponsesDecoder(Decoder):
         self.answer.text(text, draft if isinstance(draft, TextDraft) else None)
 
     def _whole_text(self, item: _Item, whole: str, place: int | None, refusal: bool) -> None:
-        """One part of a message as it is when it is finished."""
         if whole and not item.done:
             spot = (place or 0, refusal)
             self._settle_text(item, {**item.streamed, spot: whole}, refusal)
@@ -425,14 +423,12 @@ def _sections(parts: object) -> str:
 
 
 def _message_texts(item: JsonObject) -> tuple[str, str]:
-    """Text and refusal of a message item."""
     parts = [as_object(part) for part in as_list(item.get("content"))]
     text = "".join(as_text(part.get("text")) for part in parts if part.get("type") in ("output_text", "text"))
     return text, "".join(as_text(part.get("refusal")) for part in parts)
 
 
 def read_usage(usage: JsonObject) -> Usage:
-    """Usage in the neutral vocabulary."""
     details = as_object(usage.get("input_tokens_details"))
     write = details.get("cache_write_tokens")
     if isinstance(write, dict):
