@@ -66,13 +66,14 @@ class Terminal:
                 os.chdir(cwd)
                 os.execve(command[0], list(command), {**keep, **environment})
             self.resize(columns, rows, tell=False)
+            self.before = termios.tcgetattr(self._fd)
         else:
             self._fd, inner = pty.openpty()
             self.resize(columns, rows, tell=False)
+            self.before = termios.tcgetattr(self._fd)
             self._forked = InTerminal(file, cwd=cwd, env={**keep, **environment}, terminal=inner)
             os.close(inner)
             self.pid = self._forked.pid
-        self.before = termios.tcgetattr(self._fd)
         if type_ahead:
             self.send(type_ahead)
 
