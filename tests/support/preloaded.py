@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import fcntl
 import importlib
+import inspect
 import io
 import json
 import os
@@ -33,6 +34,8 @@ LEFT_OUT = ("swecli.cli", "swecli.demo.project")
 """What is run anew each time."""
 INTERFACE = "swecli.tui"
 """What no run without a terminal loads."""
+TABLES = ("swecli.core.permissions", "swecli.core.llm", "swecli.core.tools")
+"""Packages that keep what they have read from their own files."""
 LONGEST = 1 << 20
 """Bytes of a message: arguments and environment."""
 
@@ -174,6 +177,11 @@ def _load(left_out: tuple[str, ...]) -> None:
     for name in names:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    for name, module in list(sys.modules.items()):
+        if name.startswith(TABLES):
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_info") and not inspect.signature(value).parameters:
+                    value()
 
 
 def _requests(server: socket.socket, in_terminal: bool) -> bool:
