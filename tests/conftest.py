@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 
 import pytest
+
+# Where the environment forbids it, each worker compiles all tests and the program anew: two thirds of the collection.
+sys.dont_write_bytecode = False
 
 
 def skip_lines(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> list[str]:

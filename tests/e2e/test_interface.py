@@ -50,7 +50,7 @@ def restored(terminal: Terminal) -> bool:
 
 
 def test_the_demonstration_from_the_first_frame_to_the_last(start: Start) -> None:
-    terminal = start("demo")
+    terminal = start("demo", fresh=True)
     terminal.shows("Make this change?", "y once")
     time.sleep(0.4)  # longer than the time in which keys don't count
     terminal.send("y")
@@ -96,12 +96,12 @@ def test_an_interrupt_signal_is_control_c(start: Start) -> None:
 
 
 def test_what_was_typed_before_the_first_frame_is_in_the_editor(start: Start) -> None:
-    terminal = start(prepared=True, type_ahead="early wörds")
+    terminal = start(prepared=True, type_ahead="early wörds", fresh=True)
     terminal.shows("› early wörds")
 
 
 def test_a_message_sent_before_the_session_is_open_is_worked_on(start: Start) -> None:
-    terminal = start("slow", prepared=True, type_ahead="go\r")
+    terminal = start("slow", prepared=True, type_ahead="go\r", fresh=True)
     terminal.shows("Starting…")
     terminal.shows("esc to interrupt")
 

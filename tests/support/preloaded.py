@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import importlib
+import inspect
 import io
 import json
 import os
@@ -20,6 +22,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -27,8 +30,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-LEFT_OUT = ("swecli.tui", "swecli.cli", "swecli.demo.project")
-"""What no run without a terminal loads, and what is run anew each time."""
+LEFT_OUT = ("swecli.cli", "swecli.demo.project")
+"""What is run anew each time."""
+INTERFACE = "swecli.tui"
+"""What no run without a terminal loads."""
+TABLES = ("swecli.core.permissions", "swecli.core.llm", "swecli.core.tools")
+"""Packages that keep what they have read from their own files."""
 LONGEST = 1 << 20
 """Bytes of a message: arguments and environment."""
 
@@ -44,27 +51,15 @@ class Preloaded(subprocess.Popen[bytes]):
         arguments, cwd, environment = given[0], given[5], given[6]
         p2cread, _, _, c2pwrite, _, errwrite = given[10:16]
         self._ended, ended = os.pipe()
-        request = json.dumps([arguments, os.fspath(cwd), environment]).encode()
         wanted = [p2cread, c2pwrite, errwrite]
         fds = [own if fd == -1 else fd for own, fd in enumerate(wanted)]
         try:
-            server = _server()
-            socket.send_fds(server, [len(request).to_bytes(4, "big")], [*fds, ended])
-            server.sendall(request)
+            _ask("run", ["swecli", *arguments], os.fspath(cwd), environment, [*fds, ended])
         finally:
             os.close(ended)
             self._close_pipe_fds(*given[10:16])  # type: ignore[attr-defined]
         self._child_created = True
-        self.pid = int(self._line())
-
-    def _line(self) -> bytes:
-        line = b""
-        while not line.endswith(b"\n"):
-            byte = os.read(self._ended, 1)
-            if not byte:
-                break
-            line += byte
-        return line
+        self.pid = int(_line(self._ended))
 
     def _internal_poll(self, _deadstate: int | None = None, **_: Any) -> int | None:
         return self._await(0.0)
@@ -77,20 +72,65 @@ class Preloaded(subprocess.Popen[bytes]):
 
     def _await(self, timeout: float | None) -> int | None:
         if self.returncode is None and select.select([self._ended], [], [], timeout)[0]:
-            line = self._line()
+            line = _line(self._ended)
             self.returncode = os.waitstatus_to_exitcode(int(line)) if line else -signal.SIGKILL
             os.close(self._ended)
         return self.returncode
 
 
+class InTerminal:
+    """A Python file run in a terminal of which it is given the inner end, as the leader of a session of its own."""
+
+    def __init__(self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], terminal: int) -> None:
+        self._changes, told = os.pipe()
+        try:
+            _ask("terminal", list(command), os.fspath(cwd), env, [terminal] * 3 + [told])
+        finally:
+            os.close(told)
+        self.pid = int(_line(self._changes))
+
+    def poll(self, timeout: float | None = 0.0) -> int | None:
+        """How it has stopped or ended since the last call, as ``os.waitpid`` tells it."""
+        if not select.select([self._changes], [], [], timeout)[0]:
+            return None
+        line = _line(self._changes)
+        return int(line) if line else int(signal.SIGKILL)
+
+    def close(self, *, kill: bool) -> None:
+        """Wait for its end."""
+        if kill:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+        while _line(self._changes):
+            pass
+        os.close(self._changes)
+
+
+def _line(source: int) -> bytes:
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(source, 1)
+        if not byte:
+            break
+        line += byte
+    return line
+
+
+def _ask(kind: str, arguments: list[str], cwd: str, environment: Mapping[str, str], fds: list[int]) -> None:
+    request = json.dumps([arguments, cwd, dict(environment)]).encode()
+    server = _server(kind)
+    socket.send_fds(server, [len(request).to_bytes(4, "big")], fds)
+    server.sendall(request)
+
+
 @cache
-def _server() -> socket.socket:
-    """The process that forks, started once for each worker. It ends when this process does."""
+def _server(kind: str) -> socket.socket:
+    """The process that forks, started once for each worker and kind. It ends when this process does."""
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     hidden = ("PYTHON", "SWECLI")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     process = subprocess.Popen(
-        [sys.executable, "-c", "from tests.support.preloaded import main; main()", str(there.fileno())],
+        [sys.executable, "-c", "from tests.support.preloaded import main; main()", str(there.fileno()), kind],
         cwd=ROOT,
         env={**environment, "PYTHONPATH": str(ROOT)},
         pass_fds=[there.fileno()],
@@ -113,26 +153,38 @@ def main() -> None:
     """Fork for every request; in the fork, run the program and end."""
     import gc
 
-    _load()
+    in_terminal = sys.argv[2] == "terminal"
+    _load(LEFT_OUT if in_terminal else (*LEFT_OUT, INTERFACE))
     gc.freeze()
     server = socket.socket(fileno=int(sys.argv[1]))
-    if _requests(server):
-        runpy.run_module("swecli.cli", run_name="__main__", alter_sys=True)
+    if _requests(server, in_terminal):
+        if in_terminal:
+            runpy.run_path(sys.argv[0], run_name="__main__")
+        else:
+            runpy.run_module("swecli.cli", run_name="__main__", alter_sys=True)
 
 
-def _load() -> None:
+def _load(left_out: tuple[str, ...]) -> None:
     import swecli
 
     for module in pkgutil.walk_packages(swecli.__path__, "swecli.", onerror=lambda _: None):
-        if not module.name.startswith(LEFT_OUT):
+        if not module.name.startswith(left_out):
             with contextlib.suppress(ImportError):
                 importlib.import_module(module.name)
-    for name in ("httpx", "anyio._backends._asyncio", "httpcore._async.connection_pool", "pydantic.type_adapter"):
+    names = ["httpx", "anyio._backends._asyncio", "httpcore._async.connection_pool", "pydantic.type_adapter"]
+    if INTERFACE not in left_out:
+        names += ["textual.drivers.linux_driver", "textual._animator", "tests.support.fake_session"]
+    for name in names:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    for name, module in list(sys.modules.items()):
+        if name.startswith(TABLES):
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_info") and not inspect.signature(value).parameters:
+                    value()
 
 
-def _requests(server: socket.socket) -> bool:
+def _requests(server: socket.socket, in_terminal: bool) -> bool:
     """Whether this is a fork that is to run the program, with everything of the request in force."""
     while True:
         head, fds, _, _ = socket.recv_fds(server, 4, 4)
@@ -146,8 +198,8 @@ def _requests(server: socket.socket) -> bool:
         arguments, cwd, environment = json.loads(b"".join(parts))
         if os.fork() == 0:
             server.close()
-            if _watched(fds.pop()):
-                _prepare(arguments, cwd, environment, fds)
+            if _watched(fds.pop(), os.WUNTRACED if in_terminal else 0):
+                _prepare(arguments, cwd, environment, fds, in_terminal)
                 return True
         for fd in fds:
             os.close(fd)
@@ -156,8 +208,9 @@ def _requests(server: socket.socket) -> bool:
                 pass
 
 
-def _watched(ended: int) -> bool:
-    """True in the process of the program; the other one tells its number and how it ended, then is no more."""
+def _watched(ended: int, also: int) -> bool:
+    """True in the process of the program; the other one tells its number and how it ended, then is no more. ``also``:
+    what else ``os.waitpid`` is to tell."""
     pid = os.fork()
     if pid == 0:
         os.close(ended)
@@ -167,27 +220,42 @@ def _watched(ended: int) -> bool:
             with contextlib.suppress(OSError):
                 os.close(fd)
     os.write(ended, b"%d\n" % pid)
-    while True:
+    stopped = True
+    while stopped:
         with contextlib.suppress(InterruptedError):
-            status = os.waitpid(pid, 0)[1]
-            break
-    os.write(ended, b"%d\n" % status)
+            status = os.waitpid(pid, also)[1]
+            stopped = os.WIFSTOPPED(status)
+            with contextlib.suppress(BrokenPipeError):
+                os.write(ended, b"%d\n" % status)
     os._exit(0)
 
 
-def _prepare(arguments: list[str], cwd: str, environment: dict[str, str], fds: list[int]) -> None:
+def _prepare(arguments: list[str], cwd: str, environment: dict[str, str], fds: list[int], in_terminal: bool) -> None:
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
+    if in_terminal:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.closerange(3, 256)
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    sys.argv = ["swecli", *arguments]
-    sys.path[0] = cwd
+    sys.argv = arguments
+    sys.path[0] = os.path.dirname(arguments[0]) if in_terminal else cwd
     sys.stdin = sys.__stdin__ = _stream(0, "r", sys.stdin)
     sys.stdout = sys.__stdout__ = _stream(1, "w", sys.stdout)
     sys.stderr = sys.__stderr__ = _stream(2, "w", sys.stderr)
+    if in_terminal:
+        _read_textual_settings()
+
+
+def _read_textual_settings() -> None:
+    """Textual reads them once, where it is loaded; here it has been loaded with another environment."""
+    from swecli.tui.launch import textual_settings
+
+    with textual_settings():
+        importlib.reload(sys.modules["textual.constants"])
 
 
 def _stream(fd: int, mode: str, like: Any) -> Any:

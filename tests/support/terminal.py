@@ -10,6 +10,7 @@ import re
 import select
 import signal
 import struct
+import sys
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,15 +18,28 @@ from pathlib import Path
 
 import pyte
 
+from tests.support.preloaded import InTerminal
+
 _UNKNOWN = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$p")
 _SCREENS = re.compile(rb"(\x1b\[\?1049[hl])")
+
+_OF_PYTHON = re.compile("PYTHON(?!PATH)|LC_|LANG")
+"""Variables that Python obeys as it starts."""
 
 PATIENCE = 60.0
 """Seconds until a test gives up; a loaded machine is slow."""
 
 
+def _python_file(command: Sequence[str]) -> list[str]:
+    """The Python file that the command runs, with its arguments; empty where it is something else."""
+    arguments = list(command[1:] if command[0] == sys.executable else command)
+    own = arguments and (arguments[0].endswith(".py") or Path(arguments[0]) == Path(sys.executable).with_name("swecli"))
+    return arguments if own else []
+
+
 class Terminal:
-    """Runs a command. The terminal answers what a modern one answers when it is asked for synchronised output."""
+    """Runs a command. The terminal answers what a modern one answers when it is asked for synchronised output.
+    A Python file runs in a fork of a process that has loaded the program's modules, unless ``fresh``."""
 
     def __init__(
         self,
@@ -36,6 +50,7 @@ class Terminal:
         columns: int = 80,
         rows: int = 24,
         type_ahead: str = "",
+        fresh: bool = False,
     ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -43,12 +58,22 @@ class Terminal:
         self.status: int | None = None
         self._stopped = False
         keep = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "LANG": "C.UTF-8", "COLORTERM": "truecolor"}
-        self.pid, self._fd = pty.fork()
-        if self.pid == 0:  # pragma: no cover - the child
-            os.chdir(cwd)
-            os.execve(command[0], list(command), {**keep, **environment})
-        self.resize(columns, rows, tell=False)
-        self.before = termios.tcgetattr(self._fd)
+        self._forked: InTerminal | None = None
+        file = _python_file(command)
+        if fresh or not file or any(_OF_PYTHON.match(name) for name in environment):
+            self.pid, self._fd = pty.fork()
+            if self.pid == 0:  # pragma: no cover - the child
+                os.chdir(cwd)
+                os.execve(command[0], list(command), {**keep, **environment})
+            self.resize(columns, rows, tell=False)
+            self.before = termios.tcgetattr(self._fd)
+        else:
+            self._fd, inner = pty.openpty()
+            self.resize(columns, rows, tell=False)
+            self.before = termios.tcgetattr(self._fd)
+            self._forked = InTerminal(file, cwd=cwd, env={**keep, **environment}, terminal=inner)
+            os.close(inner)
+            self.pid = self._forked.pid
         if type_ahead:
             self.send(type_ahead)
 
@@ -127,7 +152,9 @@ class Terminal:
 
     def close(self) -> None:
         """End the program, whatever it does."""
-        if self.status is None:
+        if self._forked is not None:
+            self._forked.close(kill=self.status is None)
+        elif self.status is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
@@ -135,10 +162,14 @@ class Terminal:
 
     def _ended(self) -> bool:
         if self.status is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
-            if pid and os.WIFSTOPPED(status):
+            if self._forked is None:
+                pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+                status = status if pid else None
+            else:
+                status = self._forked.poll()
+            if status is not None and os.WIFSTOPPED(status):
                 self._stopped = True
-            elif pid:
+            elif status is not None:
                 self.status = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
         return self.status is not None
 

@@ -62,15 +62,21 @@ class Tokenizer:
         self.factor = factor
         self.overhead = overhead
         self._estimates = TokenMonitor()
+        self._counted: dict[Message, int] = {}
 
     def tokens(self, sent: ModelRequest) -> int:
         fixed = replace(sent, messages=(), tail="")
         estimate = self._estimates.measure(fixed, LIMITS, GPT).used + self._estimates.count_tokens(sent.tail)
-        estimate += sum(self._estimates.count_once(message) for message in sent.messages)
+        estimate += sum(self._count(message) for message in sent.messages)
         return round(self.factor * estimate) + self.overhead
 
     def output(self, message: Message) -> int:
-        return round(self.factor * self._estimates.count_once(message))
+        return round(self.factor * self._count(message))
+
+    def _count(self, message: Message) -> int:
+        if message not in self._counted:
+            self._counted[message] = self._estimates.count_once(message)
+        return self._counted[message]
 
 
 def test_before_the_first_report_everything_is_estimated_by_component() -> None:

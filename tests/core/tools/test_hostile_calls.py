@@ -6,11 +6,12 @@ import json
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.preloaded import Preloaded
 
 SECRET = "KEY-THAT-NOBODY-MAY-SEE"
 
@@ -66,19 +67,16 @@ class Place:
             "HOME": str(self.home),
             "SWECLI_HOME": str(self.base / "swecli"),
             "LANG": "C.UTF-8",
-            "PYTHONPATH": str(Path(__file__).parents[3]),
         }
-        done = subprocess.run(
-            [sys.executable, "-m", "swecli.cli", "debug", "tool", "--batch"],
-            input="".join(line + "\n" for line in lines).encode("utf-8", "surrogatepass"),
-            capture_output=True,
-            env=environment,
-            cwd=self.root,
-            timeout=120,
-            check=False,
-        )
-        assert b"Traceback" not in done.stderr + done.stdout, done.stderr[-2000:]
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        given = "".join(line + "\n" for line in lines).encode("utf-8", "surrogatepass")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = Preloaded(["debug", "tool", "--batch"], cwd=self.root, env=environment, **pipes)
+        try:
+            out, err = process.communicate(given, timeout=120)
+        finally:
+            process.kill()
+        assert b"Traceback" not in err + out, err[-2000:]
+        answers = [json.loads(line) for line in out.splitlines()]
         assert len(answers) == len(lines)
         return answers
 

@@ -74,7 +74,7 @@ def check(rows: list[Row], width: int) -> None:
             assert part.control is None
             assert part.style is None or (part.style.link is None and not part.style.meta)
             assert part.style is None or not (part.style.conceal or part.style.blink)
-            for character in part.text:
+            for character in set(part.text):
                 assert unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
                 assert not 0x202A <= ord(character) <= 0x202E
                 assert not 0x2066 <= ord(character) <= 0x2069
