@@ -43,7 +43,7 @@ def prepared() -> Iterator[Path]:
 
 def alone() -> None:
     """From now on this program knows of nothing else that runs on the machine: it is no part of the picture."""
-    app.leftovers = list
+    app.leftovers = lambda place="": []
 
 
 def environment() -> dict[str, str]:
