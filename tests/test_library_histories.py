@@ -39,7 +39,7 @@ def client(script: str = f'window = 20000\nmax_output = 2000\n[[step]]\ntext = "
 
 def test_questions_about_a_history() -> None:
     context = ContextManager()
-    with pytest.raises(ValueError, match="which model"):
+    with pytest.raises(ValueError, match="name the model"):
         context.count_tokens("x")
     short, long = history(1), history(20)
     assert context.should_compact(long, INFO)

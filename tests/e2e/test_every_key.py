@@ -180,8 +180,8 @@ def test_screens_and_what_escape_closes(window: Window) -> None:
     shows(window, ctrl("O"), "Details on")
     shows(window, ctrl("O"), "Short view")
     shows(window, ctrl("O"), "Normal view")
-    shows(window, f"{ESC}m", "mouse is the terminal's")
-    shows(window, f"{ESC}m", "mouse is the program's")
+    shows(window, f"{ESC}m", "The terminal handles the mouse")
+    shows(window, f"{ESC}m", "swecli handles the mouse")
     shows(window, ctrl("T"), "No todos yet")
 
 

@@ -485,7 +485,7 @@ def test_yolo_as_root_outside_of_a_container_is_refused(project: Path) -> None:
     ("command", "shown"),
     [
         ("/help", "/compact"),
-        ("/doctor", "No model would answer"),
+        ("/doctor", "No model selected"),
         ("/config", "approval.mode"),
         ("/permissions", "No rules yet"),
         ("/mode plan", "Mode plan"),

@@ -15,4 +15,4 @@ def test_a_refused_overwriting_names_the_way_that_needs_nobody() -> None:
     asked = PermissionRequested("r", "i", "write_file", "a", (), decision.reason, "b")
     assert "Read the file first" in refusal(asked).note
     other = PermissionRequested("r", "i", "write_file", "a", (), "This would change a.", "b")
-    assert "Do not try it again" in refusal(other).note
+    assert "Do not retry it" in refusal(other).note

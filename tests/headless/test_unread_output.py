@@ -81,7 +81,7 @@ def test_a_reader_that_does_not_read_holds_up_no_signal(number: signal.Signals, 
         process.send_signal(number)
         assert ends(process) == 128 + number
         assert process.stderr is not None
-        assert b"nobody read the output" in process.stderr.read()
+        assert b"the reader did not read the output" in process.stderr.read()
     assert not [one for one in psutil.process_iter(["cmdline"]) if "7801" in (one.info["cmdline"] or [])]
 
 

@@ -157,6 +157,7 @@ def main() -> None:
     _load(LEFT_OUT if in_terminal else (*LEFT_OUT, INTERFACE))
     gc.freeze()
     server = socket.socket(fileno=int(sys.argv[1]))
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects the forks that have ended
     if _requests(server, in_terminal):
         if in_terminal:
             runpy.run_path(sys.argv[0], run_name="__main__")
@@ -197,15 +198,13 @@ def _requests(server: socket.socket, in_terminal: bool) -> bool:
             left -= len(parts[-1])
         arguments, cwd, environment = json.loads(b"".join(parts))
         if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             server.close()
             if _watched(fds.pop(), os.WUNTRACED if in_terminal else 0):
                 _prepare(arguments, cwd, environment, fds, in_terminal)
                 return True
         for fd in fds:
             os.close(fd)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
 
 
 def _watched(ended: int, also: int) -> bool:

@@ -152,7 +152,7 @@ async def test_a_no_keeps_the_result_and_the_model_reads_why(tmp_path: Path) -> 
         made.allow(await made.asked(), "reject", "use the local copy")
         await task
         text = results(made)[0]
-        assert "Blocked by the sandbox" in text
+        assert "blocked by the sandbox" in text
         assert "declined to run it unsandboxed. The user says: use the local copy" in text
         assert any(body.detail == "blocked by sandbox, exit 1" for body in made.bodies(ItemCompleted))
 

@@ -125,7 +125,7 @@ async def test_a_server_that_says_nothing_is_left_in_time() -> None:
         ("ftp://example.com/", "Only http"),
         ("http://user:secret@example.com/", "user name"),
         ("http:///nowhere", "no host"),
-        ("http://exa mple.com/", "blanks"),
+        ("http://exa mple.com/", "spaces"),
         ("http://example.com\\@127.0.0.1/", "backslashes"),
         ("http://example.com:99999/", "no address"),
         ("http://127.0.0.1:1/", "not on the public internet"),
@@ -142,5 +142,5 @@ async def test_what_is_refused_before_anything_is_sent(url: str, says: str) -> N
 
 
 async def test_a_proxy_is_named_where_a_connection_fails() -> None:
-    with pytest.raises(FetchError, match="A proxy is set"):
+    with pytest.raises(FetchError, match="The proxy set in the environment"):
         await fetch("http://a.example:1/", LOCAL, {"HTTPS_PROXY": "http://proxy:3128"})

@@ -53,9 +53,15 @@ def classes() -> set[type[Tool]]:
     """Every tool that the program has, offered by default or not."""
     for module in pkgutil.iter_modules(swecli.core.tools.__path__, "swecli.core.tools."):
         importlib.import_module(module.name)
-    return {
-        found for found in Tool.__subclasses__() if found.__module__.startswith("swecli.") and "[" not in str(found)
-    }
+    found: set[type[Tool]] = set()
+    kinds: list[type[Tool]] = [Tool]
+    while kinds:
+        below = kinds.pop().__subclasses__()
+        kinds += below
+        found |= {
+            one for one in below if one.__module__.startswith("swecli.") and isinstance(vars(one).get("name"), str)
+        }
+    return found
 
 
 def states(call: Made) -> dict[str, ToolBlock]:
