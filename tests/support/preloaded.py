@@ -183,6 +183,13 @@ def _load(left_out: tuple[str, ...]) -> None:
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_info") and not inspect.signature(value).parameters:
                     value()
+    from swecli.core.tools.base import Params, compact_schema
+
+    kinds = Params.__subclasses__()
+    while kinds:
+        kind = kinds.pop()
+        compact_schema(kind)
+        kinds += kind.__subclasses__()
 
 
 def _requests(server: socket.socket, in_terminal: bool) -> bool:

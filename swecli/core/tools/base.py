@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
@@ -252,8 +253,9 @@ _NOISE = frozenset(
 """Bounds are checked when a call comes; some providers refuse schemas that have them."""
 
 
+@cache
 def compact_schema(params: type[Params]) -> Mapping[str, Any]:
-    """Deterministic: definitions inlined, titles and defaults left out, "or null" folded away.
+    """Deterministic: definitions inlined, titles and defaults left out, "or null" folded away. Made once for a class.
 
     Defaults belong in the descriptions, where they are words; parameters that are not required have one.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -50,6 +51,7 @@ class Readers:
         self.names: dict[str, Kinds] = {file: {} for file in trees}
         self.attributes: Kinds = {}
         self.functions: Kinds = {}
+        self.words: dict[ast.expr, frozenset[str]] = {}
 
     def follow(self) -> None:
         nodes = {
@@ -103,9 +105,11 @@ class Readers:
                 self._bind(one, kinds, names)
 
     def _annotated(self, annotation: ast.expr | None) -> set[type[Section]]:
-        text = "" if annotation is None else ast.unparse(annotation)
-        words = text.replace("'", " ").replace('"', " ").replace("[", " ").replace("]", " ").replace(",", " ")
-        return {self.known[word] for word in words.split() if word in self.known}
+        if annotation is None:
+            return set()
+        if annotation not in self.words:
+            self.words[annotation] = frozenset(re.findall(r"[\w.]+", ast.unparse(annotation)))
+        return {self.known[word] for word in self.words[annotation] if word in self.known}
 
     def _kinds(self, node: ast.expr, names: Kinds) -> set[type[Section]]:
         """The sections that an expression may be, or hold as a list or table."""

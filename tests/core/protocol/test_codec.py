@@ -24,6 +24,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Message, Opaque, Origin, TextPart, ToolCallPart, ToolResultPart
 from tests.support.event_lines import decode_event
+from tests.support.thorough import examples
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
@@ -53,7 +54,7 @@ events = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(150, 400), deadline=None)
 @given(events)
 def test_an_event_survives_its_json(event: Event) -> None:
     line = codec.encode_event(event)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.core.sessions import crash_child
 from tests.core.sessions.support import open_store
+from tests.support.thorough import examples
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ def test_no_published_fact_is_lost_by_a_kill(tmp_path: Path, forks: ForkServerCo
     path = tmp_path / "sessions.db"
     source = random.Random(11)
     expected: dict[str, int] = {}
-    for _ in range(50):
+    for _ in range(examples(25, 50)):
         process, descriptor = start(forks, crash_child.write_until_killed, path)
         answers = lines(descriptor)
         session = next(answers)
