@@ -33,7 +33,7 @@ def after_untrusted(policy: Policy, call: Call, decision: Decision, *, proven: b
         return decision
     origins = ", ".join(policy.untrusted[:3])
     reason = f"This {where}, and the conversation holds text from {origins}, which may contain instructions."
-    return replace(decision, outcome="ask", reason=reason, offer=None)
+    return replace(decision, outcome="ask", reason=reason, offers=(), offer_note=NO_RULE_NOW)
 
 
 def _way_out(policy: Policy, call: Call) -> str:
@@ -49,6 +49,8 @@ def _way_out(policy: Policy, call: Call) -> str:
             return f"goes to {path}, outside the workspace"
     return ""
 
+
+NO_RULE_NOW = "No rule can allow this while the conversation holds text from strangers."
 
 UNREAD = "the model has not read it"
 """The end of a reason to ask that goes away when the file is read."""
@@ -217,14 +219,14 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
         return Decision("allow", "Reading inside the workspace needs no approval.", evidence=effects.reads)
     if mode == "plan":
         return Decision("deny", f"Plan mode is read-only, and {call.tool} does not declare its effects.")
-    return Decision("ask", f"{call.tool} does not declare its effects.", offer=_offered(policy, call, call.tool))
+    return Decision("ask", f"{call.tool} does not declare its effects.", offers=_offered(policy, call, call.tool))
 
 
 def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
     effects = call.effects
     if effects.network is not None:
-        offer = _offered(policy, call, f"WebFetch(domain:{effects.network})")
-        return Decision("ask", f"This connects to {effects.network}.", offer=offer, evidence=(effects.network,))
+        offers = _offered(policy, call, f"WebFetch(domain:{effects.network})")
+        return Decision("ask", f"This connects to {effects.network}.", offers=offers, evidence=(effects.network,))
     single = (*effects.writes, *effects.reads)
     one = single[0] if len(set(single)) == 1 else None
     for path in effects.writes:
@@ -235,19 +237,19 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
         if (hidden := hidden_character(path) or _blank_control(path)) is not None:
             return Decision("ask", f"The path {path!r} contains the hidden character {hidden}.", evidence=(path,))
         if mode == "default":
-            offer = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else None
-            return Decision("ask", f"This would change {path}.", offer=offer, evidence=effects.writes)
+            offers = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else ()
+            return Decision("ask", f"This would change {path}.", offers=offers, evidence=effects.writes)
     for path in effects.unread:
-        offer = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else None
-        return Decision("ask", f"This would overwrite {path}, and {UNREAD}.", offer=offer, evidence=(path,))
+        offers = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else ()
+        return Decision("ask", f"This would overwrite {path}, and {UNREAD}.", offers=offers, evidence=(path,))
     for path in effects.reads:
-        offer = _offered(policy, call, path_rule("Read", path, call.roots)) if one else None
+        offers = _offered(policy, call, path_rule("Read", path, call.roots)) if one else ()
         if is_secret_in(path, call.roots):
-            return Decision("ask", f"{path} may hold secrets.", offer=offer, evidence=(path,))
+            return Decision("ask", f"{path} may hold secrets.", offers=offers, evidence=(path,))
         if inside(path, call.roots) is None:
-            return Decision("ask", f"{path} is outside the workspace.", offer=offer, evidence=(path,))
+            return Decision("ask", f"{path} is outside the workspace.", offers=offers, evidence=(path,))
         if is_git_settings(path) and policy.facts.credentials_in(path):
-            return Decision("ask", f"{path} may hold a password or token.", offer=offer, evidence=(path,))
+            return Decision("ask", f"{path} may hold a password or token.", offers=offers, evidence=(path,))
     return None
 
 
@@ -256,10 +258,10 @@ def _blank_control(path: str) -> str | None:
     return next((f"U+{ord(char):04X}" for char in path if char in "\n\t"), None)
 
 
-def _offered(policy: Policy, call: Call, text: str) -> str | None:
-    """``text`` if it is a rule that would allow exactly this call, else None."""
+def _offered(policy: Policy, call: Call, text: str) -> tuple[str, ...]:
+    """``text`` if it is a rule that would allow exactly this call."""
     rule = Rule("allow", text, "session")
-    return text if is_valid(rule) and _covers(rule, policy, call) else None
+    return (text,) if is_valid(rule) and _covers(rule, policy, call) else ()
 
 
 # --- commands ------------------------------------------------------------------------------------------------------
@@ -318,7 +320,8 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     reason = f"It needs your approval because {why}."
     if mode == "auto" and policy.sandbox != "full":
         reason += " Auto mode asks because there is no full sandbox here."
-    return Decision("ask", reason, offer=offer(policy, call, judgement), evidence=evidence)
+    offered = offer(policy, call, judgement)
+    return Decision("ask", reason, offers=(offered,) if offered else (), evidence=evidence)
 
 
 def _text(part: Part) -> str:
