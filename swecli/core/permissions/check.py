@@ -139,8 +139,8 @@ def command_call(command: str, cwd: Path) -> Call:
 
 
 def decision_data(decision: Decision) -> dict[str, Any]:
-    """A decision as plain data: ``verdict`` is allow, ask or deny, ``offer`` what "always" would add, as it is shown, and
-    ``offers`` the same rule by rule."""
+    """A decision as plain data: ``verdict`` is allow, ask or deny, ``offer`` what "always" would add, as it is shown,
+    ``offers`` the same rule by rule, ``offer_note`` what else it would allow, or why there is none."""
     return {
         "verdict": decision.outcome,
         "reason": decision.reason,

@@ -12,10 +12,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import cast
 
-from swecli.core.permissions.commands import Judgement, allowed_by, forbids, judge, named_secret, offer
+from swecli.core.permissions.commands import (
+    Judgement,
+    allowed_by,
+    forbids,
+    judge,
+    lifted,
+    named_secret,
+    offer,
+    only_edits,
+)
 from swecli.core.permissions.git_facts import is_git_settings
 from swecli.core.permissions.paths import inside, is_own, is_secret_in
-from swecli.core.permissions.protected import protected_reason
+from swecli.core.permissions.protected import installed_reason, protected_reason
 from swecli.core.permissions.rules import active_rules, is_valid, matches_call, parse_rule, path_rule
 from swecli.core.permissions.shell.lexer import hidden_character
 from swecli.core.permissions.shell.proof import Part
@@ -198,7 +207,7 @@ def _changes_nothing(call: Call) -> bool:
 def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
     effects = call.effects
     for path in effects.writes:
-        reason = protected_reason(path, call.roots, policy.home)
+        reason = protected_reason(path, call.roots, policy.home) or installed_reason(path, call.roots)
         if mode == "plan":
             return Decision("deny", f"Plan mode is read-only, and this would write {path}.", evidence=(path,))
         if reason is not None:
@@ -289,7 +298,9 @@ def _hidden_from_rules(policy: Policy, judgement: Judgement) -> Decision | None:
 
 
 def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> Decision:
-    outside = Decision("ask", "The model asks to run this unsandboxed.")
+    outside = Decision(
+        "ask", "The model asks to run this unsandboxed.", offer_note="No rule is offered: this is asked every time."
+    )
     if judgement.proven:
         if call.effects.outside:
             return outside
@@ -300,16 +311,23 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
         if judgement.only_reads_elsewhere:
             return Decision("ask", f"This command may leave the workspace: {why}.", evidence=evidence)
         return Decision("deny", f"Plan mode runs only read-only commands: {why}.", evidence=evidence)
-    if judgement.dangers:
+    rules = active_rules(policy, "allow")
+    if judgement.dangers and not lifted(rules, judgement):
         shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
-        return Decision("ask", judgement.dangers[0].reason, evidence=(*shown, *evidence))
+        return _asked(policy, call, judgement, judgement.dangers[0].reason, (*shown, *evidence))
     if judgement.unread is not None:
-        return Decision("ask", f"swecli cannot read part of this command: {judgement.unread}.", evidence=evidence)
+        return _asked(
+            policy, call, judgement, f"swecli cannot read part of this command: {judgement.unread}.", evidence
+        )
     if call.effects.outside:
         return replace(outside, evidence=evidence)
-    rule = allowed_by(active_rules(policy, "allow"), policy, call, judgement)
+    rule = allowed_by(rules, policy, call, judgement)
     if rule is not None:
         return _by_rule(rule)
+    if judgement.dangers:
+        return _asked(policy, call, judgement, judgement.dangers[0].reason, evidence)
+    if mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement):
+        return Decision("allow", f"Mode {mode} allows file changes inside the workspace.", evidence=evidence)
     contained = mode == "auto" and policy.sandbox == "full"
     if contained and not any(part.soft for part in judgement.parts):
         secret = named_secret(judgement, call.roots)
@@ -317,11 +335,21 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
             reason = "The sandbox contains what this command can do."
             return Decision("allow", reason, evidence=("sandbox: full",), contained=True)
         why = f"{secret} may hold secrets"
-    reason = f"It needs your approval because {why}."
+    reason = f"{_sentence(why, judgement)}, so it needs your approval."
     if mode == "auto" and policy.sandbox != "full":
         reason += " Auto mode asks because there is no full sandbox here."
-    offered = offer(policy, call, judgement)
-    return Decision("ask", reason, offers=(offered,) if offered else (), evidence=evidence)
+    return _asked(policy, call, judgement, reason, evidence)
+
+
+def _sentence(why: str, judgement: Judgement) -> str:
+    """The clause with a capital letter, unless it begins with a word of the command."""
+    first = why.partition(" ")[0]
+    return why if any(first in part.words for part in judgement.parts) else why[:1].upper() + why[1:]
+
+
+def _asked(policy: Policy, call: Call, judgement: Judgement, reason: str, evidence: tuple[str, ...]) -> Decision:
+    found = offer(policy, call, judgement)
+    return Decision("ask", reason, offers=found.rules, offer_note=found.note, evidence=evidence)
 
 
 def _text(part: Part) -> str:

@@ -624,7 +624,8 @@ def grounds(request: PermissionRequested) -> tuple[str, ...]:
 def _repeats(line: str, reason: str) -> bool:
     """Whether a line, "words of a command: why", has no other why than the reason."""
     places = (index for index in range(len(line)) if line.startswith(": ", index))
-    return any(f"{before}{line[index + 2 :]}." in reason for index in places for before in (": ", "because "))
+    whys = [line[index + 2 :] for index in places]
+    return any(f": {why}." in reason or reason[1:].startswith(f"{why[1:]}, so it needs") for why in whys)
 
 
 ResultKind = Literal["page", "output", "stored"]
