@@ -499,9 +499,11 @@ class Consents:
             warnings=(*((f"Your edit was refused: {refused.reason}",) if refused else ()), *self._uncovered(call)),
             arguments=None if preview.hunks else call.params.model_dump(mode="json", exclude_defaults=True),
             refused=refused,
+            rules=decision.offers,
+            rule_note=decision.offer_note,
         )
         reply = await self._requests.permission(asked)
-        self._keep(decision.offer, reply)
+        self._keep(decision.offers, reply)
         if reply.choice == "reject" and reply.by == "headless":
             text = call.with_note(f"Not allowed; nothing was done. {reply.note}".strip())
             raise Rejected(text, "no user to ask")
@@ -529,11 +531,12 @@ class Consents:
     def _consented(self, call: PreparedCall, decision: Decision, shown: str | None = None) -> Consent:
         return Consent(call, shown, self._sandbox.context(call.ctx, call.effects, decision), decision.reads_only)
 
-    def _keep(self, rule: str | None, reply: ReplyPermission) -> None:
-        if rule is not None and reply.choice == "always" and (reply.span == "week" or reply.span == "project"):
-            problem = self._services.keep_rule(rule, reply.span)
-            if problem:
-                self._recorder.emit(Notice(problem, "warning", "permissions"))
+    def _keep(self, rules: Sequence[str], reply: ReplyPermission) -> None:
+        if reply.choice == "always" and (reply.span == "week" or reply.span == "project"):
+            for rule in rules:
+                problem = self._services.keep_rule(rule, reply.span)
+                if problem:
+                    self._recorder.emit(Notice(problem, "warning", "permissions"))
 
     def _bind(self, call: PreparedCall, state: str) -> str:
         choices = hashlib.sha256(repr(call.ctx.choices).encode("utf-8", "surrogatepass")).hexdigest()
@@ -571,4 +574,4 @@ def _covers(answer: _Answer, decision: Decision) -> bool:
     something that always has to be asked, which the user has not been told."""
     if answer.reply.choice not in ("once", "always"):
         return False
-    return answer.reply.arguments is None or (decision.outcome == "ask" and decision.offer is not None)
+    return answer.reply.arguments is None or (decision.outcome == "ask" and bool(decision.offers))

@@ -213,9 +213,9 @@ class SessionState:
             self.untrusted = ()
         if request and request.rule and resolved.choice == "always" and resolved.span in ("turn", "session"):
             origin = FOR_THIS_TURN if resolved.span == "turn" else f"always, turn {event.turn}"
-            rule = Rule("allow", request.rule, "session", origin)
-            if rule.text not in {known.text for known in self.rules}:
-                self.rules = (*self.rules, rule)
+            known = {rule.text for rule in self.rules}
+            added = (Rule("allow", text, "session", origin) for text in request.offered if text not in known)
+            self.rules = (*self.rules, *added)
 
     @property
     def cost(self) -> Decimal | None:

@@ -139,12 +139,15 @@ def command_call(command: str, cwd: Path) -> Call:
 
 
 def decision_data(decision: Decision) -> dict[str, Any]:
-    """A decision as plain data: ``verdict`` is allow, ask or deny, ``offer`` the rule that "always" would add."""
+    """A decision as plain data: ``verdict`` is allow, ask or deny, ``offer`` what "always" would add, as it is shown,
+    ``offers`` the same rule by rule, ``offer_note`` what else it would allow, or why there is none."""
     return {
         "verdict": decision.outcome,
         "reason": decision.reason,
         "rule": None if decision.rule is None else rule_data(decision.rule),
         "offer": decision.offer,
+        "offers": list(decision.offers),
+        "offer_note": decision.offer_note,
         "evidence": list(decision.evidence),
     }
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from swecli.core.permissions.paths import is_secret_in, within_text
-from swecli.core.permissions.rules import Pattern, RuleError, active_rules, parse_rule, rule_pattern, words_rule
+from swecli.core.permissions.paths import inside, is_secret_in, within_text
+from swecli.core.permissions.rules import (
+    Pattern,
+    RuleError,
+    active_rules,
+    is_valid,
+    parse_rule,
+    path_rule,
+    rule_pattern,
+    words_rule,
+)
 from swecli.core.permissions.shell.destructive import Danger, Place, dangers, place_of
 from swecli.core.permissions.shell.lexer import read_script
-from swecli.core.permissions.shell.offers import offered_words
+from swecli.core.permissions.shell.offers import NoOffer, Offered, offered_words
 from swecli.core.permissions.shell.proof import Part, prove
 from swecli.core.permissions.shell.scan import ScanError, ScanWord
 from swecli.core.permissions.shell.syntax import UnprovenError
@@ -197,28 +208,99 @@ def _part_rule(part: Part, patterns: Sequence[tuple[Rule, Pattern]], policy: Pol
     return None
 
 
-def offer(policy: Policy, call: Call, judgement: Judgement) -> str | None:
-    """The rule that would let this command run next time, if one rule can."""
-    if judgement.unproven is not None or judgement.dangers or judgement.computed:
-        return None
-    open_parts = [
-        part
-        for part in judgement.parts
-        if part.reason is not None
-        and allowed_by(active_rules(policy, "allow"), policy, call, _only(judgement, part)) is None
-    ]
-    if not open_parts or any(part.soft or part.fixed or part.writes for part in open_parts):
-        return None
-    texts: set[str | None] = set()
-    for part in open_parts:
-        words = offered_words(part.words)
-        texts.add(None if words is None else words_rule(words[0], rest=words[1]))
-    if len(texts) != 1:
-        return None
-    text = texts.pop()
-    rule = Rule("allow", text or "", "session")
-    rules = (*active_rules(policy, "allow"), rule)
-    return text if text is not None and allowed_by(rules, policy, call, judgement) is not None else None
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """``rules`` together would let a command run next time. ``note`` is a sentence: what else they allow or, where
+    there are none, why."""
+
+    rules: tuple[str, ...] = ()
+    note: str = ""
+
+
+def only_edits(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Judgement) -> bool:
+    """Whether all that is not proven or allowed edits files of the workspace. Names are judged as they are now, so what
+    gives files other names must not meet files that the same command makes."""
+    if judgement.unproven is not None or judgement.computed:
+        return False
+    kinds: list[str] = []
+    for part in judgement.parts:
+        if part.edit is not None and part.reason is not None:
+            kinds.append(part.edit)
+        elif part.reason is not None and allowed_by(rules, policy, call, _only(judgement, part)) is None:
+            return False
+    return bool(kinds) and (kinds.count("name") == 0 or (kinds.count("name") == 1 and "file" not in kinds))
+
+
+def offer(policy: Policy, call: Call, judgement: Judgement) -> Offer:
+    """The rules that would let this command run next time, if rules about its words can."""
+    why = _why_no_rule(judgement)
+    if why:
+        return Offer(note=f"No rule is offered: {why}.")
+    known = active_rules(policy, "allow")
+    found: dict[str, str] = {}
+    for part in judgement.parts:
+        if part.reason is None or allowed_by(known, policy, call, _only(judgement, part)) is not None:
+            continue
+        if part.soft or part.fixed:
+            return Offer(note=f"No rule is offered: {part.reason}.")
+        if None in part.words:
+            return Offer(note="No rule is offered: an argument is known only when it runs.")
+        words = offered_words(part.words, lambda word: _is_script(word, judgement.place))
+        if isinstance(words, NoOffer):
+            return Offer(note=f"No rule is offered: {words.why}.")
+        found[words_rule(words.words, rest=words.rest)] = _also(words)
+        for path in part.writes:
+            if inside(path, call.roots) is None:
+                return Offer(note=f"No rule is offered: it writes {path}, outside the workspace.")
+            found[path_rule("Edit", path, call.roots)] = f"every change of {posixpath.basename(path)}"
+    rules = tuple(found)
+    added = tuple(Rule("allow", text, "session") for text in rules)
+    if not all(map(is_valid, added)) or allowed_by((*known, *added), policy, call, judgement) is None:
+        return Offer(note="No rule is offered: a rule cannot spell this command.")
+    also = ", and ".join(dict.fromkeys(text for text in found.values() if text))
+    return Offer(rules, f"Also allows {also}." if also else "Allows only exactly this.")
+
+
+def _why_no_rule(judgement: Judgement) -> str:
+    if judgement.unproven is not None:
+        return judgement.unproven
+    if judgement.computed:
+        return "part of it is known only when it runs"
+    danger = next((danger for danger in judgement.dangers if not danger.spelled), None)
+    return "swecli asks about this every time" if danger is not None else ""
+
+
+def _also(words: Offered) -> str:
+    """What a rule covers besides this command, as the object of a sentence; empty for exactly it."""
+    name = shlex.join(words.words)
+    name = name if len(name) <= 60 else name[:59] + "…"
+    if words.rest:
+        return f"{name} with other arguments"
+    return f"{words.script} after it has changed" if words.script else ""
+
+
+def _is_script(word: str, place: Place) -> bool:
+    """Whether a word names a file of the workspace."""
+    facts = place.facts
+    paths = [facts.resolve(within_text(word, base, place.home)) for base in place.bases]
+    return any(inside(path, place.roots) is not None and facts.kind(path) == "file" for path in paths) or (
+        posixpath.splitext(word)[1] != "" and all(inside(path, place.roots) is not None for path in paths)
+    )
+
+
+def lifted(rules: Sequence[Rule], judgement: Judgement) -> bool:
+    """Whether rules spell out every command that otherwise always asks; one such as ``Bash(*)`` does not."""
+    patterns: list[Pattern] = []
+    for rule in rules:
+        with contextlib.suppress(RuleError):
+            patterns.append(rule_pattern(rule))
+    return all(
+        danger.spelled
+        and any(
+            pattern.kind == "command" and pattern.words[: len(danger.spelled)] == danger.spelled for pattern in patterns
+        )
+        for danger in judgement.dangers
+    )
 
 
 def _only(judgement: Judgement, part: Part) -> Judgement:

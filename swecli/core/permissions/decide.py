@@ -12,10 +12,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import cast
 
-from swecli.core.permissions.commands import Judgement, allowed_by, forbids, judge, named_secret, offer
+from swecli.core.permissions.commands import (
+    Judgement,
+    allowed_by,
+    forbids,
+    judge,
+    lifted,
+    named_secret,
+    offer,
+    only_edits,
+)
 from swecli.core.permissions.git_facts import is_git_settings
 from swecli.core.permissions.paths import inside, is_own, is_secret_in
-from swecli.core.permissions.protected import protected_reason
+from swecli.core.permissions.protected import installed_reason, protected_reason
 from swecli.core.permissions.rules import active_rules, is_valid, matches_call, parse_rule, path_rule
 from swecli.core.permissions.shell.lexer import hidden_character
 from swecli.core.permissions.shell.proof import Part
@@ -33,7 +42,7 @@ def after_untrusted(policy: Policy, call: Call, decision: Decision, *, proven: b
         return decision
     origins = ", ".join(policy.untrusted[:3])
     reason = f"This {where}, and the conversation holds text from {origins}, which may contain instructions."
-    return replace(decision, outcome="ask", reason=reason, offer=None)
+    return replace(decision, outcome="ask", reason=reason, offers=(), offer_note=NO_RULE_NOW)
 
 
 def _way_out(policy: Policy, call: Call) -> str:
@@ -49,6 +58,8 @@ def _way_out(policy: Policy, call: Call) -> str:
             return f"goes to {path}, outside the workspace"
     return ""
 
+
+NO_RULE_NOW = "No rule can allow this while the conversation holds text from strangers."
 
 UNREAD = "the model has not read it"
 """The end of a reason to ask that goes away when the file is read."""
@@ -196,7 +207,7 @@ def _changes_nothing(call: Call) -> bool:
 def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
     effects = call.effects
     for path in effects.writes:
-        reason = protected_reason(path, call.roots, policy.home)
+        reason = protected_reason(path, call.roots, policy.home) or installed_reason(path, call.roots)
         if mode == "plan":
             return Decision("deny", f"Plan mode is read-only, and this would write {path}.", evidence=(path,))
         if reason is not None:
@@ -217,14 +228,14 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
         return Decision("allow", "Reading inside the workspace needs no approval.", evidence=effects.reads)
     if mode == "plan":
         return Decision("deny", f"Plan mode is read-only, and {call.tool} does not declare its effects.")
-    return Decision("ask", f"{call.tool} does not declare its effects.", offer=_offered(policy, call, call.tool))
+    return Decision("ask", f"{call.tool} does not declare its effects.", offers=_offered(policy, call, call.tool))
 
 
 def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
     effects = call.effects
     if effects.network is not None:
-        offer = _offered(policy, call, f"WebFetch(domain:{effects.network})")
-        return Decision("ask", f"This connects to {effects.network}.", offer=offer, evidence=(effects.network,))
+        offers = _offered(policy, call, f"WebFetch(domain:{effects.network})")
+        return Decision("ask", f"This connects to {effects.network}.", offers=offers, evidence=(effects.network,))
     single = (*effects.writes, *effects.reads)
     one = single[0] if len(set(single)) == 1 else None
     for path in effects.writes:
@@ -235,19 +246,19 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
         if (hidden := hidden_character(path) or _blank_control(path)) is not None:
             return Decision("ask", f"The path {path!r} contains the hidden character {hidden}.", evidence=(path,))
         if mode == "default":
-            offer = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else None
-            return Decision("ask", f"This would change {path}.", offer=offer, evidence=effects.writes)
+            offers = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else ()
+            return Decision("ask", f"This would change {path}.", offers=offers, evidence=effects.writes)
     for path in effects.unread:
-        offer = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else None
-        return Decision("ask", f"This would overwrite {path}, and {UNREAD}.", offer=offer, evidence=(path,))
+        offers = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else ()
+        return Decision("ask", f"This would overwrite {path}, and {UNREAD}.", offers=offers, evidence=(path,))
     for path in effects.reads:
-        offer = _offered(policy, call, path_rule("Read", path, call.roots)) if one else None
+        offers = _offered(policy, call, path_rule("Read", path, call.roots)) if one else ()
         if is_secret_in(path, call.roots):
-            return Decision("ask", f"{path} may hold secrets.", offer=offer, evidence=(path,))
+            return Decision("ask", f"{path} may hold secrets.", offers=offers, evidence=(path,))
         if inside(path, call.roots) is None:
-            return Decision("ask", f"{path} is outside the workspace.", offer=offer, evidence=(path,))
+            return Decision("ask", f"{path} is outside the workspace.", offers=offers, evidence=(path,))
         if is_git_settings(path) and policy.facts.credentials_in(path):
-            return Decision("ask", f"{path} may hold a password or token.", offer=offer, evidence=(path,))
+            return Decision("ask", f"{path} may hold a password or token.", offers=offers, evidence=(path,))
     return None
 
 
@@ -256,10 +267,10 @@ def _blank_control(path: str) -> str | None:
     return next((f"U+{ord(char):04X}" for char in path if char in "\n\t"), None)
 
 
-def _offered(policy: Policy, call: Call, text: str) -> str | None:
-    """``text`` if it is a rule that would allow exactly this call, else None."""
+def _offered(policy: Policy, call: Call, text: str) -> tuple[str, ...]:
+    """``text`` if it is a rule that would allow exactly this call."""
     rule = Rule("allow", text, "session")
-    return text if is_valid(rule) and _covers(rule, policy, call) else None
+    return (text,) if is_valid(rule) and _covers(rule, policy, call) else ()
 
 
 # --- commands ------------------------------------------------------------------------------------------------------
@@ -287,7 +298,9 @@ def _hidden_from_rules(policy: Policy, judgement: Judgement) -> Decision | None:
 
 
 def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> Decision:
-    outside = Decision("ask", "The model asks to run this unsandboxed.")
+    outside = Decision(
+        "ask", "The model asks to run this unsandboxed.", offer_note="No rule is offered: this is asked every time."
+    )
     if judgement.proven:
         if call.effects.outside:
             return outside
@@ -298,16 +311,23 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
         if judgement.only_reads_elsewhere:
             return Decision("ask", f"This command may leave the workspace: {why}.", evidence=evidence)
         return Decision("deny", f"Plan mode runs only read-only commands: {why}.", evidence=evidence)
-    if judgement.dangers:
+    rules = active_rules(policy, "allow")
+    if judgement.dangers and not lifted(rules, judgement):
         shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
-        return Decision("ask", judgement.dangers[0].reason, evidence=(*shown, *evidence))
+        return _asked(policy, call, judgement, judgement.dangers[0].reason, (*shown, *evidence))
     if judgement.unread is not None:
-        return Decision("ask", f"swecli cannot read part of this command: {judgement.unread}.", evidence=evidence)
+        return _asked(
+            policy, call, judgement, f"swecli cannot read part of this command: {judgement.unread}.", evidence
+        )
     if call.effects.outside:
         return replace(outside, evidence=evidence)
-    rule = allowed_by(active_rules(policy, "allow"), policy, call, judgement)
+    rule = allowed_by(rules, policy, call, judgement)
     if rule is not None:
         return _by_rule(rule)
+    if judgement.dangers:
+        return _asked(policy, call, judgement, judgement.dangers[0].reason, evidence)
+    if mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement):
+        return Decision("allow", f"Mode {mode} allows file changes inside the workspace.", evidence=evidence)
     contained = mode == "auto" and policy.sandbox == "full"
     if contained and not any(part.soft for part in judgement.parts):
         secret = named_secret(judgement, call.roots)
@@ -315,10 +335,21 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
             reason = "The sandbox contains what this command can do."
             return Decision("allow", reason, evidence=("sandbox: full",), contained=True)
         why = f"{secret} may hold secrets"
-    reason = f"It needs your approval because {why}."
+    reason = f"{_sentence(why, judgement)}, so it needs your approval."
     if mode == "auto" and policy.sandbox != "full":
         reason += " Auto mode asks because there is no full sandbox here."
-    return Decision("ask", reason, offer=offer(policy, call, judgement), evidence=evidence)
+    return _asked(policy, call, judgement, reason, evidence)
+
+
+def _sentence(why: str, judgement: Judgement) -> str:
+    """The clause with a capital letter, unless it begins with a word of the command."""
+    first = why.partition(" ")[0]
+    return why if any(first in part.words for part in judgement.parts) else why[:1].upper() + why[1:]
+
+
+def _asked(policy: Policy, call: Call, judgement: Judgement, reason: str, evidence: tuple[str, ...]) -> Decision:
+    found = offer(policy, call, judgement)
+    return Decision("ask", reason, offers=found.rules, offer_note=found.note, evidence=evidence)
 
 
 def _text(part: Part) -> str:

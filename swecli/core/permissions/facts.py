@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -20,6 +21,8 @@ PathKind = Literal["file", "directory", "other", "missing"]
 MAX_NAMES = 5_000
 MAX_TREE = 5_000
 MAX_SEARCHED = 40_000
+MAX_MENTIONING = 65_536
+"""Bytes of a file of settings that is looked into."""
 """Entries of a tree that are looked at for secrets: about 50 ms."""
 _ODD_NAME = re.compile(r"[\s'\"\\]|^-")
 _ODD_OR_WILD = re.compile(r"[\s'\"\\*?\[]|^-")
@@ -138,6 +141,27 @@ class FileFacts:
         can't be told."""
         del cwd, wildcards
         return True
+
+    def below(self, path: str, *, skipping: tuple[str, ...] = ()) -> tuple[str, ...] | None:
+        """The names of all that is below a directory, relative to it, without folders of these names; None when it is
+        too large to tell."""
+        del path, skipping
+        return None
+
+    def mentions(self, path: str, word: str) -> bool:
+        """Whether a small text file has this word; True also when it can't be told."""
+        del path, word
+        return True
+
+    def has_key(self, path: str, key: str) -> bool:
+        """Whether a small JSON file has this key at its top; True also when it can't be told."""
+        del path, key
+        return True
+
+    def program(self, name: str, cwd: str) -> str:
+        """Where PATH finds a program; empty when it finds none."""
+        del name, cwd
+        return ""
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
         """Why the program that the shell would start under this name can't be relied on, as a clause; None when
@@ -295,6 +319,44 @@ class OsFacts(FileFacts):
         names = tracked_names(cwd)
         return names is None or any(odd.search(part) for name in names for part in name.split("/"))
 
+    def below(self, path: str, *, skipping: tuple[str, ...] = ()) -> tuple[str, ...] | None:
+        found: list[str] = []
+        pending = [path]
+        while pending:
+            folder = pending.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if len(found) >= MAX_SEARCHED:
+                            return None
+                        if entry.name in skipping:
+                            continue
+                        found.append(os.path.relpath(entry.path, path))
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append(entry.path)
+            except OSError:
+                return None
+        return tuple(sorted(found))
+
+    def mentions(self, path: str, word: str) -> bool:
+        data = _small(path)
+        return data is None or word.encode() in data
+
+    def has_key(self, path: str, key: str) -> bool:
+        data = _small(path)
+        try:
+            found: object = None if data is None else json.loads(data)
+        except (ValueError, RecursionError):
+            return True
+        return not isinstance(found, dict) or key in found
+
+    def program(self, name: str, cwd: str) -> str:
+        for entry in self._environment.get("PATH", os.defpath).split(os.pathsep):
+            path = os.path.join(cwd, entry or ".", name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return os.path.normpath(path)
+        return ""
+
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
         for entry in self._environment.get("PATH", os.defpath).split(os.pathsep):
             path = os.path.join(entry or ".", name)
@@ -339,6 +401,18 @@ class OsFacts(FileFacts):
                 break
             folder = os.path.dirname(folder)
         return None
+
+
+def _small(path: str) -> bytes | None:
+    """The content of a small ordinary file; None for all else."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return None
+        with open(path, "rb") as stream:
+            data = stream.read(MAX_MENTIONING + 1)
+    except (OSError, ValueError):
+        return None
+    return data if len(data) <= MAX_MENTIONING else None
 
 
 def _tree(path: str, limit: int = MAX_TREE) -> Iterator[os.DirEntry[str] | None]:

@@ -126,6 +126,15 @@ def protected_reason(path: str, roots: Sequence[str], home: str = "") -> str | N
     return None
 
 
+def installed_reason(path: str, roots: Sequence[str]) -> str | None:
+    """Why a file of an installed package is not one to edit like others, as the end of a sentence: programs of the
+    workspace load it, and those run without a question where their own files can't be changed without one."""
+    root = inside(path, roots)
+    parts = path.casefold().split("/") if root is None else path[len(root) :].casefold().split("/")
+    found = next((name for name in ("node_modules", "site-packages", "dist-packages") if name in parts), None)
+    return f"it is inside {found}, which programs load" if found else None
+
+
 def held_in_sandbox(relative: str) -> bool:
     """Whether a contained command must not write this path below a workspace."""
     if ".swecli" in relative.casefold().split("/"):

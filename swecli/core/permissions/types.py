@@ -80,14 +80,21 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``reason`` is shown and logged; ``rule`` decided if set; ``offer`` is the rule that "always" would add.
+    """``reason`` is shown and logged; ``rule`` decided if set; ``offers`` are the rules that "always" would add.
+    ``offer_note`` is a sentence: what they would also allow or, where there are none, why.
     ``contained``: it may run without a question only because the sandbox holds it, so it must run in there.
     ``reads_only``: the command is proven to only read, so nothing has to be recorded before it."""
 
     outcome: Outcome
     reason: str
     rule: Rule | None = None
-    offer: str | None = None
+    offers: tuple[str, ...] = ()
+    offer_note: str = ""
     evidence: tuple[str, ...] = field(default=())
     contained: bool = False
     reads_only: bool = False
+
+    @property
+    def offer(self) -> str | None:
+        """The offered rules as one text, for people."""
+        return ", ".join(self.offers) or None

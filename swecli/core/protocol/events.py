@@ -211,7 +211,8 @@ class PermissionRequested(Tagged, frozen=True, tag="permission_requested"):
     reason: str
     binding: str
     rule: str | None = None
-    """The rule that "always" would add for this session; None where always is not offered."""
+    """What "always" would add, as shown: one rule, or several with commas between them; None where always is not
+    offered."""
     evidence: tuple[str, ...] = ()
     hunks: tuple[Hunk, ...] = ()
     """Changes of the blocks that can be accepted singly."""
@@ -223,6 +224,14 @@ class PermissionRequested(Tagged, frozen=True, tag="permission_requested"):
     """What a reply can replace, as it would run; None where it can only choose among hunks, or say yes or no."""
     refused: RefusedEdit | None = None
     """What the user had put in place of the arguments before this question, where that was refused."""
+    rules: tuple[str, ...] = ()
+    """The rules of ``rule`` one by one; empty where it is None, and in events of earlier versions, where it is one."""
+    rule_note: str = ""
+    """A sentence: what these rules would also allow or, where no rule is offered, why."""
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        return self.rules or ((self.rule,) if self.rule is not None else ())
 
 
 PermissionChoice = Literal["once", "always", "reject", "edit"]
@@ -615,7 +624,8 @@ def grounds(request: PermissionRequested) -> tuple[str, ...]:
 def _repeats(line: str, reason: str) -> bool:
     """Whether a line, "words of a command: why", has no other why than the reason."""
     places = (index for index in range(len(line)) if line.startswith(": ", index))
-    return any(f"{before}{line[index + 2 :]}." in reason for index in places for before in (": ", "because "))
+    whys = [line[index + 2 :] for index in places]
+    return any(f": {why}." in reason or reason[1:].startswith(f"{why[1:]}, so it needs") for why in whys)
 
 
 ResultKind = Literal["page", "output", "stored"]

@@ -97,8 +97,14 @@ def probe(request: Request, start: Start, folder: Path | None) -> ProbeResult:
             _service(base / "outside") as service,
         ):
             server.setblocking(False)
-            request = replace(request, roots=(str(base / "work"),), found=Surveyor((str(base / "work"),), "").survey())
-            return _run(request, start, base, server, service)
+            surveyor = Surveyor((str(base / "work"),), "")
+            request = replace(request, roots=(str(base / "work"),), found=surveyor.survey())
+            result = _run(request, start, base, server, service)
+            gone = [path for path in request.found.sockets if path in result.reason and not os.path.lexists(path)]
+            if result.works or not gone:
+                return result
+            # Another program's socket went away between the look at it and the mount: look again, once.
+            return _run(replace(request, found=surveyor.survey()), start, base, server, service)
     except OSError as error:
         return ProbeResult(False, reason=f"the probe can't be set up: {error}")
     except SandboxError as error:

@@ -33,7 +33,7 @@ def test_a_verdict_has_its_reason_and_its_rule(tmp_path: Path) -> None:
 
 def test_the_mode_of_the_line_counts(tmp_path: Path) -> None:
     verdicts = {
-        mode: _judged({"command": "touch x", "cwd": str(tmp_path), "mode": mode}, tmp_path)["verdict"]
+        mode: _judged({"command": "make x", "cwd": str(tmp_path), "mode": mode}, tmp_path)["verdict"]
         for mode in ("default", "accept-edits", "plan", "auto")
     }
     assert verdicts == {"default": "ask", "accept-edits": "ask", "plan": "deny", "auto": "ask"}

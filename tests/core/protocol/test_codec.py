@@ -122,7 +122,10 @@ def test_text_of_earlier_versions_is_read_and_written_with_the_same_content(line
         written = codec.encode_messages(codec.decode_messages(text))
     else:
         written = codec.encode_command(codec.decode_command(text))
-    assert json.loads(written) == json.loads(text)
+    found, stored = json.loads(written), json.loads(text)
+    if kind == "body":  # a later version may have added fields
+        found = {name: value for name, value in found.items() if name in stored}
+    assert found == stored
 
 
 def test_the_stored_lines_have_every_type() -> None:

@@ -18,7 +18,7 @@ def shown(effects: Effects, facts: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 def test_a_simple_command_has_its_reason_once() -> None:
     (reason,) = shown(Effects(command="make 'a: b'"))
-    assert reason.startswith("It needs your approval because ")
+    assert reason.endswith(", so it needs your approval.")
 
 
 def test_other_parts_of_a_command_have_their_own_lines() -> None:

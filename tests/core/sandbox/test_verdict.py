@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -83,6 +86,20 @@ def test_a_bubblewrap_that_contains_nothing_is_found_out(grounds: Grounds) -> No
     assert state.level == "off"
     for escape in ("writing outside the workspace", "moving .git away", "connecting"):
         assert escape in state.reason
+
+
+@pytest.mark.usefixtures("no_landlock")
+def test_a_socket_that_goes_away_while_the_probe_is_set_up_is_looked_for_again(grounds: Grounds) -> None:
+    real = shutil.which("bwrap")
+    if real is None or full(grounds).state.level != "full":
+        pytest.skip("no full sandbox here")
+    with tempfile.TemporaryDirectory(prefix="sw") as folder, socket.socket(socket.AF_UNIX) as service:
+        path = f"{os.path.realpath(folder)}/s"
+        service.bind(path)
+        service.listen()
+        gone = f'if [ -S {path} ]; then /bin/rm {path}; echo "bwrap: Can\'t find source path {path}" >&2; exit 1; fi'
+        sandbox = grounds.sandbox(path=fake(grounds, f'{gone}\nexec {real} "$@"'))
+        assert (sandbox.check().level, os.path.lexists(path)) == ("full", False)
 
 
 @pytest.mark.usefixtures("no_landlock")

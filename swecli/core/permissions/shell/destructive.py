@@ -13,6 +13,7 @@ from itertools import takewhile
 from swecli.core.permissions.facts import BlastRadius, FileFacts
 from swecli.core.permissions.paths import inside, is_own
 from swecli.core.permissions.protected import protected_reason
+from swecli.core.permissions.shell.offers import spelled_out
 from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.scan import ScanWord
 from swecli.core.permissions.shell.tables import tables
@@ -69,11 +70,13 @@ _FIND_ACTIONS = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir"))
 
 @dataclass(frozen=True, slots=True)
 class Danger:
-    """``reason`` is a sentence. ``refuse``: nothing lifts it."""
+    """``reason`` is a sentence. ``refuse``: nothing lifts it. ``spelled``: only an allow rule does that begins with
+    these very words."""
 
     reason: str
     refuse: bool = False
     evidence: tuple[str, ...] = ()
+    spelled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,8 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
         return
     lists = _lists()
     if item.name in lists.always or item.name.startswith("mkfs"):
-        yield Danger(f"{item.name}: {lists.always.get(item.name, 'it overwrites devices or whole files')}.")
+        reason = f"{item.name}: {lists.always.get(item.name, 'it overwrites devices or whole files')}."
+        yield Danger(reason, spelled=_spelled(item))
     if item.name == "find":
         yield from _find(item, place)
     if item.name in lists.names["removers"]:
@@ -157,6 +161,12 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
     if lists.interpreters.fullmatch(item.name):
         yield from _interpreter(item, lists.code)
     yield from _protected(item, place)
+
+
+def _spelled(item: Started) -> tuple[str, ...]:
+    if item.words[0].text != item.name or not all(word.known for word in item.words):
+        return ()
+    return spelled_out([word.text for word in item.words], item.name)
 
 
 # --- arguments -----------------------------------------------------------------------------------------------------

@@ -1,42 +1,171 @@
-"""The narrowest useful rule that "always" may add for a command."""
+"""The narrowest useful rule that "always" may add for one simple command, and why there is none."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
+from typing import cast
+
+MAX_RULE = 300
+"""Characters of a rule that a person may be expected to read."""
+
+IsScript = Callable[[str], bool]
+"""Whether a word names a script of the workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The words of a rule. ``rest``: anything may follow them. ``script`` is the file that they run."""
+
+    words: tuple[str, ...]
+    rest: bool = False
+    script: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NoOffer:
+    """Why no rule is offered, as a clause."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    alone: tuple[str, ...] = ()
+    valued: tuple[str, ...] = ()
+
+    def length(self, word: str) -> int:
+        """How many words this option takes; 0 where it is none that is known."""
+        option, equals, _ = word.partition("=")
+        if option in self.valued:
+            return 1 if equals else 2
+        return 1 if any(fnmatchcase(word, wanted) for wanted in self.alone) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    forms: Mapping[str, tuple[tuple[str, ...], ...]]
+    """By program, each without it."""
+    options: Mapping[str, _Options]
+    never: Mapping[str, str]
 
 
 @cache
-def _lists() -> tuple[frozenset[str], frozenset[tuple[str, ...]]]:
+def _table() -> _Table:
     import tomllib
     from importlib.resources import files
 
     data = tomllib.loads(files(__package__ or "").joinpath("offers.toml").read_text(encoding="utf-8"))
-    prefixes = frozenset(tuple(line.split()) for line in data["prefixes"].splitlines() if line.strip())
-    return frozenset(data["never"].split()), prefixes
+    forms: dict[str, tuple[tuple[str, ...], ...]] = {}
+    for line in cast("str", data["forms"]).splitlines():
+        if line.strip():
+            program, *rest = line.split()
+            forms[program] = (*forms.get(program, ()), tuple(rest))
+    options: dict[str, _Options] = {}
+    for program, text in cast("dict[str, str]", data["options"]).items():
+        words = text.split()
+        options[program] = _Options(
+            tuple(word for word in words if not word.endswith("=")),
+            tuple(word[:-1] for word in words if word.endswith("=")),
+        )
+    never = {name: why for why, names in cast("dict[str, str]", data["never"]).items() for name in names.split()}
+    return _Table(forms, options, never)
 
 
-def offered_words(words: Sequence[str | None]) -> tuple[list[str], bool] | None:
-    """The words of a rule and whether anything may follow them; None where no rule is offered."""
-    never, prefixes = _lists()
-    known = [word for word in words if word is not None]
+def offered_words(words: Sequence[str | None], is_script: IsScript = lambda word: False) -> Offered | NoOffer:
+    """The words of the rule for a command."""
     if not words or words[0] is None:
-        return None
-    name = words[0]
-    program = name.rpartition("/")[2].casefold()
-    if program in never or program.rstrip("0123456789.") in never or "=" in name:
-        return None
-    for count in (3, 2, 1):
-        head = tuple(known[:count])
-        if len(words) >= count and None not in words[:count] and _is_prefix(head, prefixes):
-            return list(head), True
-    if len(known) != len(words) or any("\n" in word for word in known):
-        return None
-    return known, False
+        return NoOffer("its name is known only when it runs")
+    program = _program(words[0])
+    found = _by_form(words, program, is_script)
+    if found is not None:
+        return found
+    table = _table()
+    why = table.never.get(program) or table.never.get(words[0].rpartition("/")[2].casefold())
+    if why is not None:
+        return NoOffer(f"{words[0]} {why}")
+    return _exactly(words)
 
 
-def _is_prefix(head: tuple[str, ...], prefixes: frozenset[tuple[str, ...]]) -> bool:
-    """``+`` in a prefix stands for one word of the project's choice, such as a script's name."""
-    if head in prefixes:
-        return True
-    return head[-1:] != () and not head[-1].startswith("-") and (*head[:-1], "+") in prefixes
+def spelled_out(words: Sequence[str], name: str) -> tuple[str, ...]:
+    """The words that a rule has to spell out for this command of a program that otherwise always asks; none where no
+    form has it."""
+    found = _by_form(words, name, lambda word: False)
+    return found.words if isinstance(found, Offered) and found.rest else ()
+
+
+def _program(word: str) -> str:
+    name = word.rpartition("/")[2].casefold()
+    return name.rstrip("0123456789.") or name
+
+
+def _exactly(words: Sequence[str | None], script: str = "") -> Offered | NoOffer:
+    known = tuple(word for word in words if word is not None)
+    if len(known) != len(words):
+        return NoOffer("an argument is known only when it runs")
+    if any("\n" in word for word in known):
+        return NoOffer("a rule is one line, and this command is not")
+    if sum(map(len, known)) > MAX_RULE:
+        return NoOffer("a rule for exactly this command would be too long to read")
+    return Offered(known, script=script)
+
+
+def _by_form(words: Sequence[str | None], program: str, is_script: IsScript) -> Offered | NoOffer | None:
+    table = _table()
+    known = program if program in table.forms else (words[0] or "").rpartition("/")[2].casefold()
+    for form in table.forms.get(known, ()):
+        found = _fits(form, words, table.options.get(known, _Options()), is_script)
+        if found is not None:
+            return found
+    return None
+
+
+def _fits(
+    form: Sequence[str], words: Sequence[str | None], options: _Options, is_script: IsScript
+) -> Offered | NoOffer | None:
+    """What a form offers for these words; None where they don't begin like it."""
+    at, script = 1, ""
+    for token in form:
+        if token == "*":
+            head = tuple(word for word in words[:at] if word is not None)
+            return Offered(head, rest=True) if sum(map(len, head)) <= MAX_RULE else None
+        if token == ".":
+            return _exactly(words, script)
+        if token != (words[at] if at < len(words) else None):
+            at = _after_options(words, at, options)
+        word = words[at] if at < len(words) else None
+        if word is None or not word:
+            return None
+        if token == "CMD":
+            return _started(words, at, is_script)
+        if token == "FILE" and not (not word.startswith("-") and is_script(word)):
+            return None
+        if token == "NAME" and (word.startswith("-") or "\n" in word):
+            return None
+        if token not in ("FILE", "NAME") and word != token:
+            return None
+        script = word if token == "FILE" else script
+        at += 1
+    return None
+
+
+def _after_options(words: Sequence[str | None], at: int, options: _Options) -> int:
+    while at < len(words):
+        length = options.length(words[at] or "")
+        if not length or None in words[at : at + length]:
+            break
+        at += length
+    return at
+
+
+def _started(words: Sequence[str | None], at: int, is_script: IsScript) -> Offered | NoOffer | None:
+    if (words[at] or "").startswith("-"):
+        return None
+    inner = offered_words(words[at:], is_script)
+    if isinstance(inner, NoOffer):
+        # A later form of the same program may know better, as for a script by its name alone.
+        return None if is_script(words[at] or "") else inner
+    head = tuple(word for word in words[:at] if word is not None)
+    return Offered((*head, *inner.words), inner.rest, inner.script)

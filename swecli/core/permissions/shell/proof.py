@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from swecli.core.permissions.facts import FileFacts
+from swecli.core.permissions.paths import inside
 from swecli.core.permissions.shell.arguments import check_table
+from swecli.core.permissions.shell.edits import EditKind, edit_kind
 from swecli.core.permissions.shell.expand import Situation, absolute, check_content, check_name, expand
 from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, PROGRAMS, check_find
 from swecli.core.permissions.shell.syntax import (
@@ -85,6 +87,12 @@ _HARMLESS_NAMES = re.compile(r"LC_[A-Z]+|LANG|NO_COLOR|TERM|COLUMNS|FORCE_COLOR|
 _HARMLESS_EXACT = frozenset(
     (("PAGER", "cat"), ("GIT_PAGER", "cat"), ("GIT_PAGER", ""), ("PAGER", ""), ("GIT_OPTIONAL_LOCKS", "0"))
 )
+_SETTINGS = re.compile(
+    r"CI|DEBUG|VERBOSE|LOG_?LEVEL|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|MIX_ENV|FLASK_ENV|FLASK_DEBUG|RUST_LOG|RUST_BACKTRACE"
+    r"|CARGO_TERM_COLOR|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|PYTHONHASHSEED|PYTHONUTF8|PYTHONIOENCODING"
+    r"|PYTHONWARNINGS|HYPOTHESIS_PROFILE|UPDATE_SNAPSHOTS?|UPDATE_GOLDENS|PORT|TEST_ENV"
+)
+"""What a rule about the command's words need not mention: values that programs look at, and never run or load."""
 _GIT_GLOBAL = frozenset(("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"))
 
 
@@ -95,6 +103,15 @@ def harmless_assignment(name: str, value: str) -> bool:
     if name == "TZ":
         return re.fullmatch(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z][A-Za-z0-9_+-]*)*", value) is not None
     return bool(_HARMLESS_NAMES.fullmatch(name) and _HARMLESS_VALUES.fullmatch(value))
+
+
+def only_settings(name: str, value: str, situation: Situation) -> bool:
+    """Whether a rule about a command also holds where this variable is set for it: a plain setting, or a folder of the
+    workspace for Python to look for modules in, which it does anyway."""
+    if name == "PYTHONPATH":
+        places = [path for entry in value.split(":") if entry for path in absolute(entry, situation)]
+        return bool(places) and all(inside(situation.facts.resolve(path), situation.roots) for path in places)
+    return bool(_SETTINGS.fullmatch(name) and _HARMLESS_VALUES.fullmatch(value))
 
 
 def check_command(arguments: Sequence[str | None], situation: Situation, *, external: bool = False) -> None:
@@ -196,7 +213,8 @@ class Part:
     """One simple command, or the redirection of a compound one, and what stands against running it.
 
     ``words`` are its arguments as far as they are known. ``reason`` is None when it is proven. ``writes`` are
-    files that redirections would write. ``fixed`` objections can't be lifted by a rule about the words.
+    files that redirections would write. ``fixed`` objections can't be lifted by a rule about the words. ``edit`` says
+    what it does to files of the workspace where it does nothing else ("name": it gives them other names).
     """
 
     words: tuple[str | None, ...]
@@ -204,6 +222,7 @@ class Part:
     soft: bool = False
     writes: tuple[str, ...] = ()
     fixed: bool = False
+    edit: EditKind | None = None
 
 
 def prove(script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], home: str) -> tuple[Part, ...]:
@@ -312,7 +331,8 @@ class _Walker:
     def _simple(self, node: Simple, situation: Situation, *, certain: bool) -> Situation:
         words: tuple[str | None, ...] = ()
         writes: tuple[str, ...] = ()
-        fixed = True
+        fixed, setting = True, ""
+        edit: EditKind | None = None
         try:
             for word in (*node.words, *(value for _, value in node.assignments)):
                 self._substitutions(word, situation)
@@ -320,7 +340,7 @@ class _Walker:
             if not node.words:
                 situation = self._assign(node, situation, certain=certain)
             else:
-                _check_assignments(node, situation)
+                setting = _check_assignments(node, situation)
             writes = self._redirects(node.redirects, situation)
             fixed = False
             if node.words and (listed := list_of_names(node.words)) is not None:
@@ -330,11 +350,15 @@ class _Walker:
             elif node.words:
                 arguments = [argument for word in node.words for argument in expand(word, situation)]
                 words = tuple(arguments)
+                if not node.redirects and not setting:
+                    edit = edit_kind(arguments, situation)
                 situation = self._run(node.words[0], arguments, situation)
             if writes:
                 raise UnprovenError(f"it writes {writes[0]}")
+            if setting:
+                raise UnprovenError(setting)
         except UnprovenError as error:
-            self.parts.append(Part(words, error.reason, error.soft, writes, fixed))
+            self.parts.append(Part(words, error.reason, error.soft, writes, fixed, edit))
             if words and words[0] in ("cd", "pushd", "popd", None):
                 situation = replace(situation, cwds=())
         else:
@@ -409,12 +433,22 @@ class _Walker:
 # --- one command ---------------------------------------------------------------------------------------------------
 
 
-def _check_assignments(node: Simple, situation: Situation) -> None:
+def _check_assignments(node: Simple, situation: Situation) -> str:
+    """What stands against the variables that are set for a command, where a rule about it can lift that; else empty.
+
+    Raises:
+        UnprovenError: no rule can.
+    """
+    objection = ""
     for name, word in node.assignments:
         values = expand(word, situation)
         value = values[0] if len(values) == 1 else None
-        if value is None or not harmless_assignment(name, value):
-            raise UnprovenError(f"setting {name} may change what the command does")
+        if value is not None and harmless_assignment(name, value):
+            continue
+        objection = f"setting {name} may change what the command does"
+        if value is None or not only_settings(name, value, situation):
+            raise UnprovenError(objection)
+    return objection
 
 
 def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:

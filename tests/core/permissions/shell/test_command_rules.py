@@ -164,17 +164,17 @@ def test_a_denied_file_is_denied_to_commands_too(workspace: ShellWorkspace, comm
         ("pytest tests", "Bash(pytest *)"),
         ("make install", "Bash(make install)"),
         ("cd src && npm test | tail -5", "Bash(npm test *)"),
-        ("git add -A && git commit -m 'a b'", None),
+        ("git add -A && git commit -m 'a b'", "Bash(git add *), Bash(git commit *)"),
         ("git push origin main", "Bash(git push origin main)"),
-        ("npm test && npm install", None),
-        ("python x.py", None),
-        ("python3.11 -m pytest", None),
-        ("node x.js", None),
-        ("bash x.sh", None),
+        ("npm test && npm install", "Bash(npm test *), Bash(npm install)"),
+        ("python x.py", "Bash(python x.py)"),
+        ("python3.11 -m pytest", "Bash(python3.11 -m pytest *)"),
+        ("node x.js", "Bash(node x.js)"),
+        ("bash x.sh", "Bash(bash x.sh)"),
         ("env npm test", None),
-        ("timeout 9 npm test", None),
+        ("timeout 9 npm test", "Bash(timeout 9 npm test *)"),
         ("xargs npm test", None),
-        ("npm test > out", None),
+        ("npm test > out", "Bash(npm test *), Edit(/out)"),
         ("X=1 npm test", None),
         ("npm test $X", None),
         ("rm x", None),
@@ -183,7 +183,7 @@ def test_a_denied_file_is_denied_to_commands_too(workspace: ShellWorkspace, comm
         ("sudo npm test", None),
         ("./run.sh a", "Bash(./run.sh a)"),
         ("echo hi & npm test", None),
-        ("docker ps", None),
+        ("docker ps", "Bash(docker ps *)"),
     ],
 )
 def test_always_offers_the_narrowest_useful_rule(workspace: ShellWorkspace, command: str, offer: str | None) -> None:
@@ -194,14 +194,14 @@ def test_always_offers_the_narrowest_useful_rule(workspace: ShellWorkspace, comm
 def test_every_offer_lets_exactly_that_command_run_next_time(workspace: ShellWorkspace) -> None:
     offered = 0
     for command in ASKED:
-        offer = workspace.decide(command).offer
-        if offer is None:
+        offers = workspace.decide(command).offers
+        if not offers:
             continue
         offered += 1
-        granted = with_rules(workspace, ("allow", offer))
-        assert workspace.decide(command, granted).outcome == "allow", (command, offer)
+        granted = with_rules(workspace, *(("allow", offer) for offer in offers))
+        assert workspace.decide(command, granted).outcome == "allow", (command, offers)
         for other in ("touch x", "sh -c id", "echo x > y"):
-            assert workspace.decide(other, granted).outcome == "ask" or other == command
+            assert workspace.decide(other, granted).outcome == "ask" or other in command
     assert offered > 50
 
 

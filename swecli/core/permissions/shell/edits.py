@@ -1,0 +1,275 @@
+"""Commands that are edits: they change files of the workspace as the file tools do, and start nothing else.
+
+``mkdir``, ``touch``, ``cp``, ``mv``, ``ln -s`` and formatters. What would lose a file's content, touch protected or
+secret names, or lead outside is none of them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal, cast
+
+from swecli.core.permissions.facts import Reach
+from swecli.core.permissions.paths import inside, is_own, is_secret_in
+from swecli.core.permissions.protected import installed_reason, protected_name, protected_reason
+from swecli.core.permissions.shell.expand import Situation
+from swecli.core.permissions.shell.syntax import UnprovenError
+
+EditKind = Literal["folder", "file", "name", "format"]
+"""New folders; new empty files; other names or copies; formatted content."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    alone: frozenset[str]
+    valued: frozenset[str]
+
+    @classmethod
+    def of(cls, text: str) -> _Options:
+        words = text.split()
+        return cls(
+            frozenset(word for word in words if not word.endswith("=")),
+            frozenset(word[:-1] for word in words if word.endswith("=")),
+        )
+
+    def operands(self, words: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]] | None:
+        """The options and the operands among the words; None where an option is not known."""
+        found: set[str] = set()
+        operands: list[str] = []
+        rest = list(words)
+        while rest:
+            word = rest.pop(0)
+            option, equals, _ = word.partition("=")
+            if word == "--":
+                return frozenset(found), (*operands, *rest)
+            if not word.startswith("-"):
+                operands.append(word)
+            elif word in self.alone:
+                found.add(word)
+            elif option in self.valued and (equals or rest):
+                found.add(option)
+                del rest[: 0 if equals else 1]
+            elif not word.startswith("--") and word != "-" and {f"-{letter}" for letter in word[1:]} <= self.alone:
+                found |= {f"-{letter}" for letter in word[1:]}
+            else:
+                return None
+        return frozenset(found), tuple(operands)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    files: Mapping[str, _Options]
+    formatters: Mapping[tuple[str, ...], _Options]
+    starters: tuple[tuple[str, ...], ...]
+    configured: Mapping[str, tuple[str, ...]]
+
+
+@cache
+def _tables() -> _Tables:
+    import tomllib
+    from importlib.resources import files
+
+    text = files(__package__ or "").joinpath("edits.toml").read_text(encoding="utf-8")
+    data = cast("dict[str, dict[str, str]]", tomllib.loads(text))
+    return _Tables(
+        {name: _Options.of(options) for name, options in data["files"].items()},
+        {tuple(name.split()): _Options.of(options) for name, options in data["formatters"].items()},
+        tuple(tuple(starter.split()) for starter in data["starters"]["node"].split(",")),
+        {name: tuple(names.split()) for name, names in data["configured"].items()},
+    )
+
+
+def edit_kind(arguments: Sequence[str | None], situation: Situation) -> EditKind | None:
+    """What the command does to files of the workspace, if it does nothing else."""
+    words = [word for word in arguments if word is not None]
+    if len(words) != len(arguments) or not words or len(situation.cwds) != 1 or any("\0" in word for word in words):
+        return None
+    try:
+        if words[0] in _tables().files:
+            return _of_files(words[0], words[1:], situation)
+        return "format" if _formats(words, situation) else None
+    except UnprovenError:
+        return None
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+def _of_files(name: str, rest: Sequence[str], situation: Situation) -> EditKind | None:
+    found = _tables().files[name].operands(rest)
+    if found is None or situation.facts.program_problem(name, situation.cwds[0], situation.roots) is not None:
+        return None
+    options, operands = found
+    if not operands or not all(operands):
+        return None
+    if name in ("mkdir", "touch"):
+        fine = all(_may_make(path, situation) for path in _absolute(operands, situation))
+        return None if not fine else "folder" if name == "mkdir" else "file"
+    if len(operands) < 2:
+        return None
+    if name == "ln":
+        return "name" if {"-s", "--symbolic"} & options and _may_link(operands, options, situation) else None
+    pairs = _pairs(operands, situation)
+    return "name" if pairs and all(_may_put(source, target, situation) for source, target in pairs) else None
+
+
+def _absolute(words: Sequence[str], situation: Situation) -> list[str]:
+    return [posixpath.join(situation.cwds[0], word) for word in words]
+
+
+def _may_make(path: str, situation: Situation) -> bool:
+    """Whether a name of the workspace may be written."""
+    resolved = situation.facts.resolve(path)
+    for each in (posixpath.normpath(path), resolved):
+        if inside(each, situation.roots) is None or is_secret_in(each, situation.roots) or is_own(each, ()):
+            return False
+        if each in situation.roots or any(ord(char) < 32 or ord(char) == 127 for char in each):
+            return False
+        if protected_reason(each, situation.roots, situation.home) or installed_reason(each, situation.roots):
+            return False
+    return situation.facts.names_elsewhere(resolved, situation.roots) == 0
+
+
+def _pairs(operands: Sequence[str], situation: Situation) -> list[tuple[str, str]]:
+    """Each source with every name that it may get, as absolute paths; none where that is not clear. A target that is
+    not there may become a folder before the command gets to it."""
+    *sources, target = _absolute(operands, situation)
+    kind = situation.facts.kind(target)
+    names = [posixpath.basename(posixpath.normpath(source)) for source in sources]
+    if any(posixpath.basename(source) in (".", "..") for source in sources) or len(set(names)) != len(names):
+        return []
+    pairs = [(source, f"{target}/{name}") for source, name in zip(sources, names, strict=True) if kind != "file"]
+    if kind != "directory" and len(sources) == 1 and not operands[-1].endswith("/"):
+        pairs.append((sources[0], target))
+    return pairs
+
+
+def _may_put(source: str, target: str, situation: Situation) -> bool:
+    """Whether a file or folder may get another name or be copied there, with all that is below it. Nothing may be
+    overwritten: what is there would be lost unread."""
+    facts = situation.facts
+    if facts.kind(target) != "missing" or facts.kind(source) not in ("file", "directory"):
+        return False
+    if not _may_make(source, situation) or not _may_make(target, situation):
+        return False
+    if posixpath.normpath(source) != facts.resolve(source):
+        return False  # a link: what it leads to may change
+    if facts.kind(source) == "file":
+        return True
+    if facts.leads_outside(source, situation.roots) or facts.secrets_below(source, Reach()) != ():
+        return False
+    below = facts.below(source)
+    return below is not None and all(
+        protected_name(f"{posixpath.relpath(place, _root(place, situation))}/{path}") is None
+        and installed_reason(f"{place}/{path}", situation.roots) is None
+        for place in (posixpath.normpath(source), posixpath.normpath(target))
+        for path in below
+    )
+
+
+def _root(path: str, situation: Situation) -> str:
+    return inside(path, situation.roots) or "/"
+
+
+def _may_link(operands: Sequence[str], options: frozenset[str], situation: Situation) -> bool:
+    """Whether a new symbolic link stays in the workspace, and away from what is protected or secret."""
+    if len(operands) != 2:
+        return False
+    facts = situation.facts
+    link = _absolute(operands[1:], situation)[0]
+    if facts.kind(link) == "directory" or operands[1].endswith("/"):
+        link = f"{link}/{posixpath.basename(posixpath.normpath(operands[0]))}"
+    relative = not {"-r", "--relative"} & options
+    target = posixpath.join(posixpath.dirname(link) if relative else situation.cwds[0], operands[0])
+    return facts.kind(link) == "missing" and _may_make(link, situation) and _may_make(target, situation)
+
+
+# --- formatters ----------------------------------------------------------------------------------------------------
+
+
+def _formats(words: list[str], situation: Situation) -> bool:
+    tables = _tables()
+    starter = next((one for one in tables.starters if tuple(words[: len(one)]) == one), ())
+    rest = words[len(starter) :]
+    if not rest:
+        return False
+    name = posixpath.basename(rest[0])
+    for form, options in tables.formatters.items():
+        if (name, *rest[1 : len(form)]) != form:
+            continue
+        found = options.operands(rest[len(form) :])
+        if found is None or not _is_installed(rest[0], starter, situation):
+            return False
+        operands = _absolute(found[1] or (".",), situation)
+        return all(_may_format(path, situation) for path in operands) and not _runs_code(
+            " ".join(form), operands, situation
+        )
+    return False
+
+
+def _is_installed(word: str, starter: Sequence[str], situation: Situation) -> bool:
+    """Whether the program is one of the system, or was installed in the workspace: edits there always ask."""
+    facts, cwd = situation.facts, situation.cwds[0]
+    if starter:
+        return (
+            "/" not in word
+            and facts.program_problem(starter[0], cwd, situation.roots) is None
+            and facts.kind(f"{cwd}/node_modules/.bin/{word}") == "file"
+        )
+    path = posixpath.normpath(posixpath.join(cwd, word)) if "/" in word else facts.program(word, cwd)
+    if not path:
+        return False
+    root = inside(path, situation.roots)
+    if root is not None:
+        return facts.kind(path) == "file" and protected_name(path[len(root) :]) is not None
+    return "/" not in word and facts.program_problem(word, cwd, situation.roots) is None
+
+
+def _may_format(path: str, situation: Situation) -> bool:
+    resolved = situation.facts.resolve(path)
+    return all(
+        inside(each, situation.roots) is not None and not is_secret_in(each, situation.roots)
+        for each in (posixpath.normpath(path), resolved)
+    ) and situation.facts.kind(resolved) in ("file", "directory")
+
+
+def _runs_code(name: str, operands: Sequence[str], situation: Situation) -> bool:
+    """Whether settings around the operands may make the formatter run code of the workspace."""
+    facts = situation.facts
+    configured = _tables().configured.get(name, ())
+    for operand in (situation.cwds[0], *operands) if configured else ():
+        below = facts.below(operand, skipping=("node_modules", ".git")) if facts.kind(operand) == "directory" else ()
+        if below is None:
+            return True
+        places = [posixpath.join(operand, path) for path in below]
+        for folder in _above(operand, situation):
+            places += [posixpath.join(folder, re.split("[=:]", entry)[0]) for entry in configured]
+        if any(_steers(place, entry, situation) for place in places for entry in configured):
+            return True
+    return False
+
+
+def _steers(place: str, entry: str, situation: Situation) -> bool:
+    """Whether the file at ``place`` is one of an entry under ``configured``, and says what makes it one."""
+    facts = situation.facts
+    name, kind, word = re.fullmatch(r"([^=:]+)([=:]?)(.*)", entry).groups()  # type: ignore[union-attr]
+    if not place.endswith(f"/{name}") or facts.kind(place) == "missing":
+        return False
+    if facts.kind(place) != "file" or not kind:
+        return True
+    return facts.mentions(place, word) if kind == "=" else facts.has_key(place, word)
+
+
+def _above(path: str, situation: Situation) -> Iterator[str]:
+    """The folders from a path up to the root of its workspace."""
+    folder = situation.facts.resolve(path)
+    root = _root(folder, situation)
+    while inside(folder, (root,)):
+        yield folder
+        if folder == posixpath.dirname(folder):
+            break
+        folder = posixpath.dirname(folder)

@@ -1,0 +1,110 @@
+"""Commands that accept-edits runs because they are edits, and those that only look like it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swecli.core.permissions.facts import OsFacts
+from tests.support.shell_workspace import ShellWorkspace
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> ShellWorkspace:
+    workspace = ShellWorkspace(tmp_path)
+    root = workspace.root
+    for name in ("a.py", "b.py", "wf/workflows/ci.yml", "node_modules/.bin/prettier", "pkg/index.js", "web/x.ts"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text("x")
+    (root / "node_modules/.bin/prettier").chmod(0o755)
+    (root / "gh").mkdir()
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("ruff", "black", "gofmt", "cargo", "npx"):
+        (tools / name).write_text("#!/bin/sh\n")
+        (tools / name).chmod(0o755)
+    workspace.environment["PATH"] = f"{tools}:/usr/bin:/bin"
+    return workspace
+
+
+def outcome(work: ShellWorkspace, command: str, mode: str = "accept-edits") -> str:
+    return work.decide(command, work.policy(mode=mode, facts=OsFacts(work.environment))).outcome
+
+
+EDITS = (
+    *("mkdir build", "mkdir -p src/new/deep", "touch src/new.py", "touch -c a.py", "mkdir -p x && touch x/y.py"),
+    *("cp a.py c.py", "cp -r src/a src/c", "cp a.py b.py docs/", "cp -n a.py docs", "mv a.py src/", "mv a.py c.py"),
+    *("mkdir -p lib && mv a.py lib/", "mkdir -p lib && mv a.py lib", "ln -s a.py current.py", "cd src && touch z.py"),
+    *("ruff format .", "ruff format --check src", "ruff check --fix src", "black -q a.py", "gofmt -w src"),
+    *("npx prettier --write web/x.ts", "node_modules/.bin/prettier --write .", "ruff format a.py && touch ok"),
+    *("cargo fmt", "mkdir x && ls x"),
+)
+ASK = (
+    # what is there would be lost, or is protected, secret or outside
+    *("cp a.py b.py", "mv a.py b.py", "cp -f a.py b.py", "cp -r src docs/..", "cp a.py .", "touch .git/hooks/x"),
+    *("mkdir .husky", "mkdir -p .git/hooks", "touch .vscode/tasks.json", "cp a.py .bashrc", "mv a.py .envrc"),
+    *("cp .env copy.txt", "mv .env x", "cp server.pem x", "touch .env.local", "touch /tmp/x", "mkdir ../x"),
+    *("mv a.py ../a.py", "cp /etc/passwd x", "mv sub other", "mv src/a/. docs", "touch ~/x", "cp -r . x"),
+    # names that would become protected ones
+    *("mv wf .github", "cp -r wf .github", "mkdir .github && mv wf/workflows .github", "mv pkg node_modules"),
+    *("mkdir gh/workflows && touch gh/workflows/x.yml && mv gh .github", "mv pkg node_modules/pkg"),
+    *("cp a.py node_modules/a.js", "touch node_modules/x.js", "ln -s .github l && touch l/x", "mv a.py x && mv x y"),
+    # links
+    *(
+        "ln -s /etc l",
+        "ln -s ../.. l",
+        "ln -s .git/hooks l",
+        "ln a.py b2.py",
+        "ln -s .env l",
+        "mv link l2",
+        "cp link l2",
+    ),
+    # options and programs that do more
+    *("mkdir -m 777 x", "cp --backup=simple a.py c.py", "cp -L a.py c.py", "touch -r /etc/passwd x", "cp -t src a.py"),
+    *("ruff format --config x.toml .", "ruff check --output-file=o .", "ruff clean", "black --config x a.py"),
+    *("ruff format /tmp", "ruff format ../x", "gofmt -cpuprofile x -w .", "npx eslint --fix .", "npx cowsay x"),
+    *("python3 -m black .", "uv run ruff format", "cargo fmt -- --config-path /x", "./ruff format .", "prettier -w ."),
+    *("mkdir x; rm a.py", "touch x && python3 a.py", "mkdir $X", "touch $(ls)", "X=1 mkdir x", "touch x > y"),
+    *("rm a.py", "sed -i s/a/b/ a.py", "chmod +x a.py", "echo x > a.py", "tee x", "sudo mkdir x", "env mkdir x"),
+)
+
+
+@pytest.mark.parametrize("command", EDITS)
+def test_edits_of_the_workspace_run_in_accept_edits_and_auto_only(work: ShellWorkspace, command: str) -> None:
+    modes = ("default", "accept-edits", "auto", "plan")
+    assert [outcome(work, command, mode) for mode in modes] == ["ask", "allow", "allow", "deny"]
+
+
+@pytest.mark.parametrize("command", ASK)
+def test_what_does_more_than_an_edit_still_asks(work: ShellWorkspace, command: str) -> None:
+    assert outcome(work, command) in ("ask", "deny")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("prettier.config.mjs", "x"),
+        (".prettierrc", '{"plugins": ["./evil.js"]}'),
+        ("web/.prettierrc.json", '{"plugins": ["./evil.js"]}'),
+        ("package.json", '{"prettier": "./evil.js"}'),
+        ("package.json", "{broken"),
+    ],
+)
+def test_a_formatter_that_may_load_code_of_the_workspace_asks(work: ShellWorkspace, name: str, text: str) -> None:
+    for command in ("npx prettier --write web/x.ts", "npx prettier --write ."):
+        assert outcome(work, command) == "allow"
+    (work.root / name).write_text(text)
+    for command in ("npx prettier --write web/x.ts", "npx prettier --write ."):
+        assert outcome(work, command) == "ask"
+
+
+def test_a_toolchain_of_the_workspace_does_not_format_unasked(work: ShellWorkspace) -> None:
+    (work.root / "rust-toolchain.toml").write_text("[toolchain]\npath = 'x'\n")
+    assert outcome(work, "cargo fmt") == "ask"
+
+
+def test_a_file_with_a_name_outside_is_not_touched_unasked(work: ShellWorkspace) -> None:
+    (work.outside / "y").write_text("x")
+    (work.root / "twin.py").hardlink_to(work.outside / "y")
+    assert outcome(work, "touch twin.py") == "ask"
