@@ -139,7 +139,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         from swecli.tui.transcript.view import Transcript
 
         main, backend = self.main, self._backend
-        transcript = Transcript(id="transcript")
+        transcript = Transcript(clock=self._wall, id="transcript")
         compat.replace_bindings(transcript, keymap.transcript(self.keymap))
         main.add_transcript(transcript)
         self.session = SessionController(main, self.terminal, backend.branch, self._opened)
@@ -382,6 +382,8 @@ class SwecliApp(App[int], inherit_bindings=False):
             "page_down": transcript.action_page_down,
             "home": transcript.action_scroll_home,
             "end": transcript.action_scroll_end,
+            "turn_previous": transcript.action_turn_previous,
+            "turn_next": transcript.action_turn_next,
         }
         actions[where]()
 

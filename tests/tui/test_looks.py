@@ -23,7 +23,7 @@ THEMES = {"dark": "swecli-dark", "light": "swecli-light"}
 
 async def find(it: Running) -> None:
     await it.say("go")
-    await it.shows("done in 12.0s")
+    await it.shows("done in 12 s")
     await it.press("ctrl+f")
     await it.press(*"pens")
     await it.shows("enter older", "4 of 4")
@@ -36,7 +36,7 @@ async def keys(it: Running) -> None:
 
 async def walk(it: Running) -> None:
     await it.say("go")
-    await it.shows("done in 12.0s")
+    await it.shows("done in 12 s")
     await it.press("tab", "up", "up")
     await it.until(lambda: it.app.main.transcript.cursor is not None)
 

@@ -54,6 +54,8 @@ class Palette:
     error: Style
     user: Style = style("bold")
     user_mark: Style
+    band: Style | None = None
+    """Ground of the user's messages; where there is none, a line stands before each of their rows."""
     reasoning: Style
     verb: Style = style("bold")
     target: Style = Style()
@@ -112,7 +114,9 @@ def palette_of(scheme: Scheme) -> Palette:
         success=style(tones.success),
         warning=style(tones.warning),
         error=style(tones.error),
+        user=style(tones.text),
         user_mark=style(f"bold {accent}"),
+        band=style(f"on {tones.panel}"),
         reasoning=style(f"italic {muted}"),
         rule=style(tones.rule),
         heading=style(f"bold {accent}"),
@@ -139,6 +143,19 @@ def palette_of(scheme: Scheme) -> Palette:
             operator=Style(),
             error=style(tones.error),
         ),
+    )
+
+
+@lru_cache(maxsize=64)
+def on_band(palette: Palette, band: Style) -> Palette:
+    """The palette for what stands in a message of the user."""
+    return replace(
+        palette,
+        text=palette.text + band,
+        dim=palette.dim + band,
+        accent=palette.accent + band,
+        user=palette.user + band,
+        user_mark=palette.user_mark + band,
     )
 
 

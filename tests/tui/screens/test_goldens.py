@@ -27,11 +27,17 @@ async def searching(it: Running) -> None:
 
 async def settings(it: Running) -> None:
     it.app.actions.show_settings()
+    await it.shows("the most used of 5", "Permission mode")
+
+
+async def all_settings(it: Running) -> None:
+    await settings(it)
+    await it.press("end", "enter")
     await it.shows("Settings · 5", "hard_block")
 
 
 async def editing(it: Running) -> None:
-    await settings(it)
+    await all_settings(it)
     await it.press("enter", "ctrl+u", *"bad")
     await it.shows("must be better than that")
 

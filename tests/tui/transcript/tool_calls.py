@@ -90,7 +90,7 @@ class _Jobs:
     async def wait(self, job: str, seconds: float) -> None:
         return None
 
-    async def news(self, job: str, head: int, tail: int) -> str:
+    async def new_output(self, job: str, head: int, tail: int) -> str:
         return "listening on port 8000\nstopped\n"
 
 
