@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 _EIGHTHS: Final = ("", "▎", "▎", "▍", "▌", "▋", "▊", "▉")
 """What is drawn of a cell that is not full; one eighth looks like the end of the bar, so it counts as two."""
 
 
-def bar(share: float, cells: int) -> str:
-    """A share (0..1) as a bar of ``cells`` and its two ends, to an eighth of a cell. Anything above nothing shows, and
-    only what is full looks full."""
+BAR: Final = re.compile("▕[█▉▊▋▌▍▎ ]+▏")
+"""A bar within a text, for those who can draw its ground."""
+
+
+def bar(share: float, cells: int, *, ends: bool = True) -> str:
+    """A share (0..1) as a bar of ``cells``, to an eighth of a cell, between its two ``ends`` unless it stands in a
+    column of others. Anything above nothing shows, and only what is full looks full."""
     cells = max(1, cells)
     eighths = round(min(1.0, max(0.0, share)) * cells * 8)
     if share > 0:
@@ -18,7 +23,8 @@ def bar(share: float, cells: int) -> str:
     if share < 1:
         eighths = min(cells * 8 - 1, eighths)
     full, part = divmod(eighths, 8)
-    return f"▕{('█' * full + _EIGHTHS[part]).ljust(cells)}▏"
+    drawn = ("█" * full + _EIGHTHS[part]).ljust(cells)
+    return f"▕{drawn}▏" if ends else drawn
 
 
 def percent(share: float) -> str:

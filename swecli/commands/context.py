@@ -223,7 +223,7 @@ def _components(budget: Budget) -> str:
 def _part(name: str, tokens: int, share: float | None, limit: str = "") -> tuple[str, ...]:
     if share is None:
         return (name, number(tokens), "?", limit)
-    return (name, number(tokens), percent(share), bar(share, _PART_CELLS), limit)
+    return (name, number(tokens), percent(share), bar(share, _PART_CELLS, ends=False), limit)
 
 
 def _named(source: str) -> str:
@@ -278,7 +278,7 @@ def cache_text(view: SessionView) -> str:
     lines = [
         f"Prompt cache: {percent(newest)} of the last request, {percent(read / total)} of the last"
         f" {number(len(reported))} requests ({number(read)} of {number(total)} tokens)",
-        bar(newest),
+        bar(newest, _BAR_CELLS),
         "Newest requests (prompt tokens, read from the cache, written to it):",
         _requests(reported[-SHOWN:]),
         _misses(history.misses, history.missed_tokens),

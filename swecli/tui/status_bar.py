@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from textual.content import Content
 from textual.strip import Strip
+from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
-from swecli.figures import bar, duration, percent, tokens
+from swecli.figures import BAR, bar, duration, percent, tokens
 from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -353,9 +354,13 @@ class StatusBar(LineWidget):
     StatusBar > .status--ok { color: $success; }
     StatusBar > .status--warn { color: $warning; }
     StatusBar > .status--compact { color: $warning; text-style: bold; }
-    StatusBar > .status--block { color: $error; text-style: bold reverse; }
+    StatusBar > .status--block { color: $error; text-style: bold; }
+    StatusBar > .status--track { background: $track; }
+    StatusBar > .status--track-end { color: $track-end; text-style: none; }
     """
-    COMPONENT_CLASSES = {f"status--{tone}" for tone in ("dim", "mode", "ok", "warn", "compact", "block")}
+    COMPONENT_CLASSES = {
+        f"status--{tone}" for tone in ("dim", "mode", "ok", "warn", "compact", "block", "track", "track-end")
+    }
 
     def __init__(self) -> None:
         super().__init__(id="status")
@@ -385,6 +390,13 @@ class StatusBar(LineWidget):
             part = Content(safe_line(piece.text))
             if piece.tone != "plain":
                 part = part.stylize(self.get_visual_style(f"status--{piece.tone}", partial=True))
+            if found := BAR.search(piece.text):
+                start, end = found.span()
+                ground = self.get_component_styles("status--track").background
+                if ground.ansi is None:  # the terminal's own colours have none: the ends are seen there
+                    part = part.stylize(Style(background=ground), start + 1, end - 1)
+                ends = self.get_visual_style("status--track-end", partial=True)
+                part = part.stylize(ends, start, start + 1).stylize(ends, end - 1, end)
             line = line + part
         return line
 

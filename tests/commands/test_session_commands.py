@@ -71,10 +71,10 @@ async def test_context_shows_the_figures_of_the_meter() -> None:
     assert (await session.slash("/tokens")).splitlines() == [
         "Context ~50%: ~50,000 of 100,000 tokens (estimated)",
         f"▕{'█' * 20}{' ' * 20}▏",
-        "  system prompt   1,000   1.0 %  ▕▎               ▏",
-        "  tools           1,900   1.9 %  ▕▎               ▏  of max. 3,000",
-        "  conversation   47,100  47.1 %  ▕███████▌        ▏",
-        "  free           50,000  50.0 %  ▕████████        ▏",
+        "  system prompt   1,000   1.0 %  ▎",
+        "  tools           1,900   1.9 %  ▎                 of max. 3,000",
+        "  conversation   47,100  47.1 %  ███████▌",
+        "  free           50,000  50.0 %  ████████",
         "Window 120,000 tokens (catalogue), 20,000 of them kept for the answer.",
         "3 messages in the conversation. The oldest is 2 hours old.",
     ]

@@ -224,7 +224,7 @@ class SettingsPage(ListPage):
         lines.append(TextBlock(f"Now: {setting.shown} ({setting.origin}). {COUNTS[setting.effect]}", "dim"))
         if setting.locked:
             lines.append(TextBlock(setting.locked, "warning"))
-        return lines
+        return [*lines, *sample(setting.name, setting.text or setting.default)]
 
     def key_note(self, entry: Entry | None) -> str:
         if entry is None:

@@ -60,6 +60,9 @@ class Palette:
     verb: Style = style("bold")
     target: Style = Style()
     rule: Style
+    bar: Style
+    bar_ends: Style
+    """Of the two signs around a bar, which a ground of its own makes needless."""
     heading: Style
     heading_small: Style = style("bold")
     emphasis: Style = style("italic")
@@ -119,6 +122,8 @@ def palette_of(scheme: Scheme) -> Palette:
         band=style(f"on {tones.panel}"),
         reasoning=style(f"italic {muted}"),
         rule=style(tones.rule),
+        bar=on(tones.accent, tones.track),
+        bar_ends=style(tones.background),
         heading=style(f"bold {accent}"),
         inline_code=style(tones.code),
         link=style(f"underline {tones.link}"),
@@ -169,6 +174,8 @@ TERMINAL = Palette(
     user_mark=style("bold cyan"),
     reasoning=style("italic dim"),
     rule=style("dim"),
+    bar=style("cyan"),
+    bar_ends=style("dim"),
     heading=style("bold cyan"),
     inline_code=style("magenta"),
     link=style("underline cyan"),

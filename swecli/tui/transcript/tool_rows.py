@@ -26,7 +26,7 @@ from swecli.core.protocol.blocks import (
     TodoBlock,
 )
 from swecli.core.workspace.command_output import COLOURS, last_states
-from swecli.figures import duration
+from swecli.figures import BAR, duration
 from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.diff import render_diff
@@ -259,7 +259,25 @@ def _name(entry: FileEntry, width: int, palette: Palette) -> list[Row]:
 def render_text(block: TextBlock, width: int, palette: Palette) -> list[Row]:
     """Text as it is, wrapped."""
     style = {"plain": palette.text, "dim": palette.dim, "warning": palette.warning, "error": palette.error}
-    return plain_rows(sanitise(block.text.rstrip("\n")), width, style[block.style])
+    text = sanitise(block.text.rstrip("\n"))
+    if "▕" in text:
+        lines = (_with_bars(SafeText(line), style[block.style], palette) for line in text.split("\n"))
+        return [row for line in lines for row in line.rows(width)]
+    return plain_rows(text, width, style[block.style])
+
+
+def _with_bars(line: SafeText, style: Style, palette: Palette) -> Styled:
+    """A line of text whose bars are drawn on their ground."""
+    styled = Styled()
+    place = 0
+    for found in BAR.finditer(line):
+        start, end = found.span()
+        styled.add(SafeText(line[place:start]), style)
+        styled.add(SafeText(line[start : start + 1]), palette.bar_ends)
+        styled.add(SafeText(line[start + 1 : end - 1]), palette.bar)
+        styled.add(SafeText(line[end - 1 : end]), palette.bar_ends)
+        place = end
+    return styled.add(SafeText(line[place:]), style)
 
 
 def render_display(block: DisplayBlock, width: int, palette: Palette) -> list[Row]:

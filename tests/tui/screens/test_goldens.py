@@ -12,7 +12,7 @@ from tests.tui.golden import check
 from tests.tui.screens.fakes import Permissions, Sessions, Settings, ports
 from tests.tui.screens.test_jobs import JOBS, OUTPUT, SERVER
 from tests.tui.support import Running, running
-from tests.tui.test_looks import check_all, settled, styles
+from tests.tui.test_looks import MIDDLE, SIZES, check_all, settled, styles
 
 
 async def helping(it: Running) -> None:
@@ -93,6 +93,7 @@ SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {
     "screen-help": helping,
     "screen-help-search": searching,
     "screen-settings": settings,
+    "screen-settings-all": all_settings,
     "screen-settings-edit": editing,
     "screen-settings-choices": choosing,
     "screen-permissions": permissions,
@@ -114,7 +115,7 @@ async def test_screen(scene: str) -> None:
     async with running(**fakes()) as it:
         await it.until(lambda: "nord" in it.app.appearance.library.names)
         await SCENES[scene](it)
-        await check_all(it, scene)
+        await check_all(it, scene, (MIDDLE, *SIZES) if scene == "screen-settings" else SIZES)
 
 
 @pytest.mark.parametrize("scene", SCENES)
