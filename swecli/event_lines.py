@@ -31,6 +31,7 @@ from swecli.core.protocol.events import (
     grounds,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, usage_words
+from swecli.figures import duration
 from swecli.safe_text import sanitise
 
 MAX_LINES = 60
@@ -198,9 +199,10 @@ def _other_lines(event: Event) -> list[str]:
             return [f"Compaction failed; nothing was changed: {reason}"]
         case CompactionUndone():
             return ["Compaction taken back."]
-        case TurnEnded(outcome=outcome, reason=reason, duration=duration, usage=usage):
+        case TurnEnded(outcome=outcome, reason=reason, usage=usage, waited=waited) as ended:
             tokens = usage_words(usage)
-            took = f"{duration:.1f} seconds{f', {tokens}' if tokens else ''}"
+            wait = f" (waited {duration(waited)} for you)" if waited >= 1 else ""
+            took = f"{duration(ended.duration - waited)}{wait}{f', {tokens}' if tokens else ''}"
             return [f"Turn {outcome} in {took}{f': {reason}' if reason else ''}."]
         case _:
             return []
@@ -213,6 +215,6 @@ def trouble_line(event: Event) -> str:
             return f"{level}: {text}{f' {hint}' if hint else ''}"
         case RetryScheduled(attempt=attempt, limit=limit, delay=delay, reason=reason):
             number = f"{attempt} of {limit}" if limit else f"{attempt}"
-            return f"retry {number} in {delay:.1f} s: {reason}"
+            return f"retry {number} in {duration(delay)}: {reason}"
         case _:
             return ""

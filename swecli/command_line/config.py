@@ -35,6 +35,7 @@ def preferences(options: LaunchOptions) -> Preferences:
         theme=ui.theme,
         theme_folders=theme_folders(options, startup),
         reduced_motion=ui.reduced_motion,
+        glyphs=ui.glyphs,
         density=ui.density,
         diff=ui.diff,
         notify=ui.notify,

@@ -17,6 +17,7 @@ from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Compact, RedoCompaction, UndoCompaction
+from swecli.figures import bar
 
 if TYPE_CHECKING:
     from swecli.core.context_management.compaction.clearing import RuleReport
@@ -153,7 +154,7 @@ COMPACT = SlashCommand(
 )
 
 
-_BAR_CELLS = 40
+_BAR_CELLS, _PART_CELLS = 40, 16
 _SOURCES = {"measured": "anchored on reported usage", "estimated": "estimated", "unknown": "unknown"}
 _LEVELS = {
     "ok": "",
@@ -181,7 +182,7 @@ def context_text(view: SessionView) -> str:
     parts = [
         f"Context {budget.shown}: {sign}{number(budget.used)} of {number(budget.effective)} tokens"
         f" ({_SOURCES[budget.source]})",
-        bar(budget.share),
+        bar(budget.share, _BAR_CELLS),
         _components(budget),
         f"Window {number(budget.window)} tokens{_named(budget.window_source)}, {number(budget.reserve)} of them kept"
         f" for the answer.{_thresholds(budget)}",
@@ -205,24 +206,24 @@ def rules_text(rules: Sequence[RuleReport]) -> str:
     return f"Your rules:\n{aligned(rows)}" if rows else ""
 
 
-def bar(share: float, cells: int = _BAR_CELLS) -> str:
-    """A bar of ``cells`` characters, full at 1 and above; anything above nothing shows."""
-    filled = min(cells, max(1 if share > 0 else 0, round(share * cells)))
-    return "▓" * filled + "░" * (cells - filled)
-
-
 def _components(budget: Budget) -> str:
     rows = [
-        (
+        _part(
             component.name,
-            number(component.tokens),
-            percent(component.tokens / budget.effective) if budget.effective > 0 else "?",
+            component.tokens,
+            component.tokens / budget.effective if budget.effective > 0 else None,
             f"of max. {number(component.limit)}" if component.limit is not None else "",
         )
         for component in budget.components
     ]
-    rows.append(("free", number(max(0, budget.effective - budget.used)), percent(max(0.0, 1 - budget.share)), ""))
+    rows.append(_part("free", max(0, budget.effective - budget.used), max(0.0, 1 - budget.share)))
     return aligned(rows)
+
+
+def _part(name: str, tokens: int, share: float | None, limit: str = "") -> tuple[str, ...]:
+    if share is None:
+        return (name, number(tokens), "?", limit)
+    return (name, number(tokens), percent(share), bar(share, _PART_CELLS, ends=False), limit)
 
 
 def _named(source: str) -> str:
@@ -277,7 +278,7 @@ def cache_text(view: SessionView) -> str:
     lines = [
         f"Prompt cache: {percent(newest)} of the last request, {percent(read / total)} of the last"
         f" {number(len(reported))} requests ({number(read)} of {number(total)} tokens)",
-        bar(newest),
+        bar(newest, _BAR_CELLS),
         "Newest requests (prompt tokens, read from the cache, written to it):",
         _requests(reported[-SHOWN:]),
         _misses(history.misses, history.missed_tokens),

@@ -323,14 +323,21 @@ class Actions:
         self._show(HelpPage(self.commands, self._keymap, take), words)
 
     def show_settings(self, words: str = "") -> None:
-        from swecli.tui.screens.settings import SettingsPage
+        from swecli.tui.screens.settings import Offered, Preview, SettingsPage
 
         try:
             port = self._backend.settings()
         except ValueError as error:
             self.flash(str(error))
         else:
-            self._show(SettingsPage(port, self._changed, self.flash), words)
+            appearance = self._appearance
+            offers = {
+                "ui.theme": Offered(
+                    lambda: (AUTO, *appearance.library.names), Preview(appearance.preview, appearance.apply)
+                ),
+                "model.name": Offered(self._backend.models),
+            }
+            self._show(SettingsPage(port, self._changed, self.flash, offers), words)
 
     def show_permissions(self, words: str = "") -> None:
         from swecli.tui.screens.permissions import PermissionsPage

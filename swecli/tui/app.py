@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.app import App
+from textual.filter import LineFilter
 from textual.timer import Timer
 from textual.worker import WorkerFailed
 
@@ -18,6 +19,7 @@ from swecli.safe_text import safe_line
 from swecli.tui import compat, keymap
 from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened
 from swecli.tui.dock.panel import Clock, DockPanel
+from swecli.tui.glyphs import PlainGlyphs, needs_plain
 from swecli.tui.keymap import Keymap
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
@@ -91,6 +93,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self._clock = clock
         self._wall = wall
         self._preferences = Preferences()
+        self._plain_glyphs = PlainGlyphs(needs_plain(os.environ))
         self._redraw: Timer | None = None
         self._armed: float | None = None
         """When Ctrl+C was pressed on an empty prompt, by the clock."""
@@ -113,6 +116,10 @@ class SwecliApp(App[int], inherit_bindings=False):
         """Why there was no session, if there was none."""
         self.defect: BaseException | None = None
         """The exception that ended the program, if one did."""
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        filters = super().get_line_filters()
+        return [*filters, self._plain_glyphs] if self._plain_glyphs.enabled else filters
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return VARIABLES
@@ -139,7 +146,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         from swecli.tui.transcript.view import Transcript
 
         main, backend = self.main, self._backend
-        transcript = Transcript(id="transcript")
+        transcript = Transcript(clock=self._wall, id="transcript")
         compat.replace_bindings(transcript, keymap.transcript(self.keymap))
         main.add_transcript(transcript)
         self.session = SessionController(main, self.terminal, backend.branch, self._opened)
@@ -195,6 +202,11 @@ class SwecliApp(App[int], inherit_bindings=False):
         if preferences.mouse != self._preferences.mouse:
             self._use_mouse(preferences.mouse)
         self._preferences = preferences
+        ascii_only = preferences.glyphs == "ascii" or (preferences.glyphs == "auto" and needs_plain(os.environ))
+        if ascii_only != self._plain_glyphs.enabled:
+            self._plain_glyphs.enabled = ascii_only
+            self.refresh_css(animate=False)
+            self.action_redraw()
         self._use_palette()
         custom, notices = read_folders(preferences.theme_folders)
         notices.append(self.appearance.adopt(preferences.theme, (*known(), *custom)))
@@ -382,6 +394,8 @@ class SwecliApp(App[int], inherit_bindings=False):
             "page_down": transcript.action_page_down,
             "home": transcript.action_scroll_home,
             "end": transcript.action_scroll_end,
+            "turn_previous": transcript.action_turn_previous,
+            "turn_next": transcript.action_turn_next,
         }
         actions[where]()
 

@@ -28,6 +28,7 @@ Notify = Literal["auto", "bell", "osc9", "osc777", "off"]
 Density = Literal["short", "usual", "full"]
 DiffForm = Literal["auto", "unified", "split"]
 Progress = Literal["auto", "on", "off"]
+Glyphs = Literal["auto", "unicode", "ascii"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Preferences:
     """Folders with theme files; of two themes with the same name the one of the earlier folder counts."""
     reduced_motion: bool = False
     """Nothing turns or moves by itself."""
+    glyphs: Glyphs = "auto"
     density: Density = "usual"
     diff: DiffForm = "auto"
     notify: Notify = "auto"

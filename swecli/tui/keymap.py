@@ -107,6 +107,8 @@ _EVERYWHERE = {
     "page_down": "scroll('page_down')",
     "scroll_home": "scroll('home')",
     "scroll_end": "scroll('end')",
+    "turn_previous": "scroll('turn_previous')",
+    "turn_next": "scroll('turn_next')",
 }
 """What the app does for an action of the key table."""
 
@@ -123,6 +125,8 @@ _TRANSCRIPT = {
     "find_previous": "find_previous",
     "transcript_page_up": "page_up",
     "transcript_page_down": "page_down",
+    "transcript_turn_previous": "turn_previous",
+    "transcript_turn_next": "turn_next",
     "transcript_home": "scroll_home",
     "transcript_end": "scroll_end",
 }

@@ -20,7 +20,7 @@ from swecli.tui import compat, session_state
 from swecli.tui.backend import OpenSession
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.session_state import UiState
-from swecli.tui.status_bar import Facts
+from swecli.tui.status_bar import STARTING, Facts
 from swecli.tui.terminal import TerminalStatus
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class SessionController:
     def _facts(self) -> Facts:
         view = self.view
         if view is None:
-            return Facts("default", "…", branch=self._branch)
+            return Facts("default", STARTING, branch=self._branch)
         usage, model = view.last_usage, view.model
         return Facts(
             mode=view.mode,
@@ -293,7 +293,11 @@ class SessionController:
         if len(batch) > REPLAYED and self._settling is not None:
             self._settling.reset()
         for event in batch:
+            known = self.state.sandbox
             session_state.feed(self.state, event)
+            sandbox = self.state.sandbox
+            if known is not None and sandbox is not None and sandbox.level != known.level:
+                self._screen.activity.flash(f"Sandbox: {sandbox.label or sandbox.level}")
             if isinstance(event.body, Rewound) and event.body.text and view and event.seq > view.started_seq:
                 self._screen.prompt.put_back(event.body.text)
         if self._new and view is not None:

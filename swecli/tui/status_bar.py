@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from textual.content import Content
 from textual.strip import Strip
+from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
+from swecli.figures import BAR, bar, duration, percent, tokens
 from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from swecli.core.protocol.events import Mode, SandboxChanged
     from swecli.tui.session_state import Running, UiState
 
+
+STARTING = "…"
+"""In place of a model, before there is a session."""
 
 Tone = Literal["plain", "dim", "mode", "ok", "warn", "compact", "block"]
 
@@ -54,97 +59,70 @@ class Piece:
     tone: Tone = "plain"
 
 
-_WORDS: dict[ContextLevel, str] = {"ok": "", "warn": " high", "compact": " nearly full", "block": " FULL"}
+_WORDS: dict[ContextLevel, str] = {"ok": "", "warn": " filling up", "compact": " nearly full", "block": " full"}
 
 
-def tokens(count: int) -> str:
-    """A token count in few characters: 950, 5.4K, 54K, 1.2M."""
-    if count < 1000:
-        return str(count)
-    if count < 9950:
-        return f"{count / 1000:.1f}K"
-    if count < 999_500:
-        return f"{round(count / 1000)}K"
-    return f"{count / 1_000_000:.1f}M"
-
-
-def money(cost: Decimal | None) -> str:
-    """Dollars with two digits, more where it is less than a cent; ``$?`` while unknown."""
-    if cost is None:
-        return "$?"
+def money(cost: Decimal) -> str:
+    """Dollars with two digits, more where it is less than a cent."""
     return f"${cost:.2f}" if cost >= Decimal("0.01") or cost == 0 else f"${cost:.4f}"
 
 
-def bar(share: float) -> str:
-    """A bar of fixed width; anything above nothing shows, and full shows only when it is full."""
-    filled = int(share * BAR_WIDTH + 0.5)
-    if share > 0:
-        filled = max(1, filled)
-    if share < 1:
-        filled = min(BAR_WIDTH - 1, filled)
-    filled = min(BAR_WIDTH, filled)
-    return "▓" * filled + "░" * (BAR_WIDTH - filled)
-
-
 def context(budget: Budget | None, detail: int) -> list[Piece]:
-    """The meter in four sizes: 3 with bar and totals, 2 with totals, 1 the percentage, 0 without its label."""
-    label = [] if detail == 0 else [Piece("ctx ", "dim")]
+    """The meter in five sizes: 4 with label, bar, percentage and total, 3 without its label, 2 without the total, 1 bar
+    and percentage without words, 0 the percentage. Nothing while nothing is known."""
     if budget is None or budget.source == "unknown" or budget.effective <= 0:
-        return [*label, Piece("?", "dim")]
+        return []
     tone: Tone = budget.level
-    pieces = list(label)
-    if detail == 3:
-        pieces.append(Piece(bar(budget.share) + " ", tone))
+    pieces: list[Piece] = []
+    if detail >= 4:
+        pieces.append(Piece("context ", "dim"))
+    if detail >= 1:
+        pieces.append(Piece(f"{bar(budget.share, BAR_WIDTH)} ", tone))
     pieces.append(Piece(budget.shown, tone))
-    if detail >= 2:
-        pieces.append(Piece(f" {tokens(budget.used)}/{tokens(budget.effective)}", "dim"))
-    if budget.level != "ok":
+    if detail >= 3:
+        pieces.append(Piece(f" of {tokens(budget.effective)}", "dim"))
+    if detail >= 2 and budget.level != "ok":
         pieces.append(Piece(_WORDS[budget.level], tone))
     return pieces
 
 
-def sandbox(facts: Facts) -> tuple[list[list[Piece]], bool]:
-    """The state of the sandbox, and whether it must not give way: in auto mode without a full one, commands ask."""
+def sandbox(facts: Facts) -> list[list[Piece]]:
+    """A word where commands run without asking although nothing, or not everything, holds them back."""
     state = facts.sandbox
-    if state is None:
-        return [], False
-    degraded = facts.mode == "auto" and state.level != "full"
-    asks = ", asks" if degraded else ""
-    return [[Piece(f"sandbox {state.label or state.level}{asks}", "warn" if degraded else "dim")]], degraded
-
-
-def percent(share: float) -> str:
-    """A whole percentage; 100 % only when it is reached."""
-    value = share * 100
-    return f"{min(99, round(value)) if value < 100 else round(value)}%"
+    if state is None or facts.mode != "auto" or state.level == "full":
+        return []
+    return [[Piece("no sandbox" if state.level == "off" else "partial sandbox", "warn")]]
 
 
 def line(facts: Facts, width: int) -> list[Piece]:
-    """The pieces of the bar, separated, that fit into ``width`` cells. Mode, model and context stay longest."""
+    """The pieces of the bar, separated, that fit into ``width`` cells. Words give way first, then cost and branch; the
+    meter stays longest."""
     name = facts.model.rsplit("/", 1)[-1] if facts.model else "no model"
     mode = [Piece(facts.mode, "mode")]
-    cache = [] if facts.cache_share is None else [[Piece(f"cache {percent(facts.cache_share)}", "dim")]]
-    cost = [[Piece(money(facts.cost), "dim")]]
-    branch = [[Piece(facts.branch, "dim")]] if facts.branch else []
-    shield, always = sandbox(facts)
-    jobs = [[Piece("1 job" if facts.jobs == 1 else f"{facts.jobs} jobs", "warn")]] if facts.jobs else []
-    urgent = [*(shield if always else []), *jobs]
+    model = [Piece(name)] if facts.model != STARTING else []
+    short = [Piece(shorten(name, 14))] if model else []
+    cache = [] if facts.cache_share is None else [Piece(f"{percent(facts.cache_share)} cached", "dim")]
+    cost = [] if facts.cost is None else [Piece(money(facts.cost), "dim")]
+    branch = [Piece(facts.branch, "dim")] if facts.branch else []
+    jobs = [Piece("1 job" if facts.jobs == 1 else f"{facts.jobs} jobs", "warn")] if facts.jobs else []
+    urgent = [*sandbox(facts), jobs]
+    meters = [context(facts.budget, detail) for detail in range(5)]
     candidates = [
-        [mode, *shield, *jobs, [Piece(name)], context(facts.budget, 3), *cache, *cost, *branch],
-        [mode, *shield, *jobs, [Piece(name)], context(facts.budget, 2), *cache, *cost, *branch],
-        [mode, *shield, *jobs, [Piece(name)], context(facts.budget, 2), *cache, *cost],
-        [mode, *urgent, [Piece(name)], context(facts.budget, 2), *cache, *cost],
-        [mode, *urgent, [Piece(name)], context(facts.budget, 2), *cost],
-        [mode, *urgent, [Piece(name)], context(facts.budget, 1), *cost],
-        [mode, *urgent, [Piece(name)], context(facts.budget, 1)],
-        [mode, *urgent, [Piece(shorten(name, 14))], context(facts.budget, 1)],
-        [mode, [Piece(shorten(name, 14))], context(facts.budget, 1)],
-        [mode, context(facts.budget, 1)],
-        [context(facts.budget, 1)],
-        [context(facts.budget, 0)],
+        [mode, *urgent, model, meters[4], cache, cost, branch],
+        [mode, *urgent, model, meters[4], cost, branch],
+        [mode, *urgent, model, meters[3], cost, branch],
+        [mode, *urgent, model, meters[2], cost, branch],
+        [mode, *urgent, model, meters[2], cost],
+        [mode, *urgent, model, meters[2]],
+        [mode, *urgent, short, meters[2]],
+        [mode, *urgent, short, meters[1]],
+        [mode, *urgent, meters[1]],
+        [mode, meters[1]],
+        [meters[1]],
+        [meters[0]],
     ]
     for groups in candidates:
-        pieces = _joined(groups)
+        pieces = _joined([group for group in groups if group])
         if sum(len(piece.text) for piece in pieces) <= width:
             return pieces
     return []
@@ -196,7 +174,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     """The activity as ``(what, how to stop)``; both empty while nothing runs. ``now`` is Unix seconds."""
     if not state.busy and not state.running:
         return "", ""
-    seconds = elapsed(now - state.turn_since) if state.busy else ""
+    seconds = duration(int(now - state.turn_since)) if state.busy else ""
     stop = "esc to interrupt"
     if state.interrupting:
         return "Interrupting…", ""
@@ -206,7 +184,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
         left = max(0, round(state.retry_at - now))
         retry = state.retry
         number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
-        return f"Retry {number} in {left}s: {retry.reason}", "esc to stop"
+        return f"Retry {number} in {left} s: {retry.reason}", "esc to stop"
     what = f"{_doing(state.running)} {seconds}".rstrip()
     silence = now - state.heard
     model_works = state.busy and not any(
@@ -214,7 +192,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     )
     already_shown = not state.running and silence > now - state.turn_since - 2  # by the time since the turn began
     if model_works and silence >= SILENCE and not already_shown:
-        what = f"{what} · no output for {elapsed(silence)}"
+        what = f"{what} · no output for {duration(int(silence))}"
     return what, stop
 
 
@@ -240,16 +218,6 @@ def _doing(running: dict[str, Running]) -> str:
             case _:
                 continue
     return "Waiting for the model…"
-
-
-def elapsed(seconds: float) -> str:
-    """A duration as people say it: 0s, 59s, 2m05s, 1h02m."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
 
 
 SPIN = 1 / 8
@@ -386,9 +354,13 @@ class StatusBar(LineWidget):
     StatusBar > .status--ok { color: $success; }
     StatusBar > .status--warn { color: $warning; }
     StatusBar > .status--compact { color: $warning; text-style: bold; }
-    StatusBar > .status--block { color: $error; text-style: bold reverse; }
+    StatusBar > .status--block { color: $error; text-style: bold; }
+    StatusBar > .status--track { background: $track; }
+    StatusBar > .status--track-end { color: $track-end; text-style: none; }
     """
-    COMPONENT_CLASSES = {f"status--{tone}" for tone in ("dim", "mode", "ok", "warn", "compact", "block")}
+    COMPONENT_CLASSES = {
+        f"status--{tone}" for tone in ("dim", "mode", "ok", "warn", "compact", "block", "track", "track-end")
+    }
 
     def __init__(self) -> None:
         super().__init__(id="status")
@@ -418,6 +390,13 @@ class StatusBar(LineWidget):
             part = Content(safe_line(piece.text))
             if piece.tone != "plain":
                 part = part.stylize(self.get_visual_style(f"status--{piece.tone}", partial=True))
+            if found := BAR.search(piece.text):
+                start, end = found.span()
+                ground = self.get_component_styles("status--track").background
+                if ground.ansi is None:  # the terminal's own colours have none: the ends are seen there
+                    part = part.stylize(Style(background=ground), start + 1, end - 1)
+                ends = self.get_visual_style("status--track-end", partial=True)
+                part = part.stylize(ends, start, start + 1).stylize(ends, end - 1, end)
             line = line + part
         return line
 

@@ -7,7 +7,6 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
-from swecli.commands.context import bar
 from swecli.core.engine.state import Totals
 from swecli.core.engine.view import Conversation
 from swecli.core.protocol.blocks import Todo, TodoBlock
@@ -71,11 +70,11 @@ async def test_context_shows_the_figures_of_the_meter() -> None:
     session.view.conversation = Conversation(3, 3, 0, 7_300.0)
     assert (await session.slash("/tokens")).splitlines() == [
         "Context ~50%: ~50,000 of 100,000 tokens (estimated)",
-        "▓" * 20 + "░" * 20,
-        "  system prompt   1,000   1.0 %",
-        "  tools           1,900   1.9 %  of max. 3,000",
-        "  conversation   47,100  47.1 %",
-        "  free           50,000  50.0 %",
+        f"▕{'█' * 20}{' ' * 20}▏",
+        "  system prompt   1,000   1.0 %  ▎",
+        "  tools           1,900   1.9 %  ▎                 of max. 3,000",
+        "  conversation   47,100  47.1 %  ███████▌",
+        "  free           50,000  50.0 %  ████████",
         "Window 120,000 tokens (catalogue), 20,000 of them kept for the answer.",
         "3 messages in the conversation. The oldest is 2 hours old.",
     ]
@@ -101,12 +100,6 @@ async def test_context_before_the_first_request_and_at_the_block() -> None:
     assert "no request is sent" in text
     session.view.budget = Budget((), 5, 5, 0, 0, 0, "block", "unknown")
     assert "Context ?: " in await session.slash("/context")
-
-
-def test_the_bar_is_never_longer_than_its_cells_and_never_hides_use() -> None:
-    assert bar(0.0, 4) == "░░░░"
-    assert bar(0.001, 4) == "▓░░░"
-    assert bar(7.0, 4) == "▓▓▓▓"
 
 
 async def test_usage_sums_up_the_session() -> None:

@@ -207,7 +207,7 @@ async def test_warnings_errors_and_retries_go_to_stderr() -> None:
     run = Run(FakeSession(turn), prompt="hi")
     assert await run.code() == ExitCode.OK
     assert run.stdout == "ok\n"
-    assert run.stderr == "warning: careful Look.\nretry 1 of 5 in 2.0 s: too many requests\n"
+    assert run.stderr == "warning: careful Look.\nretry 1 of 5 in 2 s: too many requests\n"
 
 
 async def test_nobody_to_ask_rejects_goes_on_and_exits_62() -> None:
@@ -452,5 +452,5 @@ async def test_the_transcript_tells_the_whole_story_in_lines() -> None:
         "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n> yes\nDone: edit file a.py: +1 -1\n"
         "Permission needed: run command ls\ncommands need approval\n> yes\nDone: run command ls: exit 0\n"
         "$ ls\na\nb\nexit 0\nAnswer:\nFixed ␛[31mred␛[0m.\n"
-        "Turn done in 0.0 seconds.\n[done, 1 model steps, context 500 of 1,000 tokens (~50%)]\n"
+        "Turn done in 0 s.\n[done, 1 model steps, context 500 of 1,000 tokens (~50%)]\n"
     )

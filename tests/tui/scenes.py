@@ -85,7 +85,7 @@ async def welcome(it: Running) -> None:
 
 async def conversation(it: Running) -> None:
     await it.say("go")
-    await it.shows("done in 12.0s")
+    await it.shows("done in 12 s")
 
 
 async def busy(it: Running) -> None:

@@ -9,24 +9,31 @@ import pytest
 
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.events import Body
+from swecli.core.protocol.events import Body, Rewound, TurnEnded, TurnStarted
 from swecli.core.protocol.messages import Usage
 from swecli.tui.backend import Preferences
 from tests.tui.golden import check
-from tests.tui.scenes import DONE, SCENES, WORK, Scene
+from tests.tui.scenes import DONE, SCENES, WORK, Scene, user
 from tests.tui.support import Running, Session, running
 
 SIZES = ((120, 40), (200, 60))
 """Besides that in which a scene begins, 80x24."""
+MIDDLE = (100, 30)
+"""A size of its own for what people see most."""
 THEMES = {"dark": "swecli-dark", "light": "swecli-light"}
 
 
 async def find(it: Running) -> None:
     await it.say("go")
-    await it.shows("done in 12.0s")
+    await it.shows("done in 12 s")
     await it.press("ctrl+f")
     await it.press(*"pens")
     await it.shows("enter older", "4 of 4")
+
+
+async def blocked(it: Running) -> None:
+    await it.say("go")
+    await it.shows("Not sent", "/clear starts")
 
 
 async def keys(it: Running) -> None:
@@ -36,12 +43,21 @@ async def keys(it: Running) -> None:
 
 async def walk(it: Running) -> None:
     await it.say("go")
-    await it.shows("done in 12.0s")
+    await it.shows("done in 12 s")
     await it.press("tab", "up", "up")
     await it.until(lambda: it.app.main.transcript.cursor is not None)
 
 
 OWN: dict[str, tuple[tuple[Body, ...], Scene]] = {
+    "blocked": (
+        (
+            TurnStarted("u1"),
+            *user("Summarise this log: [Pasted text #1: 4,210 lines, 310K]"),
+            Rewound("u1", "the message was not sent", "Summarise this log: [Pasted text #1: 4,210 lines, 310K]"),
+            TurnEnded("blocked", "The context would be 182 % full. Try: /clear starts with an empty context."),
+        ),
+        blocked,
+    ),
     "find": (DONE, find),
     "keys": ((), keys),
     "walk": (DONE, walk),
@@ -105,7 +121,8 @@ async def test_screen(scene: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(session=session, branch=lambda: "main*") as it:
         await it.until(lambda: "main*" in it.screen() and "nord" in it.app.appearance.library.names)
         await act(it)
-        await check_all(it, scene, (*SIZES, (40, 12)) if scene in SCENES else SIZES)
+        sizes = (*SIZES, (40, 12)) if scene in SCENES else SIZES
+        await check_all(it, scene, (MIDDLE, *sizes) if scene in ("conversation", "blocked") else sizes)
         assert "sk-secret" not in it.screen()
 
 

@@ -43,6 +43,8 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("page_down", "pagedown", "scroll down by a page"),
         ("scroll_home", "home", "to the beginning; within text, to its beginning first"),
         ("scroll_end", "end", "to the end, and follow new output"),
+        ("turn_previous", "alt+up", "to your message before, at the top of the screen"),
+        ("turn_next", "alt+down", "to your next message; after the last, to the end"),
     ),
     *_actions(
         "prompt",
@@ -89,6 +91,8 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("find_previous", "N", "the match before"),
         ("transcript_page_up", "b", "a page up"),
         ("transcript_page_down", "f", "a page down"),
+        ("transcript_turn_previous", "K", "to your message before"),
+        ("transcript_turn_next", "J", "to your next message"),
         ("transcript_home", "g", "to the beginning"),
         ("transcript_end", "G", "to the end"),
     ),

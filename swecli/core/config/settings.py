@@ -348,6 +348,7 @@ Notify = Literal["auto", "bell", "osc9", "osc777", "off"]
 Density = Literal["short", "usual", "full"]
 DiffForm = Literal["auto", "unified", "split"]
 Progress = Literal["auto", "on", "off"]
+Glyphs = Literal["auto", "unicode", "ascii"]
 
 
 class UiSettings(Section):
@@ -357,6 +358,9 @@ class UiSettings(Section):
     """A theme's name; "auto" follows the terminal."""
     reduced_motion: bool = False
     """Whether nothing turns or moves by itself: no spinner, and the seconds of a turn once a second."""
+    glyphs: Glyphs = "auto"
+    """Signs and bars of the interface: unicode, or ascii where the terminal's font lacks them; auto goes by TERM and
+    the locale."""
     density: Density = "usual"
     """How much is shown of everything at first; Ctrl+O goes on from there."""
     diff: DiffForm = "auto"

@@ -118,6 +118,10 @@ class SessionState:
     turn_open: bool = False
     outcome: TurnOutcome | None = None
     """How the newest turn ended."""
+    waited: float = 0.0
+    """Seconds that the newest turn has waited for the user."""
+    waits_since: float | None = None
+    """When the first of the open requests was made, in Unix seconds."""
     step_open: bool = False
     asked_at: float | None = None
     """When the newest request of the conversation was made, in Unix seconds, in whatever process."""
@@ -151,6 +155,7 @@ class SessionState:
                 self.sandbox = None
             case TurnStarted():
                 self.turn, self.turn_open = event.turn, True
+                self.waited, self.waits_since = 0.0, None
             case TurnEnded(outcome=outcome):
                 self.turn_open = self.step_open = False
                 self.outcome = outcome
@@ -206,6 +211,14 @@ class SessionState:
                 self.items = max(self.items, _number(item))
             case _:
                 pass
+        self._count_waiting(event.ts)
+
+    def _count_waiting(self, now: float) -> None:
+        if self.permissions or self.questions:
+            self.waits_since = now if self.waits_since is None else self.waits_since
+        elif self.waits_since is not None:
+            self.waited += max(0.0, now - self.waits_since)
+            self.waits_since = None
 
     def _resolve(self, resolved: PermissionResolved, event: Event) -> None:
         request = self.permissions.pop(resolved.request, None)

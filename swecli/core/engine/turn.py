@@ -117,7 +117,10 @@ class Turn:
             if self._unmeasured:
                 self._compactions.measure(self._client)
             duration = self._services.monotonic() - started
-            self._recorder.emit(TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._account.usage))
+            waited = min(duration, self._recorder.state.waited)
+            self._recorder.emit(
+                TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._account.usage, waited)
+            )
 
     def _take_back(self) -> None:
         """A message that was blocked before the model answered anything leaves the conversation with what it attached:

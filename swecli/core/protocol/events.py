@@ -400,6 +400,8 @@ class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """Seconds."""
     usage: Usage | None = None
     """Sum over the turn's steps."""
+    waited: float = 0.0
+    """Seconds of the duration in which it waited for the user's answers."""
 
 
 class ModeChanged(Tagged, frozen=True, tag="mode_changed"):

@@ -122,6 +122,12 @@ class ListPage:
 
     # --- what is done ---
 
+    def pointed(self, entry: Entry | None) -> None:
+        """Another entry is the chosen one now."""
+
+    def left(self) -> None:
+        """The page is shown no longer."""
+
     def typed(self, text: str) -> None:
         """What is in the line has changed, and the list with it."""
 
@@ -432,6 +438,9 @@ class ListScreen(Vertical):
         self._lay(self._page, self.text)
         self.post_message(self.Ready())
 
+    def on_unmount(self) -> None:
+        self._page.left()
+
     def on_resize(self) -> None:
         height = self.size.height
         reads = self._page.reads or (self._bare and height < TIGHT)
@@ -549,6 +558,7 @@ class ListScreen(Vertical):
     def back(self) -> None:
         """Go back to the page before, as it was left."""
         if self._before:
+            self._page.left()
             step = self._before.pop()
             self._lay(step.page, step.text, step.chosen)
 
@@ -586,6 +596,7 @@ class ListScreen(Vertical):
         name = entry.name if entry is not None else ""
         if again or name != self._pointed:
             self._pointed = name
+            self._page.pointed(entry)
             self.say(self._page.detail_or_reason(entry, self.text))
             leave = self._page.leave if self._before else "clears" if self.text else "closes"
             self._note.tell(self._page.key_note(entry), f"esc {leave}")

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.figures import tokens
 from swecli.tui.backend import SessionsPort, StoredSession
 from swecli.tui.screens.list_screen import Entry, ListPage, heading, read_or_say
-from swecli.tui.status_bar import tokens
 
 Continue = Callable[[StoredSession], None]
 

@@ -4,10 +4,12 @@ one."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.backend import FileName, Setting, SettingsPort, Written
+from swecli.tui.screens.common_settings import ALL, entry_of, first_page, sample
 from swecli.tui.screens.list_screen import Entry, ListPage, heading, narrowed, read_or_say
 
 PAUSE = 0.12
@@ -23,8 +25,12 @@ class ValuePage(ListPage):
         setting: Setting,
         file: FileName,
         written: Callable[[Written, Setting, FileName], None],
+        offered: Sequence[str] = (),
+        preview: Preview | None = None,
     ) -> None:
-        super().__init__("Settings", "type to filter" if setting.choices else "a value; empty removes it from the file")
+        """``offered`` are values to choose from besides typing one; ``preview`` shows the effect of the chosen one."""
+        listed = bool(setting.choices or offered)
+        super().__init__("Settings", "type to filter" if listed else "a value; empty removes it from the file")
         self.mark = f"{setting.name} = "
         self.leave = "cancels"
         self._port = port
@@ -32,9 +38,21 @@ class ValuePage(ListPage):
         self._file: FileName = file
         self._written = written
         self._refused = ""
+        self._offered = tuple(offered)
+        self._preview = preview
+        self._stored = False
+        """Whether the value is written, and what is previewed stays."""
 
     def begin(self) -> None:
-        self.view.show(self._setting.text)
+        self.view.show(self._setting.text.strip('"') if self._offered else self._setting.text)
+
+    def pointed(self, entry: Entry | None) -> None:
+        if self._preview is not None and entry is not None:
+            self._preview.show(entry.name.strip('"'))
+
+    def left(self) -> None:
+        if self._preview is not None and not self._stored:
+            self._preview.undo()
 
     # --- what is seen ---
 
@@ -42,17 +60,18 @@ class ValuePage(ListPage):
         return f"{self.title} · {self._setting.name}"
 
     def matching(self, query: str) -> Sequence[Entry]:
-        return choices(self._setting, query)
+        return choices(self._setting, query, self._offered)
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         setting = self._setting
         lines = [TextBlock(setting.about), TextBlock(f"Accepts {setting.takes}. Default: {setting.default}.", "dim")]
         if self._refused:
             lines.insert(0, TextBlock(f"{setting.name} {self._refused}", "error"))
+        shown = sample(setting.name, entry.name if entry is not None else self.view.text)
         place = f"Enter writes to {self._port.files[self._file]}."
         if self._other in self._port.files:
             place += f" {self.view.keymap.shown('switch')}: {self._port.files[self._other]}"
-        return [*lines, TextBlock(place, "plain")]
+        return [*lines, TextBlock(place, "plain"), *shown]
 
     def key_note(self, entry: Entry | None) -> str:
         return f"enter writes · {self.view.keymap.shown('switch')} other file"
@@ -64,7 +83,7 @@ class ValuePage(ListPage):
     # --- what is done ---
 
     def typed(self, text: str) -> None:
-        if not self._setting.choices:
+        if not self.matching(text) and not self._setting.choices:
             self.view.after(PAUSE, lambda: self.view.start(lambda: self._check(text), "check"))
 
     async def _check(self, text: str) -> None:
@@ -84,10 +103,10 @@ class ValuePage(ListPage):
         self.typed(self.view.text)
 
     def submitted(self, entry: Entry | None, text: str) -> None:
-        if not self._setting.choices:
-            self.view.start(lambda: self._store(text))
-        elif entry is not None:
+        if entry is not None:
             self.view.start(lambda: self._store(entry.name))
+        elif not self._setting.choices:
+            self.view.start(lambda: self._store(text))
 
     async def _store(self, text: str) -> None:
         name, file = self._setting.name, self._file
@@ -100,22 +119,41 @@ class ValuePage(ListPage):
             self._refused = str(error)
             self.view.show()
             return
+        self._stored = True
         self._written(written, self._setting, file)
         if self.view.shows(self):
             self.view.back()
 
 
-def choices(setting: Setting, query: str) -> list[Entry]:
-    """The values of a setting that has few, narrowed by what is typed."""
+def choices(setting: Setting, query: str, offered: Sequence[str] = ()) -> list[Entry]:
+    """The values of a setting that has few, or those that are ``offered``, narrowed by what is typed."""
+    now = setting.text.strip('"')
     found = [
         Entry(
             choice,
-            (choice.strip('"'), "in force" if choice == setting.text else ""),
-            mark="●" if choice == setting.text else " ",
+            (choice.strip('"'), "in force" if choice.strip('"') == now else ""),
+            mark="●" if choice.strip('"') == now else " ",
         )
-        for choice in setting.choices
+        for choice in setting.choices or offered
     ]
     return [entry for entry in found if query.strip().casefold() in entry.cells[0].casefold()]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Shows a value on the screen, and takes that back."""
+
+    show: Callable[[str], None]
+    undo: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Values to choose from for a setting that takes any text."""
+
+    values: Callable[[], Sequence[str]]
+    """May read files: called in a thread."""
+    preview: Preview | None = None
 
 
 COUNTS = {
@@ -125,15 +163,24 @@ COUNTS = {
 
 
 class SettingsPage(ListPage):
-    """``changed`` gets what was written, ``notify`` a sentence for the user."""
+    """``changed`` gets what was written, ``notify`` a sentence for the user; ``offers`` are by the names of settings.
+    Without ``whole`` it begins with the settings that people change most; typing searches all."""
 
     def __init__(
-        self, port: SettingsPort, changed: Callable[[Written, Setting], None], notify: Callable[[str], None]
+        self,
+        port: SettingsPort,
+        changed: Callable[[Written, Setting], None],
+        notify: Callable[[str], None],
+        offers: Mapping[str, Offered] | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
         super().__init__("Settings", "type to search names, values and meanings")
         self._port = port
         self._changed = changed
         self._notify = notify
+        self._offers = offers or {}
+        self._whole = whole
         self._settings: dict[str, Setting] = {}
         self._file: FileName = "user"
 
@@ -149,30 +196,41 @@ class SettingsPage(ListPage):
 
     # --- what is seen ---
 
+    def headline(self, count: int, total: int) -> str:
+        if self._whole or self.view.text.strip():
+            return super().headline(count, total)
+        return f"{self.title} · the most used of {total}"
+
     def matching(self, query: str) -> Sequence[Entry]:
+        if not self._whole and not query.strip():
+            return first_page(tuple(self._settings.values())) if self._settings else ()
         left = narrowed(self.entries, query)
         name = query.strip()
         if not left and "." in name and name not in self._settings:
             new = self._port.find(name)
             if new is not None:
                 self._settings[new.name] = new
-                return [heading("New"), _entry(new)]
+                return [heading("New"), entry_of(new, new.name, new.shown, new.origin)]
         exact = [entry for entry in left if name and entry.name == name]
         return exact or left
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None:
             return ()
+        if entry.name == ALL:
+            return (TextBlock("Every setting by section, with where its value comes from."),)
         setting = self._settings[entry.name]
         lines = [TextBlock(setting.about), TextBlock(f"Accepts {setting.takes}. Default: {setting.default}.", "dim")]
         lines.append(TextBlock(f"Now: {setting.shown} ({setting.origin}). {COUNTS[setting.effect]}", "dim"))
         if setting.locked:
             lines.append(TextBlock(setting.locked, "warning"))
-        return lines
+        return [*lines, *sample(setting.name, setting.text or setting.default)]
 
     def key_note(self, entry: Entry | None) -> str:
         if entry is None:
             return ""
+        if entry.name == ALL:
+            return "enter lists all · ↑↓ PgUp PgDn move"
         setting = self._settings[entry.name]
         unset = f"{self.view.keymap.shown('remove')} removes it from the file · " if setting.own else ""
         return ("" if setting.locked else "enter changes · ") + unset + "↑↓ PgUp PgDn move"
@@ -180,15 +238,28 @@ class SettingsPage(ListPage):
     # --- what is done ---
 
     def choose(self, entry: Entry) -> None:
+        if entry.name == ALL:
+            self.view.enter(SettingsPage(self._port, self._changed, self._notify, self._offers, whole=True))
+            return
         setting = self._settings[entry.name]
         if setting.locked:
             self._notify(setting.locked)
             return
         if setting.own is not None:
             self._file = setting.own
+        offer = self._offers.get(setting.name)
+        if offer is not None and not setting.choices:
+            self.view.start(lambda: self._offer(setting, offer))
+            return
         self.view.enter(
             ValuePage(self._port, setting, self._file, self._written), "" if setting.choices else setting.text
         )
+
+    async def _offer(self, setting: Setting, offer: Offered) -> None:
+        values = await asyncio.to_thread(offer.values)
+        if self.view.shows(self):
+            page = ValuePage(self._port, setting, self._file, self._written, values, offer.preview)
+            self.view.enter(page, "" if values else setting.text)
 
     def _written(self, written: Written, setting: Setting, file: FileName) -> None:
         self._file = file
@@ -196,7 +267,7 @@ class SettingsPage(ListPage):
         self._changed(written, setting)
 
     def remove(self, entry: Entry | None) -> None:
-        if entry is None:
+        if entry is None or entry.name == ALL:
             return
         setting = self._settings[entry.name]
         file = setting.own
@@ -223,11 +294,5 @@ def entries(settings: Sequence[Setting]) -> list[Entry]:
         if first != section:
             section = first
             out.append(heading(first))
-        out.append(_entry(setting))
+        out.append(entry_of(setting, setting.name, setting.shown, setting.origin))
     return out
-
-
-def _entry(setting: Setting) -> Entry:
-    tone = "plain" if setting.origin != "default" else "dim"
-    mark = "*" if setting.origin != "default" else " "
-    return Entry(setting.name, (setting.name, setting.shown, setting.origin), tone, setting.about, mark, tail=True)

@@ -36,6 +36,8 @@ def theme_of(scheme: Scheme) -> SchemeTheme:
         panel=tones.panel,
         variables={
             "foreground-muted": tones.muted,
+            "track": tones.track,
+            "track-end": tones.panel,
             "border-blurred": tones.rule,
             "border": tones.accent,
             "input-cursor-background": tones.text,

@@ -240,7 +240,8 @@ LIGHT = Scheme(
 @dataclass(frozen=True, slots=True)
 class Tones:
     """Grounds: ``background``, ``panel``, ``selection``, ``added``, ``removed``, ``added_word``, ``removed_word``,
-    ``match``, ``match_current``. ``rule`` is for lines that carry no text. The rest is text."""
+    ``match``, ``match_current``. ``rule`` is for lines that carry no text, ``track`` for the empty part of a
+    bar. The rest is text."""
 
     background: str
     panel: str
@@ -252,6 +253,7 @@ class Tones:
     match: str
     match_current: str
     rule: str
+    track: str
     text: str
     muted: str
     accent: str
@@ -316,6 +318,7 @@ def tones_of(scheme: Scheme) -> Tones:
         match=match,
         match_current=back_for(current, match),
         rule=mix(back, scheme.muted, 0.45),
+        track=mix(back, scheme.muted, 0.3),
         text=text_on(scheme.foreground, plain),
         muted=text_on(scheme.muted, program),
         accent=text_on(scheme.accent, plain),
@@ -338,5 +341,11 @@ def tones_of(scheme: Scheme) -> Tones:
     )
 
 
-VARIABLES = {"muted-style": "none", "chosen-style": "bold", "selection-style": "none"}
+VARIABLES = {
+    "track": "ansi_default",
+    "track-end": "ansi_default",
+    "muted-style": "none",
+    "chosen-style": "bold",
+    "selection-style": "none",
+}
 """Variables of ours, and what they are unless a theme says otherwise."""

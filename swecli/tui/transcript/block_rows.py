@@ -14,6 +14,7 @@ from textual.filter import LineFilter
 from textual.strip import Strip
 
 from swecli.core.protocol.messages import usage_words
+from swecli.figures import duration
 from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
@@ -29,7 +30,7 @@ from swecli.tui.transcript.blocks import (
     UserBlock,
 )
 from swecli.tui.transcript.markdown import markdown_rows
-from swecli.tui.transcript.palette import Palette
+from swecli.tui.transcript.palette import Palette, on_band
 from swecli.tui.transcript.rows import (
     ENTER_SHOWS_ALL,
     Gutter,
@@ -178,11 +179,14 @@ _PREVIEW: Final = 400
 _OUTCOMES: Final = {
     "done": "✓ done",
     "interrupted": "⊘ interrupted",
-    "blocked": "■ blocked",
+    "blocked": "■ not sent",
     "limit": "■ limit reached",
     "error": "✗ error",
 }
 
+
+_WAITED: Final = 1.0
+"""Seconds of waiting from which on they are told."""
 
 _WORK: Final = (ToolBlock, ReasoningBlock, NoticeBlock, CompactionBlock)
 
@@ -225,32 +229,35 @@ def render_block(
 
 
 def answer_ending(block: AnswerBlock, width: int, palette: Palette) -> list[Row]:
-    """What is said below an answer that did not end by itself."""
-    words = {"interrupted": "⊘ interrupted", "error": "✗ cut off by an error", "rejected": "✗ rejected"}
-    text = words.get(block.status)
-    if text and block.detail:
+    """What is said below an answer that did not end by itself, where the end of the turn does not say it."""
+    if block.status in ("interrupted", "error") and block.detail:
         return Styled(safe_line(f"✗ stopped early: {block.detail}"), palette.warning).rows(width)
-    return Styled(SafeText(text), palette.warning).rows(width) if text else []
+    return []
 
 
 def _user(block: UserBlock, width: int, palette: Palette, *, expanded: bool, short: bool) -> list[Row]:
-    mark: Gutter = (segment(SafeText("› "), palette.user_mark),)
+    """On a band of its own; where the theme has none, behind a line."""
+    band = palette.band
+    colours = palette if band is None else on_band(palette, band)
+    mark: Gutter = (segment(SafeText("┃ " if band is None else "› "), colours.user_mark),)
+    rest: Gutter = mark if band is None else (segment(SafeText("  "), colours.text),)
     inner = max(1, width - 2)
-    rows = plain_rows(sanitise(block.text), inner, palette.user, mark, INDENT) if block.text else []
+    rows = plain_rows(sanitise(block.text), inner, colours.user, mark, rest) if block.text else []
     if not expanded:
-        rows = fold(rows, *(SHORT_PASTE if short else LONG_PASTE), inner, palette, INDENT)
+        rows = fold(rows, *(SHORT_PASTE if short else LONG_PASTE), inner, colours, rest)
     for image in block.images:
-        rows += indent(render_image(image, inner, palette), INDENT if rows else mark)
+        rows += indent(render_image(image, inner, colours), rest if rows else mark)
+    for row in rows:
+        row.fill = band
     return rows
 
 
 def _reasoning(block: ReasoningBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
     live = block.status == "running"
-    words = "Reasoning" if block.duration is None else f"Reasoning {block.duration:.1f}s"
+    words = "Reasoning" if block.duration is None else f"Reasoning {duration(block.duration)}"
     head = Styled(SafeText("✻ "), palette.accent).add(SafeText(words), palette.reasoning)
-    if block.status in ("interrupted", "error"):
-        why = safe_line(f" stopped early: {block.detail}") if block.detail else SafeText(f" {block.status}")
-        head.add(why, palette.warning)
+    if block.status in ("interrupted", "error") and block.detail:
+        head.add(safe_line(f" stopped early: {block.detail}"), palette.warning)
     text = block.text.strip()
     if expanded and text:
         body = plain_rows(sanitise(text), max(1, width - 2), palette.reasoning)
@@ -297,8 +304,10 @@ def _compaction(block: CompactionBlock, width: int, palette: Palette, *, expande
 
 def _turn_end(block: TurnEndBlock, width: int, palette: Palette) -> list[Row]:
     words = [_OUTCOMES[block.outcome]]
-    if block.duration:
-        words[0] += f" in {block.duration:.1f}s"
+    if block.duration and block.outcome != "blocked":
+        words[0] += f" in {duration(block.duration - block.waited)}"
+    if block.waited >= _WAITED:
+        words[0] += f" (waited {duration(block.waited)} for you)"
     if tokens := usage_words(block.usage):
         words[0] += f" · {tokens}"
     if block.reason and block.reason != block.outcome:
@@ -322,7 +331,9 @@ def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: boo
     hint = "" if expanded else f" · {ENTER_SHOWS_ALL}"
     why = f": {block.reason}" if block.reason and block.reason != CHOSEN else ""
     text = f"Rewound, {count} entr{'y' if count == 1 else 'ies'} removed{why}{hint}"
-    mark: Gutter = (segment(SafeText("⟲ "), palette.warning),)
+    if block.not_sent:
+        text = f"Not sent; your message is back in the prompt. {block.reason}{hint}"
+    mark: Gutter = (segment(SafeText("■ " if block.not_sent else "⟲ "), palette.warning),)
     rows = plain_rows(safe_line(text), max(1, width - 2), palette.warning, mark, INDENT)
     if expanded:
         previous: type[Block] | None = None

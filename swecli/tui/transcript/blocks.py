@@ -85,6 +85,10 @@ class ToolBlock:
     note: str = ""
     """Why consent is awaited, or the user's word with a rejection."""
     duration: float | None = None
+    since: float = 0.0
+    """When it began to run, in Unix seconds."""
+    elapsed: int = 0
+    """Seconds that it has been running, as far as they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,8 @@ class TurnEndBlock:
     reason: str = ""
     duration: float = 0.0
     usage: Usage | None = None
+    waited: float = 0.0
+    """Seconds of the duration in which the user was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +139,8 @@ class RewoundBlock:
     id: str
     blocks: tuple[Block, ...]
     reason: str = ""
+    not_sent: bool = False
+    """Whether it is a message that was blocked, and returned to the prompt."""
 
 
 Block = (

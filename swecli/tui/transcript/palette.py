@@ -54,10 +54,15 @@ class Palette:
     error: Style
     user: Style = style("bold")
     user_mark: Style
+    band: Style | None = None
+    """Ground of the user's messages; where there is none, a line stands before each of their rows."""
     reasoning: Style
     verb: Style = style("bold")
     target: Style = Style()
     rule: Style
+    bar: Style
+    bar_ends: Style
+    """Of the two signs around a bar, which a ground of its own makes needless."""
     heading: Style
     heading_small: Style = style("bold")
     emphasis: Style = style("italic")
@@ -112,9 +117,13 @@ def palette_of(scheme: Scheme) -> Palette:
         success=style(tones.success),
         warning=style(tones.warning),
         error=style(tones.error),
+        user=style(tones.text),
         user_mark=style(f"bold {accent}"),
+        band=style(f"on {tones.panel}"),
         reasoning=style(f"italic {muted}"),
         rule=style(tones.rule),
+        bar=on(tones.accent, tones.track),
+        bar_ends=style(tones.background),
         heading=style(f"bold {accent}"),
         inline_code=style(tones.code),
         link=style(f"underline {tones.link}"),
@@ -142,6 +151,19 @@ def palette_of(scheme: Scheme) -> Palette:
     )
 
 
+@lru_cache(maxsize=64)
+def on_band(palette: Palette, band: Style) -> Palette:
+    """The palette for what stands in a message of the user."""
+    return replace(
+        palette,
+        text=palette.text + band,
+        dim=palette.dim + band,
+        accent=palette.accent + band,
+        user=palette.user + band,
+        user_mark=palette.user_mark + band,
+    )
+
+
 TERMINAL = Palette(
     name="terminal",
     dim=style("dim"),
@@ -152,6 +174,8 @@ TERMINAL = Palette(
     user_mark=style("bold cyan"),
     reasoning=style("italic dim"),
     rule=style("dim"),
+    bar=style("cyan"),
+    bar_ends=style("dim"),
     heading=style("bold cyan"),
     inline_code=style("magenta"),
     link=style("underline cyan"),

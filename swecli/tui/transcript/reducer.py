@@ -38,6 +38,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import ImagePart
+from swecli.figures import duration
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     Block,
@@ -80,7 +81,7 @@ def notice_of(event: Event) -> NoticeBlock | None:
             return NoticeBlock(key, body.text, body.level, body.hint)
         case RetryScheduled() as body:
             number = f"{body.attempt} of {body.limit}" if body.limit else f"{body.attempt}"
-            text = f"{body.reason} · attempt {number} in {body.delay:.1f}s"
+            text = f"{body.reason} · attempt {number} in {duration(body.delay)}"
             return NoticeBlock(RETRY, text, "warning", "Esc stops the wait")
         case ModeChanged() as body:
             return NoticeBlock(key, f"Mode: {body.mode} ({body.reason})", "warning") if body.reason else None
@@ -142,6 +143,22 @@ class Reducer:
             self._feed(event)
         self._flush()
         return self._operations
+
+    def tick(self, now: float) -> list[Operation]:
+        """What the time (Unix seconds) changes: how long each step has been running."""
+        self._operations, self._places = [], {}
+        for block_id in self.open:
+            block = self.blocks[block_id]
+            if isinstance(block, ToolBlock) and block.status == "running" and block.since:
+                seconds = max(0, int(now - block.since))
+                if seconds != block.elapsed:
+                    self.put(replace(block, elapsed=seconds))
+        return self._operations
+
+    @property
+    def counts(self) -> bool:
+        """Whether a step is running, so that ``tick`` has something to count."""
+        return any(isinstance(block := self.blocks[one], ToolBlock) and block.status == "running" for one in self.open)
 
     def _feed(self, event: Event) -> None:
         body = event.body
@@ -219,7 +236,7 @@ def _close_open_items(reducer: Reducer) -> None:
             case AnswerBlock() | ReasoningBlock():
                 reducer.put(replace(block, status="interrupted"))
             case ToolBlock():
-                reducer.put(replace(block, status="interrupted", output="", output_cut=False))
+                reducer.put(replace(block, status="interrupted", output="", output_cut=False, since=0.0, elapsed=0))
             case CompactionBlock():
                 reducer.put(replace(block, status="failed", reason="interrupted"))
             case _:
@@ -253,8 +270,9 @@ def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
 def _checkpoint(reducer: Reducer, event: Event, body: ItemCheckpointed) -> None:
     block = with_part(reducer.block(body.item), body.part)
     if isinstance(block, ToolBlock):
-        title = body.title or block.title
-        block = replace(block, title=title, status="running" if body.running else block.status)
+        block = replace(block, title=body.title or block.title)
+        if body.running:
+            block = replace(block, status="running", since=block.since or event.ts)
     if block is not None and block != reducer.block(body.item):
         reducer.put(block)
 
@@ -280,6 +298,8 @@ def _completed(reducer: Reducer, event: Event, body: ItemCompleted) -> None:
                     preview=(),
                     detail=body.detail,
                     duration=body.duration,
+                    since=0.0,
+                    elapsed=0,
                     output="",
                     output_cut=False,
                     note=block.note if body.status == "rejected" else "",
@@ -319,13 +339,17 @@ def _question_asked(reducer: Reducer, event: Event, body: QuestionAsked) -> None
 def _question_answered(reducer: Reducer, event: Event, body: QuestionAnswered) -> None:
     block = reducer.block(reducer.requests.pop(body.request, ""))
     if isinstance(block, ToolBlock) and block.status == "waiting":
-        reducer.put(replace(block, status="running", preview=()))
+        reducer.put(replace(block, status="running", since=event.ts, preview=()))
 
 
 def _turn_ended(reducer: Reducer, event: Event, body: TurnEnded) -> None:
     _close_open_items(reducer)
     reducer.requests.clear()
-    reducer.put(TurnEndBlock(f"turn-{event.seq}", body.outcome, body.reason, body.duration, body.usage))
+    newest = reducer.block(next(reversed(reducer.ids))) if reducer.ids else None
+    if body.outcome == "blocked" and isinstance(newest, RewoundBlock):  # one line says both
+        reducer.put(replace(newest, reason=body.reason, not_sent=True))
+        return
+    reducer.put(TurnEndBlock(f"turn-{event.seq}", body.outcome, body.reason, body.duration, body.usage, body.waited))
 
 
 def _compaction(

@@ -26,6 +26,7 @@ from swecli.core.protocol.blocks import (
     TodoBlock,
 )
 from swecli.core.workspace.command_output import COLOURS, last_states
+from swecli.figures import BAR, duration
 from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.diff import render_diff
@@ -82,7 +83,7 @@ def ending(block: TerminalBlock) -> str:
     if block.exit_status is not None:
         parts.append(f"exit {block.exit_status}")
     if block.duration is not None:
-        parts.append(f"{block.duration:.1f}s")
+        parts.append(duration(block.duration))
     if block.truncated:
         parts.append("output shortened")
     return " · ".join(parts)
@@ -258,7 +259,25 @@ def _name(entry: FileEntry, width: int, palette: Palette) -> list[Row]:
 def render_text(block: TextBlock, width: int, palette: Palette) -> list[Row]:
     """Text as it is, wrapped."""
     style = {"plain": palette.text, "dim": palette.dim, "warning": palette.warning, "error": palette.error}
-    return plain_rows(sanitise(block.text.rstrip("\n")), width, style[block.style])
+    text = sanitise(block.text.rstrip("\n"))
+    if "▕" in text:
+        lines = (_with_bars(SafeText(line), style[block.style], palette) for line in text.split("\n"))
+        return [row for line in lines for row in line.rows(width)]
+    return plain_rows(text, width, style[block.style])
+
+
+def _with_bars(line: SafeText, style: Style, palette: Palette) -> Styled:
+    """A line of text whose bars are drawn on their ground."""
+    styled = Styled()
+    place = 0
+    for found in BAR.finditer(line):
+        start, end = found.span()
+        styled.add(SafeText(line[place:start]), style)
+        styled.add(SafeText(line[start : start + 1]), palette.bar_ends)
+        styled.add(SafeText(line[start + 1 : end - 1]), palette.bar)
+        styled.add(SafeText(line[end - 1 : end]), palette.bar_ends)
+        place = end
+    return styled.add(SafeText(line[place:]), style)
 
 
 def render_display(block: DisplayBlock, width: int, palette: Palette) -> list[Row]:
@@ -369,6 +388,8 @@ _NOTHING: Final = "{}"
 """Arguments of a call that takes none."""
 _SLOW: Final = 1.0
 """Seconds from which a call's duration is shown."""
+_TIMED: Final = 0.05
+"""The same of a command."""
 
 
 def tool_rows(block: ToolBlock, width: int, palette: Palette, *, expanded: bool, short: bool = False) -> list[Row]:
@@ -436,20 +457,16 @@ def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
     if block.status == "waiting":
         return ("waiting for an answer" if block.name == "ask_user" else "waiting for your approval", style)
     if block.status == "running":
-        return ("running", style)
-    duration = _seconds(block.duration) if block.name == "run_command" or (block.duration or 0) >= _SLOW else ""
+        return (duration(block.elapsed) if block.elapsed else "running", style)
+    took = block.duration or 0.0
+    slow = took >= (_TIMED if block.name == "run_command" else _SLOW)
     exited = block.detail.startswith("exit ")
     if exited and block.detail != "exit 0" and block.status == "ok":
         style = palette.error
     word = "" if exited and block.status == "error" else _word(block.status)
-    words = dict.fromkeys((word, block.detail, block.note, duration))  # a detail may be the same word
+    timing = duration(took) if slow else ""
+    words = dict.fromkeys((word, block.detail, block.note, timing))  # a detail may be the same word
     return (" · ".join(word for word in words if word), style)
-
-
-def _seconds(duration: float | None) -> str:
-    if duration is None:
-        return ""
-    return f"{duration:.1f}s" if duration < 60 else f"{int(duration) // 60}m {int(duration) % 60:02d}s"
 
 
 def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:

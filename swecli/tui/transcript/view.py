@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, cast
 
@@ -15,6 +16,7 @@ from textual.reactive import Reactive, reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.timer import Timer
 from textual.widget import Widget
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
@@ -24,7 +26,7 @@ from swecli.tui import compat, keymap
 from swecli.tui.backend import Density
 from swecli.tui.keymap import Keymap
 from swecli.tui.transcript.block_rows import Mark, Painter
-from swecli.tui.transcript.blocks import AnswerBlock, Block, Operation, Put, ShownBlock, ToolBlock
+from swecli.tui.transcript.blocks import AnswerBlock, Block, Operation, Put, ShownBlock, ToolBlock, UserBlock
 from swecli.tui.transcript.page import Anchor, Page
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.plain import block_text, file_of, for_clipboard
@@ -447,6 +449,10 @@ class SearchState:
     total: int = 0
 
 
+TICK: Final = 0.5
+"""Seconds between two looks at how long a step has been running."""
+
+
 class Transcript(PageView, can_focus=True):
     """Everything that happened in the session, never pruned.
 
@@ -490,10 +496,19 @@ class Transcript(PageView, can_focus=True):
         """The user is done with the block cursor: the prompt should have the focus."""
 
     def __init__(
-        self, palette: Palette = DARK, *, name: str | None = None, id: str | None = None, classes: str | None = None
+        self,
+        palette: Palette = DARK,
+        *,
+        clock: Callable[[], float] = time.time,
+        name: str | None = None,
+        id: str | None = None,
+        classes: str | None = None,
     ) -> None:
+        """``clock`` is Unix seconds."""
         super().__init__(palette, name=name, id=id, classes=classes)
         self._reducer = Reducer(self.page.block)
+        self._clock = clock
+        self._ticker: Timer | None = None
         self._shown = 0
         self._search: Search | None = None
 
@@ -503,6 +518,20 @@ class Transcript(PageView, can_focus=True):
         """Take events of the session in, in order. Costs one change of size and one refresh."""
         operations = self._reducer.reduce(events)
         if operations:
+            self.change_blocks(operations)
+        self._tick_if_needed()
+
+    def _tick_if_needed(self) -> None:
+        """Count the seconds of a step while it runs."""
+        runs = self._reducer.counts and self.is_attached
+        if runs and self._ticker is None:
+            self._ticker = self.set_interval(TICK, self._tick)
+        elif not runs and self._ticker is not None:
+            self._ticker.stop()
+            self._ticker = None
+
+    def _tick(self) -> None:
+        if self.app.app_focus and (operations := self._reducer.tick(self._clock())):
             self.change_blocks(operations)
 
     def show(self, blocks: Sequence[DisplayBlock], title: str = "") -> None:
@@ -527,6 +556,43 @@ class Transcript(PageView, can_focus=True):
             if isinstance(block, AnswerBlock) and block.text:
                 return for_clipboard(block.text)
         return ""
+
+    # --- turns ---
+
+    def action_turn_previous(self) -> None:
+        """Bring the user's message before what is in sight to the top."""
+        self._go_to_turn(-1)
+
+    def action_turn_next(self) -> None:
+        """Bring the user's next message to the top; after the last one, follow the end again."""
+        self._go_to_turn(1)
+
+    def _go_to_turn(self, step: Literal[-1, 1]) -> None:
+        page = self.page
+        if not page.blocks:
+            return
+        here = page.index.at(self.scroll_line + 1)
+        """The row at the top is the empty one before a message."""
+        place = here.block if step < 0 and here.line > 1 else here.block + step
+        last = len(page.blocks) - 1
+        while 0 <= place <= last and not issubclass(page.blocks.kind_at(place), UserBlock):
+            place += step
+        if place > last:
+            self.follow()
+            return
+        if place < 0:
+            self.scroll_to_line(0)
+            return
+        page.measure(place)
+        self._set_size()
+        top = page.index.top(place)
+        if top > self._last_line():
+            self.follow()
+            return
+        self.following = False
+        self.scroll_to_line(top)
+        if self.cursor is not None:
+            self.cursor = place
 
     # --- block cursor ---
 

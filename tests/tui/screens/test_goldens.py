@@ -12,7 +12,7 @@ from tests.tui.golden import check
 from tests.tui.screens.fakes import Permissions, Sessions, Settings, ports
 from tests.tui.screens.test_jobs import JOBS, OUTPUT, SERVER
 from tests.tui.support import Running, running
-from tests.tui.test_looks import check_all, settled, styles
+from tests.tui.test_looks import MIDDLE, SIZES, check_all, settled, styles
 
 
 async def helping(it: Running) -> None:
@@ -27,11 +27,17 @@ async def searching(it: Running) -> None:
 
 async def settings(it: Running) -> None:
     it.app.actions.show_settings()
+    await it.shows("the most used of 5", "Permission mode")
+
+
+async def all_settings(it: Running) -> None:
+    await settings(it)
+    await it.press("end", "enter")
     await it.shows("Settings · 5", "hard_block")
 
 
 async def editing(it: Running) -> None:
-    await settings(it)
+    await all_settings(it)
     await it.press("enter", "ctrl+u", *"bad")
     await it.shows("must be better than that")
 
@@ -87,6 +93,7 @@ SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {
     "screen-help": helping,
     "screen-help-search": searching,
     "screen-settings": settings,
+    "screen-settings-all": all_settings,
     "screen-settings-edit": editing,
     "screen-settings-choices": choosing,
     "screen-permissions": permissions,
@@ -108,7 +115,7 @@ async def test_screen(scene: str) -> None:
     async with running(**fakes()) as it:
         await it.until(lambda: "nord" in it.app.appearance.library.names)
         await SCENES[scene](it)
-        await check_all(it, scene)
+        await check_all(it, scene, (MIDDLE, *SIZES) if scene == "screen-settings" else SIZES)
 
 
 @pytest.mark.parametrize("scene", SCENES)

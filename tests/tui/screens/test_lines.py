@@ -19,7 +19,7 @@ async def test_names_that_differ_at_their_end_are_told_apart() -> None:
 
     settings.settings = [replace(base, name=f"providers.{'long' * 20}.{end}") for end in ("base_url", "headers")]
     async with running(**ports(settings), size=(60, 20)) as it:
-        it.app.actions.show_settings()
+        it.app.actions.show_settings("providers")
         await it.shows("Settings · 2", ".base_url", ".headers", "providers")
 
 

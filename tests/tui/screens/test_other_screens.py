@@ -39,7 +39,7 @@ async def test_an_approval_is_seen_and_answered_while_a_screen_is_open() -> None
         session = Session((*WORK, RUN))
         async with running(session=session, **ports(Settings()), size=size) as it:
             it.app.actions.show_settings()
-            await it.shows("Settings · 5")
+            await it.shows("the most used of 5")
             await it.press(*"hard")
             session.send(_submit())
             await it.until(lambda it=it: it.app.main.dock.panel)
@@ -64,7 +64,7 @@ async def test_esc_rejects_the_approval_and_leaves_the_screen_open() -> None:
     session = Session((*WORK, RUN))
     async with running(session=session, **ports(Settings())) as it:
         it.app.actions.show_settings()
-        await it.shows("Settings · 5")
+        await it.shows("the most used of 5")
         session.send(_submit())
         await it.until(lambda: it.app.main.dock.panel)
         it.clock.now += 5

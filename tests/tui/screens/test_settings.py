@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from swecli.core.config.change import meaning
 from swecli.core.protocol.commands import SetMode, Submit
-from swecli.tui.backend import OpenSession, SessionNotOpened
+from swecli.tui.backend import OpenSession, SessionNotOpened, Setting
+from swecli.tui.screens.common_settings import ALL, COMMON, MOST, first_page, sample
 from tests.tui.scenes import DONE
 from tests.tui.screens.fakes import Sessions, Settings, ports
 from tests.tui.support import Running, Session, running
@@ -13,6 +15,13 @@ from tests.tui.support import Running, Session, running
 
 async def opened(it: Running) -> None:
     it.app.actions.show_settings()
+    await it.shows("Settings · the most used of 5")
+
+
+async def listed(it: Running) -> None:
+    """All of them are listed."""
+    await opened(it)
+    await it.press("end", "enter")
     await it.shows("Settings · 5")
 
 
@@ -23,7 +32,7 @@ async def test_typing_narrows_by_name_value_and_meaning() -> None:
         await it.shows("1 of 5", "agent.max_steps")
         await it.hides("hard_block")
         await it.press("escape")
-        await it.shows("Settings · 5", "hard_block")
+        await it.shows("the most used of 5", "Permission mode", "Theme", "All 5 settings")
         await it.press("escape")
         await it.hides("Settings")
         assert it.app.main.transcript.display
@@ -33,7 +42,7 @@ async def test_typing_narrows_by_name_value_and_meaning() -> None:
 async def test_a_value_is_checked_while_it_is_typed_and_written() -> None:
     settings = Settings()
     async with running(**ports(settings)) as it:
-        await opened(it)
+        await listed(it)
         await it.press("enter")
         await it.shows("agent.hard_block = 0.98", "/home/me/config.toml")
         await it.press("ctrl+u", *"bad")
@@ -54,7 +63,7 @@ async def test_a_value_is_checked_while_it_is_typed_and_written() -> None:
 async def test_a_small_window_says_what_is_wrong_with_a_value_too(size: tuple[int, int]) -> None:
     settings = Settings()
     async with running(**ports(settings), size=size) as it:
-        await opened(it)
+        await listed(it)
         await it.press("enter")
         await it.shows("agent.hard_block = 0.98")
         await it.press("ctrl+u", *"bad", "enter")
@@ -90,7 +99,7 @@ async def test_esc_leaves_a_value_as_it_is() -> None:
 async def test_a_key_takes_a_value_out_of_the_file() -> None:
     settings = Settings()
     async with running(**ports(settings)) as it:
-        await opened(it)
+        await listed(it)
         await it.press("ctrl+x")
         await it.shows("is not in your files")
         await it.press(*"plan", "ctrl+x")
@@ -121,20 +130,20 @@ async def test_a_setting_that_is_not_there_yet_can_be_named() -> None:
 
 async def test_what_waits_for_a_session_is_said_when_leaving() -> None:
     async with running(**ports(Settings())) as it:
-        await opened(it)
+        await listed(it)
         await it.press("enter", "ctrl+u", *"0.9", "enter")
         await it.shows("written to")
-        await it.press("escape")
+        await it.press("escape", "escape")
         await it.shows("agent.hard_block: applies from the next session")
 
 
 async def changed_after_a_turn(it: Running) -> None:
     await it.say("go")
-    await it.shows("done in 12.0s")
-    await opened(it)
+    await it.shows("done in 12 s")
+    await listed(it)
     await it.press("enter", "ctrl+u", *"0.9", "enter")
     await it.shows("written to", "Settings · 5")
-    await it.press("escape")
+    await it.press("escape", "escape")
     await it.shows("Apply agent.hard_block", "reopens this session")
 
 
@@ -199,3 +208,49 @@ async def test_a_session_that_does_not_open_again_says_why_and_leaves_one() -> N
         await it.until(lambda: names)
         await it.until(lambda: it.app.failure is not None or it.app.session.port is back)
         assert "it is open elsewhere" in (str(it.app.failure) if it.app.failure else it.screen())
+
+
+async def test_a_theme_is_chosen_from_a_list_that_shows_each_one() -> None:
+    settings = Settings()
+    async with running(**ports(settings)) as it:
+        await it.until(lambda: "nord" in it.app.appearance.library.names)
+        before = it.app.theme
+        await opened(it)
+        await it.press("down", "enter")
+        await it.shows("ui.theme = ", "nord", "in force", "gruvbox-dark")
+        await it.until(lambda: it.app.theme == "nord")
+        await it.press(*"gruvbox-l")
+        await it.until(lambda: it.app.theme == "gruvbox-light")
+        await it.press("escape")
+        await it.until(lambda: it.app.theme == before)
+        await it.press("enter", *"dracula")
+        await it.until(lambda: it.app.theme == "dracula")
+        await it.press("enter")
+        await it.until(lambda: settings.written == [("ui.theme", "dracula", "user")])
+        await it.shows("the most used of 5")
+
+
+def test_the_first_page_has_names_for_people_and_leads_to_all() -> None:
+    made = [Setting(name, "x", "x", "default", "", "a text", "") for name in (*COMMON, "agent.max_steps")]
+    page = first_page(made)
+    assert [entry.cells[0] for entry in page] == [*list(COMMON.values())[:MOST], f"All {len(made)} settings …"]
+    assert page[-1].name == ALL
+    assert [entry.name for entry in first_page(made[-1:])] == [ALL]
+
+
+def test_every_common_setting_is_one() -> None:
+    missing = [name for name in COMMON if meaning(tuple(name.split("."))) is None]
+    assert set(missing) <= {"ui.editing"}, "vim keys may not be there yet"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("context.warn", "0.5", "▕████████████            ▏ 50%"),
+        ("ui.density", '"short"', "exit 1"),
+        ("ui.mouse", "true", ""),
+    ],
+)
+def test_a_value_shows_what_it_does(name: str, value: str, shown: str) -> None:
+    assert shown in " ".join(getattr(block, "text", "") for block in sample(name, value))
+    assert sample("context.warn", "much") == ()

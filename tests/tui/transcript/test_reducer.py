@@ -151,7 +151,7 @@ def test_the_line_about_a_retry_goes_when_something_happens() -> None:
     (put,) = reducer.reduce(stream(retry))
     assert isinstance(put, Put)
     assert isinstance(put.block, NoticeBlock)
-    assert "attempt 2 of 5 in 4.0s" in put.block.text
+    assert "attempt 2 of 5 in 4 s" in put.block.text
     assert [type(o) for o in reducer.reduce(stream(ItemStarted("a", "text")))] == [Remove, Put]
     assert list(reducer.blocks) == ["a"]
 
@@ -220,3 +220,37 @@ def test_events_that_show_nothing_change_nothing() -> None:
     more_is_known = ModelChanged("a/model", window=9, switched=False)
     quiet = stream(ContextMeasured(budget), StepStarted(1, budget), QueueChanged(()), TodosChanged(()), more_is_known)
     assert Reducer().reduce(quiet) == []
+
+
+def test_a_blocked_message_is_one_line() -> None:
+    bodies = (*user("u1", "much too long"), Rewound("u1", "the message was not sent"), TurnEnded("blocked", "No room."))
+    page = shown(Reducer().reduce(stream(*bodies)))
+    assert [type(block) for block in page.blocks] == [RewoundBlock]
+    lines = [row.text.strip() for row in page.rows(0)]
+    assert lines == ["■ Not sent; your message is back in the prompt. No room. · Enter shows all"]
+
+
+def test_an_interrupt_is_told_once_and_waiting_is_no_work() -> None:
+    begun = ItemStarted("a1", "text"), ItemDelta("a1", "Half an")
+    end = TurnEnded("interrupted", "interrupted", duration=189.2, waited=165.0)
+    page = shown(Reducer().reduce(stream(*user("u1", "go"), *begun, end)))
+    text = "\n".join(row.text for number in range(len(page.blocks)) for row in page.rows(number))
+    assert text.count("interrupted") == 1
+    assert "⊘ interrupted in 24 s (waited 2m45s for you)" in text
+
+
+def test_the_time_of_a_step_is_counted_while_it_runs() -> None:
+    reducer = Reducer()
+    events = stream(*tool("t", "run_command", "make", ItemCompleted("t", "ok")))
+    reducer.reduce(events[:-2])
+    assert not reducer.counts
+    reducer.reduce(events[-2:-1])
+    assert reducer.counts
+    started = events[-2].ts
+    [put] = reducer.tick(started + 75.5)
+    assert isinstance(put, Put)
+    assert "1m15s" in render_block(put.block, 80, DARK)[0].text
+    assert reducer.tick(started + 75.9) == [], "nothing is drawn twice for the same second"
+    reducer.reduce(events[-1:])
+    assert not reducer.counts
+    assert reducer.tick(started + 99) == []

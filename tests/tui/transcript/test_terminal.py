@@ -62,7 +62,7 @@ def test_a_very_long_line_is_cut_and_counted_and_its_colours_go_on() -> None:
 
 def test_how_it_ended_is_said_in_words() -> None:
     rows = render_terminal(TerminalBlock("false", "", 1, duration=0.5), 40, DARK)
-    assert [row.text for row in rows] == ["$ false", "exit 1 · 0.5s"]
+    assert [row.text for row in rows] == ["$ false", "exit 1 · 0.5 s"]
 
 
 def test_rows_say_how_they_were_wrapped() -> None:

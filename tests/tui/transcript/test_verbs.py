@@ -51,11 +51,11 @@ def test_targets(arguments: str, target: str) -> None:
     [
         (
             ToolBlock("t", "run_command", "pytest -q", "error", detail="exit 1", duration=2.31),
-            "$ Run pytest -q   exit 1 · 2.3s",
+            "$ Run pytest -q   exit 1 · 2 s",
         ),
-        (ToolBlock("t", "run_command", "true", "ok", detail="exit 0", duration=0.04), "$ Run true   exit 0 · 0.0s"),
+        (ToolBlock("t", "run_command", "true", "ok", detail="exit 0", duration=0.04), "$ Run true   exit 0"),
         (ToolBlock("t", "read_file", "a.py", "ok", detail="9 lines", duration=0.4), "◇ Read a.py   9 lines"),
-        (ToolBlock("t", "read_file", "a.py", "ok", detail="9 lines", duration=75.0), "◇ Read a.py   9 lines · 1m 15s"),
+        (ToolBlock("t", "read_file", "a.py", "ok", detail="9 lines", duration=75.0), "◇ Read a.py   9 lines · 1m15s"),
         (ToolBlock("t", "read_file", "a.py", "error"), "◇ Read a.py   failed"),
         (ToolBlock("t", "write_file", "a.py", "rejected", note="no"), "✎ Write a.py   rejected · no"),
         (ToolBlock("t", "run_command", "x", "interrupted"), "$ Run x   interrupted"),

@@ -463,3 +463,48 @@ async def test_hostile_text_is_painted_as_text_of_the_right_width(width: int) ->
             if not int(play.view.scroll_offset.y):
                 break
             play.view.scroll_to_line(int(play.view.scroll_offset.y) * 9 // 10 - 1)
+
+
+async def test_turns_are_walked_by_their_messages() -> None:
+    async with playing() as play:
+        play.fill(6, lines=9)
+        await play.pilot.pause()
+        assert play.at_end
+        seen = []
+        for _ in range(4):
+            play.view.action_turn_previous()
+            await play.pilot.pause()
+            seen.append(play.lines()[1].strip())
+        assert seen == [f"› question {number}" for number in (5, 4, 3, 2)]
+        assert not play.view.following
+        play.view.action_turn_next()
+        await play.pilot.pause()
+        assert play.lines()[1].strip() == "› question 3"
+        for _ in range(3):
+            play.view.action_turn_next()
+            await play.pilot.pause()
+        assert play.at_end
+        assert play.view.following
+        for _ in range(9):
+            play.view.action_turn_previous()
+            await play.pilot.pause()
+        assert play.lines()[0].strip() == "› question 0"
+
+
+async def test_jumping_in_an_empty_transcript_does_nothing() -> None:
+    async with playing() as play:
+        play.view.action_turn_previous()
+        play.view.action_turn_next()
+        assert play.view.following
+
+
+async def test_a_running_step_counts_its_seconds_until_it_ends() -> None:
+    async with playing() as play:
+        play.view._clock = lambda: 1_000_000_000.0
+        *begun, end = tool("t", "run_command", "make", ItemCompleted("t", "ok"))
+        play.apply(*begun)
+        assert play.view._ticker is not None
+        play.view._tick()
+        assert any("make   " in line and line.endswith("m") for line in play.lines())
+        play.apply(end)
+        assert play.view._ticker is None

@@ -1,0 +1,56 @@
+"""Figures as people read them: durations, token counts, shares, and the bar that every share is drawn with."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_EIGHTHS: Final = ("", "▎", "▎", "▍", "▌", "▋", "▊", "▉")
+"""What is drawn of a cell that is not full; one eighth looks like the end of the bar, so it counts as two."""
+
+
+BAR: Final = re.compile("▕[█▉▊▋▌▍▎ ]+▏")
+"""A bar within a text, for those who can draw its ground."""
+
+
+def bar(share: float, cells: int, *, ends: bool = True) -> str:
+    """A share (0..1) as a bar of ``cells``, to an eighth of a cell, between its two ``ends`` unless it stands in a
+    column of others. Anything above nothing shows, and only what is full looks full."""
+    cells = max(1, cells)
+    eighths = round(min(1.0, max(0.0, share)) * cells * 8)
+    if share > 0:
+        eighths = max(2, eighths)
+    if share < 1:
+        eighths = min(cells * 8 - 1, eighths)
+    full, part = divmod(eighths, 8)
+    drawn = ("█" * full + _EIGHTHS[part]).ljust(cells)
+    return f"▕{drawn}▏" if ends else drawn
+
+
+def percent(share: float) -> str:
+    """A whole percentage; 100 % only when it is reached."""
+    value = share * 100
+    return f"{min(99, round(value)) if value < 100 else round(value)}%"
+
+
+def tokens(count: int) -> str:
+    """A token count in few characters: 950, 5.4K, 54K, 1.2M."""
+    if count < 1000:
+        return str(count)
+    if count < 9950:
+        return f"{count / 1000:.1f}K"
+    if count < 999_500:
+        return f"{round(count / 1000)}K"
+    return f"{count / 1_000_000:.1f}M"
+
+
+def duration(seconds: float) -> str:
+    """As exact as anybody needs: 0.4 s, 24 s, 2m05s, 1h02m."""
+    if 0.05 <= seconds < 0.95:
+        return f"{seconds:.1f} s"
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"

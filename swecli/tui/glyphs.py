@@ -1,0 +1,61 @@
+"""The signs that the interface draws, and what stands for them on terminals that have no glyphs for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from rich.segment import Segment
+from textual.color import Color
+from textual.filter import LineFilter
+
+_PLAIN: Final = {
+    ">": "›▶▸»→",
+    "<": "⟲↺«←",
+    "^": "↑",
+    "v": "↓⇣",
+    "*": "✻•●",
+    "~": "✎≈",
+    "/": "⌕",
+    "x": "✗☑×",
+    "+": "✓┌┐└┘├┤┬┴┼╭╮╰╯",
+    "o": "◇☐○",
+    "=": "▤━═",
+    "!": "■⊘",
+    "#": "▣█▉▊▋▌▄▅▆▇",
+    "-": "▎▍─–—⊟",
+    "|": "│┃║⠋⠴",
+    "[": "▕",
+    "]": "▏",
+    " ": "▁▂▃",
+    ".": "…·⋯",
+    "'": "‘’",
+    '"': "“”",
+}
+_TABLE: Final = str.maketrans({sign: plain for plain, signs in _PLAIN.items() for sign in signs}) | str.maketrans(
+    "⠙⠹⠸⠼⠦⠧⠇⠏", "/-\\|/-\\|"
+)
+"""Each sign of one cell becomes one character, so that nothing moves."""
+
+
+def plain(text: str) -> str:
+    """The text with every sign of the interface as an ASCII character."""
+    return text if text.isascii() else text.translate(_TABLE)
+
+
+class PlainGlyphs(LineFilter):
+    """Draws the whole screen without signs that need more than ASCII."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [Segment(plain(text), style, control) for text, style, control in segments]
+
+
+def needs_plain(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal is known to lack the signs: a text console, a hardware terminal, or a locale whose
+    character set is not Unicode."""
+    term = environ.get("TERM", "").lower()
+    if term in ("linux", "dumb", "ansi", "cons25") or term.startswith("vt"):
+        return True
+    locale = next((found for name in ("LC_ALL", "LC_CTYPE", "LANG") if (found := environ.get(name))), "")
+    charset = locale.partition(".")[2].partition("@")[0]
+    return bool(charset) and charset.lower().replace("-", "") != "utf8"

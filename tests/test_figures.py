@@ -1,0 +1,50 @@
+"""Durations, token counts, shares and bars as people read them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swecli.figures import bar, duration, percent, tokens
+
+
+def test_durations_are_as_exact_as_anybody_needs() -> None:
+    shown = [duration(seconds) for seconds in (-1, 0, 0.4, 0.97, 2.04, 24.4, 59.6, 140, 165, 3600, 7320)]
+    assert shown == [
+        *("0 s", "0 s", "0.4 s", "1 s", "2 s", "24 s", "1m00s", "2m20s", "2m45s", "1h00m", "2h02m"),
+    ]
+
+
+def test_token_counts() -> None:
+    counts = (0, 999, 5_400, 9_990, 54_321, 999_900, 1_234_567)
+    assert [tokens(n) for n in counts] == ["0", "999", "5.4K", "10K", "54K", "1.0M", "1.2M"]
+
+
+def test_a_hundred_percent_only_when_it_is_reached() -> None:
+    assert (percent(0.996), percent(1.0), percent(1.204)) == ("99%", "100%", "120%")
+
+
+@pytest.mark.parametrize(
+    ("share", "drawn"),
+    [
+        (0, "▕        ▏"),
+        (0.001, "▕▎       ▏"),
+        (0.45, "▕███▋    ▏"),
+        (0.5, "▕████    ▏"),
+        (0.999, "▕███████▉▏"),
+        (1, "▕████████▏"),
+        (3, "▕████████▏"),
+    ],
+)
+def test_bars(share: float, drawn: str) -> None:
+    assert bar(share, 8) == drawn
+
+
+@settings(deadline=None)
+@given(st.floats(-1, 3), st.floats(-1, 3), st.integers(-2, 60))
+def test_a_bar_has_its_width_and_grows_with_its_share(one: float, other: float, cells: int) -> None:
+    order = " ▎▍▌▋▊▉█"
+    small, large = (bar(share, cells) for share in sorted((one, other)))
+    assert len(small) == len(large) == max(1, cells) + 2
+    assert [order.index(sign) for sign in small[1:-1]] <= [order.index(sign) for sign in large[1:-1]]
