@@ -37,6 +37,7 @@ def preferences(options: LaunchOptions) -> Preferences:
         reduced_motion=ui.reduced_motion,
         density=ui.density,
         diff=ui.diff,
+        editing=ui.editing,
         notify=ui.notify,
         mouse=ui.mouse,
         title=ui.title,

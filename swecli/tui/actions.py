@@ -95,6 +95,8 @@ class Actions:
                 self.show_sessions(words)
             case "jobs":
                 self.show_jobs(words)
+            case "editing":
+                self._screen.run_worker(self.switch_editing())
             case "add_folder":
                 self._backend.add_folder(Path(words))
                 self._reopen(f"Added {words} to the session")
@@ -256,6 +258,18 @@ class Actions:
             self._screen.activity.flash(f"Theme: {name} (for this session only: {safe_line(str(error))})")
         else:
             self._screen.activity.flash(f"Theme: {name} (saved in {safe_line(place)})")
+
+    async def switch_editing(self) -> None:
+        """Vim's keys in the prompt on or off, from now on and at the next start."""
+        wanted = "usual" if self._screen.prompt.editing else "vim"
+        said = "Vim keys: Esc for normal mode, i to type" if wanted == "vim" else "Vim keys off"
+        self._screen.prompt.use_vim(wanted == "vim")
+        try:
+            place = await asyncio.to_thread(self._backend.remember, "ui.editing", wanted)
+        except ValueError as error:
+            self.flash(f"{said} (for this session only: {error})")
+        else:
+            self.flash(f"{said} (saved in {place})")
 
     # --- the palette ---
 

@@ -192,6 +192,8 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.main.activity.keep_still(preferences.reduced_motion)
         if preferences.density != self._preferences.density:
             transcript.density = preferences.density
+        if preferences.editing != self._preferences.editing:
+            self.main.prompt.use_vim(preferences.editing == "vim")
         if preferences.mouse != self._preferences.mouse:
             self._use_mouse(preferences.mouse)
         self._preferences = preferences
@@ -404,6 +406,7 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     @on(PromptEditor.Submitted)
     def _submitted(self, message: PromptEditor.Submitted) -> None:
+        self._armed = None
         self.main.prompt.remember(message.text)
         # A slash command may ask for consent and wait: never inside of a message handler.
         self.run_worker(self._submit(message), group="input")
@@ -430,6 +433,18 @@ class SwecliApp(App[int], inherit_bindings=False):
     def _edited(self) -> None:
         if self.main.prompt.editor.text:
             self._armed = None
+
+    @on(Prompt.Help)
+    def _help_wanted(self) -> None:
+        if self.loaded and self.commands_loaded.is_set():
+            self.actions.show_help()
+        else:
+            self.main.prompt.receive("?")
+
+    @on(Prompt.EditingChanged)
+    def _editing_changed(self) -> None:
+        if self.loaded:
+            self.session.show()
 
     @on(Prompt.Leave)
     def _left(self) -> None:

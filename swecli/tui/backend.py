@@ -28,6 +28,7 @@ Notify = Literal["auto", "bell", "osc9", "osc777", "off"]
 Density = Literal["short", "usual", "full"]
 DiffForm = Literal["auto", "unified", "split"]
 Progress = Literal["auto", "on", "off"]
+Editing = Literal["usual", "vim"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Preferences:
     """Nothing turns or moves by itself."""
     density: Density = "usual"
     diff: DiffForm = "auto"
+    editing: Editing = "usual"
     notify: Notify = "auto"
     mouse: bool = True
     title: bool = True

@@ -263,7 +263,7 @@ class SessionController:
     def _facts(self) -> Facts:
         view = self.view
         if view is None:
-            return Facts("default", "…", branch=self._branch)
+            return Facts("default", "…", branch=self._branch, editing=self._screen.prompt.editing)
         usage, model = view.last_usage, view.model
         return Facts(
             mode=view.mode,
@@ -274,6 +274,7 @@ class SessionController:
             branch=self._branch,
             sandbox=self.state.sandbox,
             jobs=sum(1 for job in view.jobs if job.status == "running"),
+            editing=self._screen.prompt.editing,
         )
 
     def refresh_branch(self) -> None:

@@ -46,6 +46,8 @@ class Facts:
     sandbox: SandboxChanged | None = None
     jobs: int = 0
     """Commands that run in the background."""
+    editing: str = ""
+    """The mode of vim's keys; empty without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ def line(facts: Facts, width: int) -> list[Piece]:
     """The pieces of the bar, separated, that fit into ``width`` cells. Mode, model and context stay longest."""
     name = facts.model.rsplit("/", 1)[-1] if facts.model else "no model"
     mode = [Piece(facts.mode, "mode")]
+    if facts.editing:
+        mode = [Piece(facts.editing), Piece(" · ", "dim"), *mode]
     cache = [] if facts.cache_share is None else [[Piece(f"cache {percent(facts.cache_share)}", "dim")]]
     cost = [[Piece(money(facts.cost), "dim")]]
     branch = [[Piece(facts.branch, "dim")]] if facts.branch else []

@@ -433,7 +433,7 @@ async def test_mode_and_model_are_picked_from_a_list() -> None:
 
 async def test_help_lists_keys_and_commands() -> None:
     async with running(size=(120, 90)) as it:
-        await it.say("?")
+        await it.press("question_mark")
         await it.shows("Shift+Tab", "What context does", "/tokens")
 
 

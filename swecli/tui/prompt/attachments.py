@@ -70,6 +70,10 @@ class Attachments:
         match = next((match for match in _PLACEHOLDER.finditer(text) if match.end() == len(text)), None)
         return match.group() if match is not None and int(match[1]) in self._images else None
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where their placeholders are."""
+        return [match.span() for match in _PLACEHOLDER.finditer(text) if int(match[1]) in self._images]
+
     def sent(self, text: str) -> tuple[ImagePart, ...]:
         """The images of a message that is sent. They are kept until the next one, in case it comes back."""
         images = self.used(text)

@@ -198,6 +198,10 @@ class Pastes:
                 return match.group()
         return None
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the placeholders of this draft are."""
+        return [match.span() for match in _PLACEHOLDER.finditer(text) if int(match.group(1)) in self._texts]
+
     def clear(self) -> None:
         """The draft was sent; numbering starts again."""
         self._texts.clear()
@@ -255,6 +259,8 @@ class PromptEditor(TextArea):
         """Why images can't be attached; empty where they can."""
         self.complain: Callable[[str], None] = lambda text: None
         self.intercept: Callable[[events.Key], bool] = lambda event: False
+        self.taken: Callable[[], None] = lambda: None
+        """Called when the draft was taken and the next one begins."""
         self._ring = KillRing(self)
         self._keymap = keymap or Keymap()
         self._edits: dict[str, Callable[[], None]] = {
@@ -292,6 +298,7 @@ class PromptEditor(TextArea):
         self.clear()
         self.pastes.clear()
         self.history.clear()
+        self.taken()
         return message
 
     def add(self, text: str) -> None:
@@ -374,6 +381,10 @@ class PromptEditor(TextArea):
         elif label:
             self.add(f"{label} ")
         return bool(label)
+
+    def placeholders(self) -> tuple[tuple[int, int], ...]:
+        """The spans of what was pasted and attached."""
+        return (*self.pastes.spans(self.text), *self.attachments.spans(self.text))
 
     def _newline(self) -> None:
         self.replace("\n", *self.selection, maintain_selection_offset=False)
