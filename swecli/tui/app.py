@@ -422,7 +422,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         from swecli.core.protocol.commands import EditQueue
 
         self.session.send(EditQueue(message.queued.id, None))
-        self.main.prompt.editor.put(message.queued.text)
+        self.main.prompt.take_back((message.queued,))
 
     @on(Prompt.Scroll)
     def _scrolled(self, message: Prompt.Scroll) -> None:

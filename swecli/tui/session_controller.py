@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from textual.message import Message
 from textual.timer import Timer
 
-from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission
+from swecli.core.protocol.commands import Answer, Command, EditQueue, Interrupt, ReplyPermission
 from swecli.core.protocol.events import Event, FileChanged, ItemDelta, Rewound, TurnEnded, TurnStarted
 from swecli.tui import compat, session_state
 from swecli.tui.backend import OpenSession
@@ -225,8 +225,14 @@ class SessionController:
         self.state = UiState(last_answer=self.state.last_answer, changed=self.state.changed)
 
     def interrupt(self) -> None:
-        """Stop the turn; the screen says so at once."""
+        """Stop the turn; the screen says so at once. What waits for it is the user's again: it goes back into the prompt
+        in its order."""
         self.state.interrupting = True
+        waiting = () if self.view is None else self.view.queue
+        for queued in waiting:
+            self.send(EditQueue(queued.id, None))
+        if waiting:
+            self._screen.prompt.take_back(waiting)
         self.send(Interrupt(skip=True))
         self.show()
 

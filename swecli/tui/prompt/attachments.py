@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,20 @@ class Attachments:
         """The placeholder that ``text`` ends with."""
         match = next((match for match in _PLACEHOLDER.finditer(text) if match.end() == len(text)), None)
         return match.group() if match is not None and int(match[1]) in self._images else None
+
+    def back(self, text: str, images: Sequence[ImagePart]) -> str:
+        """Take images of a message that was not sent after all; its text, with the numbers that they have here."""
+        numbers: dict[int, int] = {}
+        for number, image in zip(dict.fromkeys(int(match[1]) for match in _PLACEHOLDER.finditer(text)), images):
+            free = self._images.get(number, image) == image
+            numbers[number] = number if free else max(self._images) + 1
+            self._images[numbers[number]] = image
+
+        def renumbered(match: re.Match[str]) -> str:
+            number = int(match[1])
+            return match[0].replace(f"#{number}:", f"#{numbers.get(number, number)}:", 1)
+
+        return _PLACEHOLDER.sub(renumbered, text)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where their placeholders are."""

@@ -169,6 +169,14 @@ class Prompt(Vertical):
         elif not text.startswith(("/", "!")):
             self.editor.put(f"{text}\n{self.editor.message}")
 
+    def take_back(self, queue: Sequence[Queued]) -> None:
+        """Give the user messages back that were not sent yet, with their images, before what is typed."""
+        attachments, editor = self.editor.attachments, self.editor
+        texts = [attachments.back(queued.text, queued.images) for queued in queue]
+        if editor.text:
+            texts.append(editor.message)
+        editor.put("\n".join(texts))
+
     def use_vim(self, on: bool) -> None:
         """Take vim's keys for the editor, or a shell's."""
         if on:
