@@ -38,6 +38,7 @@ def preferences(options: LaunchOptions) -> Preferences:
         density=ui.density,
         diff=ui.diff,
         editing=ui.editing,
+        large_message=ui.large_message,
         notify=ui.notify,
         mouse=ui.mouse,
         title=ui.title,

@@ -147,6 +147,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.copier = Copier(self, main.prompt.editor, self._write, main.activity.flash, backend.state)
         self.input = InputController(main, self.session, self.actions, self.copier)
         main.prompt.editor.blind = self.session.no_images
+        main.prompt.editor.weigh_with(lambda text, images: self.session.weigh(text, images).shown)
         self.watch(transcript, "unseen", main.activity.show_unseen, init=False)
         self.loaded = True
         self._use_palette()
@@ -415,7 +416,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         await self.commands_loaded.wait()
         if not self.main.transcript.following:  # the message and its answer are in sight wherever the user was reading
             self.main.transcript.follow()
-        await self.input.submit(message.text, typed=message.typed, queue=message.queue, images=message.images)
+        await self.input.submit_message(message, self._preferences.large_message)
 
     @on(Prompt.Recall)
     def _recalled(self, message: Prompt.Recall) -> None:

@@ -46,6 +46,8 @@ class Preferences:
     density: Density = "usual"
     diff: DiffForm = "auto"
     editing: Editing = "usual"
+    large_message: float = 0.25
+    """Share of the window above which a message is asked about before it is sent."""
     notify: Notify = "auto"
     mouse: bool = True
     title: bool = True

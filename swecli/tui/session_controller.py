@@ -26,6 +26,7 @@ from swecli.tui.terminal import TerminalStatus
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
     from swecli.core.engine.view import SessionView
+    from swecli.tui.prompt.weight import Weight
 
 FRAME = 1 / 30
 """Seconds between two updates of the screen at most."""
@@ -225,8 +226,7 @@ class SessionController:
         self.state = UiState(last_answer=self.state.last_answer, changed=self.state.changed)
 
     def interrupt(self) -> None:
-        """Stop the turn; the screen says so at once. What waits for it is the user's again: it goes back into the prompt
-        in its order."""
+        """Stop the turn; the screen says so at once. What waits for it goes back into the prompt, in its order."""
         self.state.interrupting = True
         waiting = () if self.view is None else self.view.queue
         for queued in waiting:
@@ -249,6 +249,14 @@ class SessionController:
         if model is None or model.images is not False:
             return ""
         return f"{model.ref} does not accept images; the path was pasted as text"
+
+    def weigh(self, text: str, images: int = 0) -> Weight:
+        """What this would take of the window."""
+        from swecli.tui.prompt.weight import weigh
+
+        budget = None if self.view is None else self.view.budget
+        known = budget is not None and budget.source != "unknown"
+        return weigh(text, images, budget.effective if known and budget is not None else 0)
 
     # --- the screen ---
 

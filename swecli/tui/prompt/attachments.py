@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,8 @@ class Attachments:
 
     def __init__(self) -> None:
         self._images: dict[int, ImagePart] = {}
+        self.weigh: Callable[[str, int], str] = lambda text, images: ""
+        """What a text and a number of images take of the window, for people."""
 
     def take(self, pasted: str) -> tuple[str, str]:
         """What stands in the editor for pasted text that names nothing but images, and a sentence about those that
@@ -59,7 +61,8 @@ class Attachments:
             return "", f"{name} is larger than {MAX_BYTES // 1_000_000} MB and was not attached"
         number = max(self._images, default=0) + 1
         self._images[number] = ImagePart(media, base64.b64encode(data).decode("ascii"), name)
-        return f"[Image #{number}: {_label(name)}, {_size(len(data))}]", ""
+        weight = self.weigh("", 1)
+        return f"[Image #{number}: {_label(name)}, {_size(len(data))}{', ' if weight else ''}{weight}]", ""
 
     def used(self, text: str) -> tuple[ImagePart, ...]:
         """The images whose placeholders are in the text, in its order."""
@@ -74,7 +77,8 @@ class Attachments:
     def back(self, text: str, images: Sequence[ImagePart]) -> str:
         """Take images of a message that was not sent after all; its text, with the numbers that they have here."""
         numbers: dict[int, int] = {}
-        for number, image in zip(dict.fromkeys(int(match[1]) for match in _PLACEHOLDER.finditer(text)), images):
+        named = dict.fromkeys(int(match[1]) for match in _PLACEHOLDER.finditer(text))
+        for number, image in zip(named, images, strict=False):
             free = self._images.get(number, image) == image
             numbers[number] = number if free else max(self._images) + 1
             self._images[numbers[number]] = image
