@@ -38,6 +38,8 @@ def preferences(options: LaunchOptions) -> Preferences:
         glyphs=ui.glyphs,
         density=ui.density,
         diff=ui.diff,
+        editing=ui.editing,
+        large_message=ui.large_message,
         notify=ui.notify,
         mouse=ui.mouse,
         title=ui.title,

@@ -28,6 +28,7 @@ Screen = Literal[
     "sessions",
     "jobs",
     "add_folder",
+    "editing",
 ]
 """What only a front-end can do; one without a screen ignores it or ends."""
 

@@ -12,7 +12,7 @@ from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.init.command import INIT
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
-from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME
+from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
 from swecli.commands.session import (
     COPY,
     DOCTOR,
@@ -48,6 +48,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     JOBS,
     THEME,
     KEYS,
+    VIM,
     CONFIG,
     USAGE,
     STATUS,

@@ -49,6 +49,13 @@ THEME = _opens(
     "There are no colours to choose here; ui.theme in the settings sets them.",
     arguments="[name]",
 )
+VIM = _opens(
+    "editing",
+    "vim",
+    "Vim keys in the prompt, on or off",
+    "Vim keys need the full-screen interface; ui.editing in the settings switches them.",
+    arguments="",
+)
 CONFIG = _opens(
     "settings",
     "config",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
     from swecli.tui.connect import Connection
     from swecli.tui.dock.picker import Choice
+    from swecli.tui.prompt.weight import Weight
     from swecli.tui.screens.list_screen import ListPage
 
 
@@ -95,6 +96,8 @@ class Actions:
                 self.show_sessions(words)
             case "jobs":
                 self.show_jobs(words)
+            case "editing":
+                self._screen.run_worker(self.switch_editing())
             case "add_folder":
                 self._backend.add_folder(Path(words))
                 self._reopen(f"Added {words} to the session")
@@ -156,6 +159,30 @@ class Actions:
         self._screen.dock.show(picker)
         if self._screen.dock.panel is not picker:
             self.flash("Answer the model's question first")
+
+    async def ask_large(self, weight: Weight, *, files: bool) -> str:
+        """What to do with a large message: "send", "keep" it as a file, or "cancel"."""
+        from swecli.tui.dock.picker import Choice, Picker
+
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def given(value: str = "cancel") -> None:
+            if not answer.done():
+                answer.set_result(value)
+
+        choices = [Choice("send", "Send it as it is", "all of it goes to the model")] if weight.share < 1 else []
+        if files:
+            choices.append(
+                Choice("keep", "Keep it as a file, send its path", "the model reads the parts that it needs")
+            )
+        choices.append(Choice("cancel", "Cancel", "back into the prompt"))
+        fits = "" if weight.share < 1 else ": too large to send"
+        picker = Picker(f"This message takes {weight.shown}{fits}", choices, given, narrow=False, gone=given)
+        self._screen.dock.show(picker)
+        if self._screen.dock.panel is not picker:
+            self.flash("Answer the model's question first")
+            return "cancel"
+        return await answer
 
     def find(self, words: str = "") -> None:
         """Open the search of the transcript; where it is open, the match before."""
@@ -256,6 +283,18 @@ class Actions:
             self._screen.activity.flash(f"Theme: {name} (for this session only: {safe_line(str(error))})")
         else:
             self._screen.activity.flash(f"Theme: {name} (saved in {safe_line(place)})")
+
+    async def switch_editing(self) -> None:
+        """Vim's keys in the prompt on or off, from now on and at the next start."""
+        wanted = "usual" if self._screen.prompt.editing else "vim"
+        said = "Vim keys: Esc for normal mode, i to type" if wanted == "vim" else "Vim keys off"
+        self._screen.prompt.use_vim(wanted == "vim")
+        try:
+            place = await asyncio.to_thread(self._backend.remember, "ui.editing", wanted)
+        except ValueError as error:
+            self.flash(f"{said} (for this session only: {error})")
+        else:
+            self.flash(f"{said} (saved in {place})")
 
     # --- the palette ---
 

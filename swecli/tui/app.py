@@ -154,6 +154,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.copier = Copier(self, main.prompt.editor, self._write, main.activity.flash, backend.state)
         self.input = InputController(main, self.session, self.actions, self.copier)
         main.prompt.editor.blind = self.session.no_images
+        main.prompt.editor.weigh_with(lambda text, images: self.session.weigh(text, images).shown)
         self.watch(transcript, "unseen", main.activity.show_unseen, init=False)
         self.loaded = True
         self._use_palette()
@@ -199,6 +200,8 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.main.activity.keep_still(preferences.reduced_motion)
         if preferences.density != self._preferences.density:
             transcript.density = preferences.density
+        if preferences.editing != self._preferences.editing:
+            self.main.prompt.use_vim(preferences.editing == "vim")
         if preferences.mouse != self._preferences.mouse:
             self._use_mouse(preferences.mouse)
         self._preferences = preferences
@@ -418,6 +421,7 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     @on(PromptEditor.Submitted)
     def _submitted(self, message: PromptEditor.Submitted) -> None:
+        self._armed = None
         self.main.prompt.remember(message.text)
         # A slash command may ask for consent and wait: never inside of a message handler.
         self.run_worker(self._submit(message), group="input")
@@ -426,14 +430,14 @@ class SwecliApp(App[int], inherit_bindings=False):
         await self.commands_loaded.wait()
         if not self.main.transcript.following:  # the message and its answer are in sight wherever the user was reading
             self.main.transcript.follow()
-        await self.input.submit(message.text, typed=message.typed, queue=message.queue, images=message.images)
+        await self.input.submit_message(message, self._preferences.large_message)
 
     @on(Prompt.Recall)
     def _recalled(self, message: Prompt.Recall) -> None:
         from swecli.core.protocol.commands import EditQueue
 
         self.session.send(EditQueue(message.queued.id, None))
-        self.main.prompt.editor.put(message.queued.text)
+        self.main.prompt.take_back((message.queued,))
 
     @on(Prompt.Scroll)
     def _scrolled(self, message: Prompt.Scroll) -> None:
@@ -444,6 +448,18 @@ class SwecliApp(App[int], inherit_bindings=False):
     def _edited(self) -> None:
         if self.main.prompt.editor.text:
             self._armed = None
+
+    @on(Prompt.Help)
+    def _help_wanted(self) -> None:
+        if self.loaded and self.commands_loaded.is_set():
+            self.actions.show_help()
+        else:
+            self.main.prompt.receive("?")
+
+    @on(Prompt.EditingChanged)
+    def _editing_changed(self) -> None:
+        if self.loaded:
+            self.session.show()
 
     @on(Prompt.Leave)
     def _left(self) -> None:

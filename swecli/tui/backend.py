@@ -29,6 +29,7 @@ Density = Literal["short", "usual", "full"]
 DiffForm = Literal["auto", "unified", "split"]
 Progress = Literal["auto", "on", "off"]
 Glyphs = Literal["auto", "unicode", "ascii"]
+Editing = Literal["usual", "vim"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,9 @@ class Preferences:
     glyphs: Glyphs = "auto"
     density: Density = "usual"
     diff: DiffForm = "auto"
+    editing: Editing = "usual"
+    large_message: float = 0.25
+    """Share of the window above which a message is asked about before it is sent."""
     notify: Notify = "auto"
     mouse: bool = True
     title: bool = True

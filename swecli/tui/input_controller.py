@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from swecli.commands.base import SHELL_USE, SlashCommand, run_command
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import RunShell, Steer, Submit
-from swecli.core.protocol.messages import ImagePart
 from swecli.core.workspace.mentions import mentioned_by_hand
 from swecli.tui.actions import Actions
 from swecli.tui.clipboard import Copier
@@ -22,6 +21,7 @@ from swecli.tui.session_controller import SessionController
 
 if TYPE_CHECKING:
     from swecli.commands.registry import Invocation
+    from swecli.tui.prompt.editor import PromptEditor
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,17 @@ class InputController:
         self._early = asyncio.Lock()
         """Held by what was sent before the session was open; waiting for it is in order."""
 
-    async def submit(
-        self, text: str, *, typed: str | None = None, queue: bool = False, images: tuple[ImagePart, ...] = ()
-    ) -> None:
-        """Do what the text asks for. ``queue`` keeps a message for after the running turn, as do images. It attaches
-        the files that are mentioned in ``typed``, the part of it that was not pasted; None: in all of it. Input that
-        comes while the session still opens is processed in order once it is open."""
-        session, meaning = self._session, interpret(text, self._actions.commands)
+    async def submit(self, text: str) -> None:
+        """Do what the text asks for."""
+        from swecli.tui.prompt.editor import PromptEditor
+
+        await self.submit_message(PromptEditor.Submitted(text, text))
+
+    async def submit_message(self, message: PromptEditor.Submitted, most: float = 1.0) -> None:
+        """Do what the message asks for, with the files that are mentioned in what was typed of it. It waits for the end
+        of the running turn where it has images or was queued. Above ``most`` of the window the user is asked first.
+        Input that comes while the session still opens is processed in order once it is open."""
+        session, meaning = self._session, interpret(message.text, self._actions.commands)
         early = session.port is None and _needs_session(meaning)
         if early:
             self._screen.activity.flash("The session is still opening; your input is queued")
@@ -105,17 +109,50 @@ class InputController:
                 case None:
                     pass
                 case Say():
-                    mentions = None if typed is None else mentioned_by_hand(text, typed)
-                    steers = session.state.busy and not queue and not images
-                    session.send(Steer(text, mentions) if steers else Submit(text, images, mentions))
-                    if session.view is not None and session.view.model is None:
-                        self._screen.prompt.put_back(text)  # the session says that it was not sent
+                    await self._say(message, most)
                 case Shell(command):
                     await self._run_shell(command)
-                case NotSent(message):
-                    self._screen.transcript.show((TextBlock(message, "warning"),))
+                case NotSent(why):
+                    self._screen.transcript.show((TextBlock(why, "warning"),))
                 case _:
                     await self._run(meaning.command, meaning.arguments)
+
+    async def _say(self, message: PromptEditor.Submitted, most: float) -> None:
+        session = self._session
+        text = await self._lightened(message, most)
+        if text is None:
+            return
+        mentions = mentioned_by_hand(text, message.typed if text == message.text else text)
+        steers = session.state.busy and not message.queue and not message.images
+        session.send(Steer(text, mentions) if steers else Submit(text, message.images, mentions))
+        if session.view is not None and session.view.model is None:
+            self._screen.prompt.put_back(text)  # the session says that it was not sent
+
+    async def _lightened(self, message: PromptEditor.Submitted, most: float) -> str | None:
+        """The text to send. A message that takes more of the window is asked about: it may go as it is, with files in
+        place of its pastes, or back into the prompt, which is None."""
+        if not message.pastes and not message.images:
+            return message.text
+        weight = self._session.weigh(message.text, len(message.images))
+        if weight.share <= most:
+            return message.text
+        match await self._actions.ask_large(weight, files=bool(message.pastes)):
+            case "send":
+                return message.text
+            case "keep" if self._session.view is not None:
+                from swecli.tui.prompt.weight import keep_as_files
+
+                cwd = self._session.view.cwd
+                try:
+                    return await asyncio.to_thread(keep_as_files, message.typed, message.pastes, cwd)
+                except OSError as error:
+                    why = error.strerror or str(error)
+                    self._screen.activity.flash(f"The file can't be written ({why}); nothing was sent", 8.0)
+            case _:
+                self._screen.activity.flash("Not sent; the message is back in the prompt")
+        editor = self._screen.prompt.editor
+        editor.restore(editor.attachments.back(message.typed, message.images), message.pastes)
+        return None
 
     async def _run_shell(self, command: str) -> None:
         """Run the user's command in their terminal, or else in the session; not while a turn runs, whose work it would

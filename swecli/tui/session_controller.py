@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from textual.message import Message
 from textual.timer import Timer
 
-from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission
+from swecli.core.protocol.commands import Answer, Command, EditQueue, Interrupt, ReplyPermission
 from swecli.core.protocol.events import Event, FileChanged, ItemDelta, Rewound, TurnEnded, TurnStarted
 from swecli.tui import compat, session_state
 from swecli.tui.backend import OpenSession
@@ -26,6 +26,7 @@ from swecli.tui.terminal import TerminalStatus
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
     from swecli.core.engine.view import SessionView
+    from swecli.tui.prompt.weight import Weight
 
 FRAME = 1 / 30
 """Seconds between two updates of the screen at most."""
@@ -225,8 +226,13 @@ class SessionController:
         self.state = UiState(last_answer=self.state.last_answer, changed=self.state.changed)
 
     def interrupt(self) -> None:
-        """Stop the turn; the screen says so at once."""
+        """Stop the turn; the screen says so at once. What waits for it goes back into the prompt, in its order."""
         self.state.interrupting = True
+        waiting = () if self.view is None else self.view.queue
+        for queued in waiting:
+            self.send(EditQueue(queued.id, None))
+        if waiting:
+            self._screen.prompt.take_back(waiting)
         self.send(Interrupt(skip=True))
         self.show()
 
@@ -243,6 +249,14 @@ class SessionController:
         if model is None or model.images is not False:
             return ""
         return f"{model.ref} does not accept images; the path was pasted as text"
+
+    def weigh(self, text: str, images: int = 0) -> Weight:
+        """What this would take of the window."""
+        from swecli.tui.prompt.weight import weigh
+
+        budget = None if self.view is None else self.view.budget
+        known = budget is not None and budget.source != "unknown"
+        return weigh(text, images, budget.effective if known and budget is not None else 0)
 
     # --- the screen ---
 
@@ -263,7 +277,7 @@ class SessionController:
     def _facts(self) -> Facts:
         view = self.view
         if view is None:
-            return Facts("default", STARTING, branch=self._branch)
+            return Facts("default", STARTING, branch=self._branch, editing=self._screen.prompt.editing)
         usage, model = view.last_usage, view.model
         return Facts(
             mode=view.mode,
@@ -274,6 +288,7 @@ class SessionController:
             branch=self._branch,
             sandbox=self.state.sandbox,
             jobs=sum(1 for job in view.jobs if job.status == "running"),
+            editing=self._screen.prompt.editing,
         )
 
     def refresh_branch(self) -> None:

@@ -51,6 +51,8 @@ class Facts:
     sandbox: SandboxChanged | None = None
     jobs: int = 0
     """Commands that run in the background."""
+    editing: str = ""
+    """The mode of vim's keys; empty without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ def line(facts: Facts, width: int) -> list[Piece]:
     meter stays longest."""
     name = facts.model.rsplit("/", 1)[-1] if facts.model else "no model"
     mode = [Piece(facts.mode, "mode")]
+    if facts.editing:
+        mode = [Piece(facts.editing), Piece(" · ", "dim"), *mode]
     model = [Piece(name)] if facts.model != STARTING else []
     short = [Piece(shorten(name, 14))] if model else []
     cache = [] if facts.cache_share is None else [Piece(f"{percent(facts.cache_share)} cached", "dim")]

@@ -36,10 +36,14 @@ PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
 
 _REPORT = re.compile(r"\x1b\]1[01];(?:rgb:([0-9a-fA-F/]{5,14}))?[^\x07\x1b]*(?:\x07|\x1b\\)")
 _PARTIAL = re.compile(r"\x1b(?:\[2(?:0|00)?|\](?:1[01]?(?:;[^\x07\x1b]{0,40}\x1b?)?)?)\Z")
-_ALT = re.compile(r"\x1b([a-z0-9\x7f\r])")
-_ALT_NAMES = {"\x7f": "backspace", "\r": "enter"}
+_ALT = re.compile(r"\x1b([a-z0-9\x7f\r\n])")
+_ALT_NAMES = {"\x7f": "backspace", "\r": "enter", "\n": "enter"}
 _REST_OF_ALT_ENTER = "[13;3u"
 """What follows Esc where a terminal reports Alt+Enter as a sequence."""
+_XTERM_KEY = re.compile(r"\x1b\[27;(\d{1,3});(\d{1,7})~")
+"""A modified key in xterm's older form."""
+_BOUND_NEWLINE = "\\\r\n"
+"""What some editors' terminals were set up to send for Shift+Enter: one new line, not two."""
 _RUN = re.compile(r"[^\x00-\x1f\x7f-\x9f]{33,}")
 """More letters than anybody types between two reads: a paste of a terminal that does not mark pastes."""
 _LONGEST_TYPED = 32
@@ -150,6 +154,10 @@ class InputFilter:
     def _keys(self, text: str, out: list[Piece]) -> None:
         if "NaN" in text:
             text = _NOT_A_NUMBER.sub("", text)
+        if "\x1b[27;" in text:
+            text = _XTERM_KEY.sub(_newer_form, text)
+        if _BOUND_NEWLINE in text:
+            text = text.replace(_BOUND_NEWLINE, "\x1b\r")
         position = 0
         for report in _REPORT.finditer(text):
             if report.start() > position:
@@ -190,6 +198,14 @@ class InputFilter:
                 position = found.end()
         if position < len(text):
             out.append(Keys(text[position:]))
+
+
+def _newer_form(found: re.Match[str]) -> str:
+    """The key as most terminals send it today. A character that only Shift has made is that character."""
+    modifiers, code = int(found[1]), int(found[2])
+    if modifiers == 2 and 32 < code < 0x110000 and code != 127:
+        return chr(code)
+    return f"\x1b[{code};{modifiers}u"
 
 
 def _colour(text: str) -> Background | None:

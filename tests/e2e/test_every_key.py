@@ -170,7 +170,7 @@ def test_completion_of_commands_and_files(window: Window) -> None:
 
 
 def test_screens_and_what_escape_closes(window: Window) -> None:
-    shows(window, "?\r", "run a shell command")
+    shows(window, "?", "run a shell command")
     hides(window, ESC, "run a shell command")
     shows(window, ctrl("P"), "Command palette")
     hides(window, ESC, "Command palette")

@@ -89,6 +89,23 @@ async def test_up_takes_the_newest_waiting_message_back() -> None:
         await it.hides("after this turn: later")
 
 
+async def test_escape_gives_ten_waiting_messages_back_in_their_order() -> None:
+    async with running(WAITS) as it:
+        await it.say("begin")
+        await it.until(lambda: it.app.session.state.busy)
+        for number in range(10):
+            await it.type(f"message {number}")
+            await it.press("tab" if number % 2 else "enter")
+        await it.until(lambda: len(it.app.session.state.queue) == 10)
+        await it.type("half")
+        await it.press("escape")
+        await it.until(lambda: it.session.sent(Interrupt))
+        wanted = [*(f"message {number}" for number in range(10)), "half"]
+        assert it.editor.message.split("\n") == wanted
+        await it.until(lambda: not it.app.session.state.queue)
+        assert len(it.session.sent(Submit)) == 6  # and none of them was sent again
+
+
 async def test_escape_closes_suggestions_then_clears_a_selection_then_interrupts() -> None:
     async with running(WAITS) as it:
         await it.say("begin")
@@ -433,7 +450,7 @@ async def test_mode_and_model_are_picked_from_a_list() -> None:
 
 async def test_help_lists_keys_and_commands() -> None:
     async with running(size=(120, 90)) as it:
-        await it.say("?")
+        await it.press("question_mark")
         await it.shows("Shift+Tab", "What context does", "/tokens")
 
 

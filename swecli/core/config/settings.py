@@ -349,6 +349,7 @@ Density = Literal["short", "usual", "full"]
 DiffForm = Literal["auto", "unified", "split"]
 Progress = Literal["auto", "on", "off"]
 Glyphs = Literal["auto", "unicode", "ascii"]
+Editing = Literal["usual", "vim"]
 
 
 class UiSettings(Section):
@@ -365,6 +366,10 @@ class UiSettings(Section):
     """How much is shown of everything at first; Ctrl+O goes on from there."""
     diff: DiffForm = "auto"
     """split shows old and new text side by side, unified one below the other; auto splits from 160 columns on."""
+    editing: Editing = "usual"
+    """The prompt's keys: those of a shell, or vim's with an insert and a normal mode."""
+    large_message: Share = 0.25
+    """Share of the window above which a message with pastes or images is asked about before it is sent."""
     notify: Notify = "auto"
     """How the terminal is told, while it has not the focus, that a turn has ended or a question waits; auto takes what
     the terminal is known to show, or else its bell."""

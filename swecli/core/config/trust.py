@@ -203,7 +203,7 @@ def without_links(
 INSTRUCTION_FILES = ("OPENCLI.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md")
 OTHER_FILES = (".mcp.json",)
 MAX_NAMES = 200
-_HARMLESS = frozenset((".gitignore", "logs"))
+_HARMLESS = frozenset((".gitignore", "logs", "pastes"))
 
 
 def covered_by_trust(directory: Path) -> tuple[str, ...]:

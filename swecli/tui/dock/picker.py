@@ -33,7 +33,7 @@ class Picker(DockPanel):
     list; else ``nothing`` is said when that leaves none. Without ``narrow`` nothing is typed: it is a question, and
     letters are meant for the prompt. ``unasked`` tells that it appears by itself: what is no name goes to the prompt.
     ``preview`` is called with each value that is pointed at, ``cancelled`` when nothing is picked, ``quit`` by
-    the key that quits on an empty prompt, while nothing is typed."""
+    the key that quits on an empty prompt, while nothing is typed, ``gone`` when it has left the screen in any way."""
 
     def __init__(
         self,
@@ -48,12 +48,14 @@ class Picker(DockPanel):
         preview: Callable[[str], None] | None = None,
         cancelled: Callable[[], None] | None = None,
         quit: Callable[[], None] | None = None,
+        gone: Callable[[], None] | None = None,
     ) -> None:
         super().__init__()
         self._pick = pick
         self._preview = preview
         self._cancelled = cancelled
         self._quit = quit
+        self._gone = gone
         self._title = title
         self._choices = list(choices)
         self._shown = list(choices)
@@ -77,6 +79,10 @@ class Picker(DockPanel):
         self._show(next((n for n, choice in enumerate(self._choices) if choice.current), 0))
         self.appear()
         (self._filter if self._narrows else self).focus()
+
+    def on_unmount(self) -> None:
+        if self._gone is not None:
+            self._gone()
 
     def fit(self) -> None:
         """A question has to show what it is about, and what can be chosen."""

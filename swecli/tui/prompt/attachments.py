@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ class Attachments:
 
     def __init__(self) -> None:
         self._images: dict[int, ImagePart] = {}
+        self.weigh: Callable[[str, int], str] = lambda text, images: ""
+        """What a text and a number of images take of the window, for people."""
 
     def take(self, pasted: str) -> tuple[str, str]:
         """What stands in the editor for pasted text that names nothing but images, and a sentence about those that
@@ -58,7 +61,8 @@ class Attachments:
             return "", f"{name} is larger than {MAX_BYTES // 1_000_000} MB and was not attached"
         number = max(self._images, default=0) + 1
         self._images[number] = ImagePart(media, base64.b64encode(data).decode("ascii"), name)
-        return f"[Image #{number}: {_label(name)}, {_size(len(data))}]", ""
+        weight = self.weigh("", 1)
+        return f"[Image #{number}: {_label(name)}, {_size(len(data))}{', ' if weight else ''}{weight}]", ""
 
     def used(self, text: str) -> tuple[ImagePart, ...]:
         """The images whose placeholders are in the text, in its order."""
@@ -69,6 +73,25 @@ class Attachments:
         """The placeholder that ``text`` ends with."""
         match = next((match for match in _PLACEHOLDER.finditer(text) if match.end() == len(text)), None)
         return match.group() if match is not None and int(match[1]) in self._images else None
+
+    def back(self, text: str, images: Sequence[ImagePart]) -> str:
+        """Take images of a message that was not sent after all; its text, with the numbers that they have here."""
+        numbers: dict[int, int] = {}
+        named = dict.fromkeys(int(match[1]) for match in _PLACEHOLDER.finditer(text))
+        for number, image in zip(named, images, strict=False):
+            free = self._images.get(number, image) == image
+            numbers[number] = number if free else max(self._images) + 1
+            self._images[numbers[number]] = image
+
+        def renumbered(match: re.Match[str]) -> str:
+            number = int(match[1])
+            return match[0].replace(f"#{number}:", f"#{numbers.get(number, number)}:", 1)
+
+        return _PLACEHOLDER.sub(renumbered, text)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where their placeholders are."""
+        return [match.span() for match in _PLACEHOLDER.finditer(text) if int(match[1]) in self._images]
 
     def sent(self, text: str) -> tuple[ImagePart, ...]:
         """The images of a message that is sent. They are kept until the next one, in case it comes back."""

@@ -25,6 +25,8 @@ from swecli.tui.prompt.history import Drafts, History, HistorySearch
 
 if TYPE_CHECKING:
     from swecli.core.protocol.events import Queued
+    from swecli.tui.prompt.vim import Ask
+    from swecli.tui.prompt.vim_keys import VimKeys
 
 
 SHOWN = 3
@@ -98,6 +100,12 @@ class Prompt(Vertical):
     class Palette(Message):
         """The user wants to see everything that can be done."""
 
+    class Help(Message):
+        """A question mark on an empty prompt."""
+
+    class EditingChanged(Message):
+        """Vim's keys were switched, or are in another mode."""
+
     class Leave(Message):
         """Ctrl+D on an empty prompt."""
 
@@ -117,7 +125,7 @@ class Prompt(Vertical):
         self.keymap = keymap or Keymap()
         self.editor = PromptEditor(id="editor", keymap=self.keymap)
         self.editor.intercept = self._intercept
-        self.editor.complain = complain
+        self.editor.complain = self._complain = complain
         self.suggestions = Suggestions(self.editor, files, self.keymap)
         self._history = History(None if state is None else state / "history.jsonl", complain)
         self._search = HistorySearch(self._history, self._walk, self.keymap)
@@ -129,6 +137,7 @@ class Prompt(Vertical):
         self._clock = clock
         self._typed_at: float | None = None
         self._invitation = self._placeholder = ""
+        self._vim: VimKeys | None = None
 
     def compose(self) -> ComposeResult:
         yield self._waiting
@@ -159,6 +168,47 @@ class Prompt(Vertical):
             self.editor.put(text)
         elif not text.startswith(("/", "!")):
             self.editor.put(f"{text}\n{self.editor.message}")
+
+    def take_back(self, queue: Sequence[Queued]) -> None:
+        """Give the user messages back that were not sent yet, with their images, before what is typed."""
+        attachments, editor = self.editor.attachments, self.editor
+        texts = [attachments.back(queued.text, queued.images) for queued in queue]
+        if editor.text:
+            texts.append(editor.message)
+        editor.put("\n".join(texts))
+
+    def use_vim(self, on: bool) -> None:
+        """Take vim's keys for the editor, or a shell's."""
+        if on:
+            from swecli.tui.prompt.vim_keys import VimKeys
+
+            self._vim = VimKeys(self.editor, self._tell_editing, self._do_for_vim)
+            self.editor.taken = self._vim.begin
+        else:
+            self._vim = None
+            self.editor.taken = lambda: None
+        self._tell_editing()
+
+    def _tell_editing(self) -> None:
+        self.post_message(self.EditingChanged())
+
+    @property
+    def editing(self) -> str:
+        """The mode of vim's keys and what is typed of a command; empty where they are off."""
+        return "" if self._vim is None else f"{self._vim.mode.upper()} {self._vim.pending}".rstrip()
+
+    def _do_for_vim(self, ask: Ask) -> None:
+        match ask:
+            case "older":
+                self._older()
+            case "newer":
+                self._newer()
+            case "search":
+                self._search.start(self.editor.message)
+            case _ if not self.editor.text:
+                self._complain("Normal mode: i to type, / searches sent messages, ? help")
+            case _:
+                self._complain("This key does nothing in normal mode; i to type")
 
     def save(self) -> None:
         self._drafts.save(self.editor.message)
@@ -218,6 +268,11 @@ class Prompt(Vertical):
         if self.suggestions.is_open and self.suggestions.take_key(event.key):
             return True
         editor = self.editor
+        if event.character == "?" and not editor.text:
+            self.post_message(self.Help())
+            return True
+        if self._vim is not None and not self._search.is_open and self._vim.take(event):
+            return True
         match self.keymap.action("prompt", event.key) or self.keymap.action("everywhere", event.key):
             case "older" if editor.cursor_at_first_line:
                 return self._older()
@@ -248,6 +303,13 @@ class Prompt(Vertical):
                 return False
         return True
 
+    def _follow(self) -> None:
+        """Offer what completes the text, while text is typed."""
+        if self._vim is not None and self._vim.mode != "insert":
+            self.suggestions.close()
+        elif not self._search.is_open:
+            self.suggestions.follow()
+
     def _older(self) -> bool:
         if self._waiting.queue and not self.editor.text:
             self.post_message(self.Recall(self._waiting.queue[-1]))
@@ -276,8 +338,7 @@ class Prompt(Vertical):
         else:
             self._walked = None
             self._history.leave()
-            if not self._search.is_open:
-                self.suggestions.follow()
+            self._follow()
         if self._save_timer is not None:
             self._save_timer.stop()
         self._save_timer = self.set_timer(SAVE_AFTER, self.save)
@@ -287,4 +348,4 @@ class Prompt(Vertical):
     def _moved(self, event: TextArea.SelectionChanged) -> None:
         event.stop()
         if self.suggestions.is_open:
-            self.suggestions.follow()
+            self._follow()

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -173,6 +173,8 @@ class Pastes:
     def __init__(self) -> None:
         self._texts: dict[int, str] = {}
         self._count = 0
+        self.weigh: Callable[[str, int], str] = lambda text, images: ""
+        """What a text and a number of images take of the window, for people."""
 
     def fold(self, text: str) -> str:
         """What to put into the editor for pasted ``text``: itself, or a placeholder when it is large or has
@@ -183,7 +185,14 @@ class Pastes:
         self._count += 1
         self._texts[self._count] = text
         lines = text.count("\n") + (not text.endswith("\n"))
-        return f"[Pasted text #{self._count}: {lines} {'line' if lines == 1 else 'lines'}, {_size(len(text))}]"
+        weight = self.weigh(text, 0)
+        size = f"{_size(len(text))}, {weight}" if weight else _size(len(text))
+        return f"[Pasted text #{self._count}: {lines} {'line' if lines == 1 else 'lines'}, {size}]"
+
+    def used(self, text: str) -> tuple[tuple[str, str], ...]:
+        """The placeholders in the text with what was pasted."""
+        found = ((match.group(), self._texts.get(int(match.group(1)))) for match in _PLACEHOLDER.finditer(text))
+        return tuple((placeholder, pasted) for placeholder, pasted in found if pasted is not None)
 
     def expand(self, text: str) -> str:
         """The text with every placeholder of this draft replaced by what was pasted."""
@@ -197,6 +206,10 @@ class Pastes:
             if match.end() == len(text) and int(match.group(1)) in self._texts:
                 return match.group()
         return None
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where the placeholders of this draft are."""
+        return [match.span() for match in _PLACEHOLDER.finditer(text) if int(match.group(1)) in self._texts]
 
     def clear(self) -> None:
         """The draft was sent; numbering starts again."""
@@ -243,6 +256,8 @@ class PromptEditor(TextArea):
         typed: str
         images: tuple[ImagePart, ...] = ()
         queue: bool = False
+        pastes: tuple[tuple[str, str], ...] = ()
+        """Placeholders of ``typed`` with what they stand for."""
 
     def __init__(self, *, id: str | None = None, keymap: Keymap | None = None) -> None:
         super().__init__(id=id, soft_wrap=True, tab_behavior="focus", show_line_numbers=False, compact=True)
@@ -255,6 +270,8 @@ class PromptEditor(TextArea):
         """Why images can't be attached; empty where they can."""
         self.complain: Callable[[str], None] = lambda text: None
         self.intercept: Callable[[events.Key], bool] = lambda event: False
+        self.taken: Callable[[], None] = lambda: None
+        """Called when the draft was taken and the next one begins."""
         self._ring = KillRing(self)
         self._keymap = keymap or Keymap()
         self._edits: dict[str, Callable[[], None]] = {
@@ -280,6 +297,10 @@ class PromptEditor(TextArea):
         """The text as it would be sent: pastes in full."""
         return self.pastes.expand(self.text)
 
+    def weigh_with(self, weigh: Callable[[str, int], str]) -> None:
+        """What placeholders say of the window."""
+        self.pastes.weigh = self.attachments.weigh = weigh
+
     def put(self, text: str) -> None:
         """Replace everything; large parts are folded. Undo takes it back."""
         folded = self.pastes.fold(text) if text else ""
@@ -292,6 +313,7 @@ class PromptEditor(TextArea):
         self.clear()
         self.pastes.clear()
         self.history.clear()
+        self.taken()
         return message
 
     def add(self, text: str) -> None:
@@ -302,8 +324,16 @@ class PromptEditor(TextArea):
     def submit(self, *, queue: bool = False) -> None:
         """Send what is there now: what is typed right behind it is the next text."""
         if self.text.strip():
-            typed, text = self.text, self.take()
-            self.post_message(self.Submitted(text, typed, self.attachments.sent(text), queue))
+            typed, pastes = self.text, self.pastes.used(self.text)
+            text = self.take()
+            self.post_message(self.Submitted(text, typed, self.attachments.sent(text), queue, pastes))
+
+    def restore(self, typed: str, pastes: Sequence[tuple[str, str]]) -> None:
+        """Put a message back as it was, before what has been typed since."""
+        for placeholder, text in pastes:
+            typed = typed.replace(placeholder, self.pastes.fold(text), 1)
+        self.replace(f"{typed}\n" if self.text else typed, (0, 0), (0, 0), maintain_selection_offset=False)
+        self.move_cursor(self.document.end)
 
     def kill_all(self) -> None:
         """Clear the prompt; Ctrl+Y brings the text back."""
@@ -374,6 +404,10 @@ class PromptEditor(TextArea):
         elif label:
             self.add(f"{label} ")
         return bool(label)
+
+    def placeholders(self) -> tuple[tuple[int, int], ...]:
+        """The spans of what was pasted and attached."""
+        return (*self.pastes.spans(self.text), *self.attachments.spans(self.text))
 
     def _newline(self) -> None:
         self.replace("\n", *self.selection, maintain_selection_offset=False)

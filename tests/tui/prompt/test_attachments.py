@@ -68,7 +68,7 @@ async def test_a_dropped_image_goes_with_the_message(image: Path) -> None:
     async with running(DONE) as it:
         await it.type("what is ")
         it.editor.post_message(events.Paste(str(image)))
-        await it.until(lambda: it.text == "what is [Image #1: a shot.png, 108 B] ")
+        await it.until(lambda: it.text == "what is [Image #1: a shot.png, 108 B, ~1.6K tokens] ")
         it.editor.post_message(events.Paste(str(image)))
         await it.until(lambda: "#2" in it.text)
         await it.press("backspace", "backspace")

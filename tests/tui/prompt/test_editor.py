@@ -19,7 +19,7 @@ async def test_a_large_paste_is_a_placeholder_and_is_sent_whole() -> None:
     async with running(DONE) as it:
         await it.type("see ")
         it.editor.post_message(events.Paste(text))
-        await it.until(lambda: it.text == "see [Pasted text #1: 1000 lines, 13K]")
+        await it.until(lambda: it.text == "see [Pasted text #1: 1000 lines, 13K, ~3.6K tokens]")
         await it.press("enter")
         await it.until(lambda: it.session.sent(Submit) == [Submit("see " + text)])
 

@@ -1,0 +1,692 @@
+"""Vim's keys: what each one does to a text and its cursor in normal, visual and insert mode. Nothing here knows of a
+screen; ``vim_keys.py`` brings it to the editor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Mode = Literal["insert", "normal", "visual", "visual line"]
+Ask = Literal["", "older", "newer", "search", "no command"]
+"""What a key asks of the prompt: another message of the history, its search, or to say that the key does nothing."""
+
+FAR = 1_000_000_000
+"""The column that ``$`` keeps for j and k."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """``cursor`` is an offset in the text. ``atoms`` are spans that are removed whole, such as the placeholder
+    of a paste."""
+
+    text: str
+    cursor: int
+    atoms: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One complete command. ``motion`` is the operator's own letter for whole lines; ``target`` is the letter after f,
+    F, t, T and r."""
+
+    motion: str
+    operator: str = ""
+    target: str = ""
+    count: int | None = None
+
+    @property
+    def times(self) -> int:
+        return self.count or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Vim:
+    """``keys`` are those of a command that is not complete; ``wish`` is the column that j and k keep; ``anchor`` is
+    where visual mode began; ``inserting`` is the text at the beginning of insert mode."""
+
+    mode: Mode = "insert"
+    keys: tuple[str, ...] = ()
+    register: str = ""
+    whole_lines: bool = False
+    found: tuple[str, str] = ("", "")
+    wish: int | None = None
+    anchor: int = 0
+    inserting: Buffer | None = None
+    change: Command | None = None
+    """The newest change, for the dot."""
+    typed: str = ""
+    """What was typed after it."""
+    undo: tuple[Buffer, ...] = ()
+    redo: tuple[Buffer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a key leads to."""
+
+    vim: Vim
+    buffer: Buffer
+    ask: Ask = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a motion leads. For an operator the text between ``start`` and ``end`` counts, or the lines of both."""
+
+    cursor: int
+    start: int
+    end: int
+    lines: bool = False
+
+
+# --- places in a text ---
+
+
+def line_start(text: str, at: int) -> int:
+    return text.rfind("\n", 0, at) + 1
+
+
+def line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def settled(text: str, at: int) -> int:
+    """The place of a normal mode's cursor: on a character, never behind the last one of a line."""
+    at = min(max(at, 0), len(text))
+    return min(at, max(line_start(text, at), line_end(text, at) - 1))
+
+
+def first_letter(text: str, at: int) -> int:
+    start, end = line_start(text, at), line_end(text, at)
+    return min(start + len(text[start:end]) - len(text[start:end].lstrip()), max(start, end - 1))
+
+
+def _kind(char: str, big: bool) -> int:
+    if char.isspace():
+        return 0
+    return 1 if big or char.isalnum() or char == "_" else 2
+
+
+def _empty_line(text: str, at: int) -> bool:
+    return text[at] == "\n" and (at == 0 or text[at - 1] == "\n")
+
+
+def word_on(text: str, at: int, big: bool) -> int:
+    """The start of the next word; an empty line is one."""
+    place, size = at, len(text)
+    kind = _kind(text[at], big) if at < size else 0
+    while place < size and kind and _kind(text[place], big) == kind:
+        place += 1
+    while place < size and text[place].isspace():
+        if place > at and _empty_line(text, place):
+            return place
+        place += 1
+    return place
+
+
+def word_end(text: str, at: int, big: bool) -> int:
+    """The last character of the word that ends behind this place."""
+    place, size = at + 1, len(text)
+    while place < size and text[place].isspace():
+        place += 1
+    while place + 1 < size and _kind(text[place + 1], big) == _kind(text[place], big):
+        place += 1
+    return min(place, max(0, size - 1))
+
+
+def word_back(text: str, at: int, big: bool) -> int:
+    """The start of the word before."""
+    place = at - 1
+    while place > 0 and text[place].isspace() and not _empty_line(text, place):
+        place -= 1
+    while place > 0 and not text[place].isspace() and _kind(text[place - 1], big) == _kind(text[place], big):
+        place -= 1
+    return max(0, place)
+
+
+def _times(step: Callable[[str, int, bool], int], text: str, at: int, big: bool, count: int) -> int:
+    for _ in range(min(count, len(text) + 1)):
+        at = step(text, at, big)
+    return at
+
+
+def find_letter(text: str, at: int, kind: str, letter: str, count: int, *, again: bool = False) -> int | None:
+    """The place that f, F, t or T leads to on this line; ``again`` passes over the one that t stands before."""
+    ahead = kind in "ft"
+    step = 1 if ahead else -1
+    place = at + step if again and kind in "tT" else at
+    for _ in range(count):
+        first, last = line_start(text, at), line_end(text, at)
+        place = text.find(letter, place + 1, last) if ahead else text.rfind(letter, first, max(first, place))
+        if place < 0:
+            return None
+    return place - step if kind in "tT" else place
+
+
+_TURNED = {"f": "F", "F": "f", "t": "T", "T": "t"}
+_PAIRS = {"(": "()", ")": "()", "b": "()", "[": "[]", "]": "[]", "{": "{}", "}": "{}", "B": "{}", "<": "<>", ">": "<>"}
+
+
+def text_object(text: str, at: int, name: str) -> tuple[int, int] | None:
+    """The span of a text object such as iw, a" or i(."""
+    around, what = name[0] == "a", name[1]
+    if what in "wW":
+        return _word_object(text, at, around, what == "W")
+    if what in "\"'`":
+        return _quoted(text, at, what, around)
+    if what in _PAIRS:
+        return _bracketed(text, at, _PAIRS[what], around)
+    return None
+
+
+def _word_object(text: str, at: int, around: bool, big: bool) -> tuple[int, int] | None:
+    first, last = line_start(text, at), line_end(text, at)
+    if at >= last:
+        return None
+
+    def run(place: int, step: int, kind: int) -> int:
+        while first <= place < last and _kind(text[place], big) == kind:
+            place += step
+        return place
+
+    kind = _kind(text[at], big)
+    start, end = run(at, -1, kind) + 1, run(at, 1, kind)
+    if not around:
+        return start, end
+    if kind == 0:
+        return start, run(end, 1, _kind(text[end], big)) if end < last else end
+    behind = run(end, 1, 0)
+    return (start, behind) if behind > end else (run(start - 1, -1, 0) + 1, end)
+
+
+def _quoted(text: str, at: int, quote: str, around: bool) -> tuple[int, int] | None:
+    first, last = line_start(text, at), line_end(text, at)
+    places = [place for place in range(first, last) if text[place] == quote and text[place - 1 : place] != "\\"]
+    for left, right in zip(places[::2], places[1::2], strict=False):
+        if at <= right:
+            return (left, right + 1) if around else (left + 1, right)
+    return None
+
+
+def _bracketed(text: str, at: int, pair: str, around: bool) -> tuple[int, int] | None:
+    depth, left = 0, at
+    while left >= 0 and not (text[left : left + 1] == pair[0] and depth == 0):
+        depth += (text[left : left + 1] == pair[1] and left != at) - (text[left : left + 1] == pair[0])
+        left -= 1
+    depth, right = 0, left + 1
+    while left >= 0 and right < len(text) and not (text[right] == pair[1] and depth == 0):
+        depth += (text[right] == pair[0]) - (text[right] == pair[1])
+        right += 1
+    if left < 0 or right >= len(text):
+        return None
+    return (left, right + 1) if around else (left + 1, right)
+
+
+# --- motions ---
+
+_LETTER_MOTIONS = frozenset("fFtT")
+_MOTIONS = frozenset((*"hlwWbBeE0^$jkG{};, ", "backspace", "gg"))
+_OPERATORS = frozenset("dcy")
+_SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy", "delete": "dl"}
+"""Commands that are short for an operator with a motion."""
+_SIMPLE = frozenset((*"pPu~iIaAoOJvV./", "ctrl+r"))
+_VISUAL = frozenset((*"dxXDcsSCyYpPuU~JoOvV",))
+
+
+def _span(at: int, place: int) -> Target:
+    return Target(place, min(at, place), max(at, place))
+
+
+def _upto(at: int, place: int) -> Target:
+    """With the character at the end."""
+    return Target(place, min(at, place), max(at, place) + 1)
+
+
+def motion(buffer: Buffer, vim: Vim, command: Command) -> Target | None:
+    """Where the command's motion leads from the cursor, None where it leads nowhere."""
+    text, at, count = buffer.text, buffer.cursor, command.times
+    name = command.motion
+    match name:
+        case "h" | "backspace":
+            place = max(line_start(text, at), at - count)
+            return _span(at, place) if place < at else None
+        case "l" | " ":
+            place = min(line_end(text, at), at + count)
+            return _span(at, place) if place > at else None
+        case "0":
+            return _span(at, line_start(text, at))
+        case "^":
+            return _span(at, first_letter(text, at))
+        case "$":
+            for _ in range(count - 1):
+                at = min(len(text), line_end(text, at) + 1)
+            return _span(buffer.cursor, line_end(text, at))
+        case "w" | "W":
+            return _words(text, at, command)
+        case "e" | "E":
+            return _upto(at, _times(word_end, text, at, name == "E", count))
+        case "b" | "B":
+            return _span(at, _times(word_back, text, at, name == "B", count))
+        case "f" | "F" | "t" | "T" | ";" | ",":
+            return _to_letter(text, at, vim, command)
+        case "j" | "k":
+            return _lines_away(text, at, vim, count if name == "j" else -count, bool(command.operator))
+        case "G" | "gg":
+            return _to_line(text, at, command)
+        case "{" | "}":
+            return _span(at, _paragraph(text, at, name, count))
+        case _:
+            found = text_object(text, at, name) if len(name) == 2 else None
+            return None if found is None else Target(found[0], *found)
+
+
+def _words(text: str, at: int, command: Command) -> Target:
+    """w: for an operator it stays on its line, and ``cw`` leaves the blanks behind the word."""
+    big = command.motion == "W"
+    place = _times(word_on, text, at, big, command.times - 1)
+    if command.operator == "c" and place < len(text) and not text[place].isspace():
+        kind = _kind(text[place], big)
+        while place < len(text) and _kind(text[place], big) == kind:
+            place += 1
+        return _span(at, place)
+    target = word_on(text, place, big)
+    if command.operator and "\n" in text[place:target]:
+        target = line_end(text, place)
+    return _span(at, target)
+
+
+def _to_letter(text: str, at: int, vim: Vim, command: Command) -> Target | None:
+    kind, letter, again = command.motion, command.target, False
+    if kind in ";,":
+        kind, letter = vim.found
+        if not kind:
+            return None
+        kind, again = kind if command.motion == ";" else _TURNED[kind], True
+    place = find_letter(text, at, kind, letter, command.times, again=again)
+    if place is None:
+        return None
+    return _upto(at, place) if kind in "ft" else _span(at, place)
+
+
+def _lines_away(text: str, at: int, vim: Vim, count: int, operated: bool) -> Target | None:
+    column = at - line_start(text, at) if vim.wish is None else vim.wish
+    place = at
+    for moved in range(abs(count)):
+        edge = line_end(text, place) + 1 if count > 0 else line_start(text, place) - 1
+        if not 0 <= edge <= len(text):
+            if moved == 0 or operated:
+                return None
+            break
+        place = edge
+    start = line_start(text, place)
+    landed = min(start + column, max(start, line_end(text, place) - 1))
+    return Target(landed, min(at, landed), max(at, landed), lines=True)
+
+
+def _to_line(text: str, at: int, command: Command) -> Target:
+    number = command.count or (1 if command.motion == "gg" else text.count("\n") + 1)
+    place = 0
+    for _ in range(number - 1):
+        if line_end(text, place) == len(text):
+            break
+        place = line_end(text, place) + 1
+    place = first_letter(text, place)
+    return Target(place, min(at, place), max(at, place), lines=True)
+
+
+def _paragraph(text: str, at: int, way: str, count: int) -> int:
+    for _ in range(count):
+        place = text.find("\n\n", at + 1) if way == "}" else text.rfind("\n\n", 0, max(0, at - 1))
+        if place < 0:
+            return len(text) if way == "}" else 0
+        at = place + 1
+    return at
+
+
+# --- keys become commands ---
+
+
+def read(keys: tuple[str, ...], *, visual: bool = False) -> Command | Literal["more", "none"]:
+    """The command that the keys spell; "more" while they are only its beginning."""
+    count, rest = _number(keys)
+    if not rest:
+        return "more"
+    key, rest = rest[0], rest[1:]
+    if not visual and key in _SHORT:
+        return _ended(Command(_SHORT[key][1], _SHORT[key][0], "", count), rest)
+    operator = ""
+    if not visual and key in _OPERATORS:
+        operator = key
+        more, rest = _number(rest)
+        if not rest:
+            return "more"
+        count = None if count is None and more is None else (count or 1) * (more or 1)
+        key, rest = rest[0], rest[1:]
+        if key == operator:
+            return _ended(Command(key, operator, "", count), rest)
+    if key == "g":
+        return "more" if not rest else Command("gg", operator, "", count) if rest == ("g",) else "none"
+    if key in _LETTER_MOTIONS or (key == "r" and not operator):
+        return "more" if not rest else Command(key, operator, rest[0], count) if len(rest[0]) == 1 else "none"
+    if key in "ia" and (operator or visual):
+        if not rest:
+            return "more"
+        return Command(key + rest[0], operator, "", count) if rest[0] in "wW\"'`" or rest[0] in _PAIRS else "none"
+    if key in _MOTIONS or (not operator and key in (_VISUAL if visual else _SIMPLE)):
+        return _ended(Command(key, operator, "", count), rest)
+    return "none"
+
+
+def _ended(command: Command, rest: tuple[str, ...]) -> Command | Literal["none"]:
+    return command if not rest else "none"
+
+
+def _number(keys: tuple[str, ...]) -> tuple[int | None, tuple[str, ...]]:
+    size = 0
+    while size < len(keys) and keys[size] in "0123456789" and (size or keys[0] != "0"):
+        size += 1
+    return (min(int("".join(keys[:size])), 9999) if size else None), keys[size:]
+
+
+# --- changes ---
+
+
+def press(vim: Vim, buffer: Buffer, key: str) -> Step:
+    """What a key does: a character, or the name of another key. In insert mode only "escape" means something here."""
+    if vim.mode == "insert":
+        return _leave_insert(vim, buffer) if key == "escape" else Step(vim, buffer)
+    buffer = replace(buffer, cursor=settled(buffer.text, buffer.cursor))
+    if key == "escape":
+        return Step(replace(vim, mode="normal", keys=(), wish=None), buffer)
+    keys = (*vim.keys, key)
+    visual = vim.mode != "normal"
+    command = read(keys, visual=visual)
+    if command == "more":
+        return Step(replace(vim, keys=keys), buffer)
+    vim = replace(vim, keys=())
+    if command == "none":
+        return Step(vim, buffer, "" if len(keys) > 1 else "no command")
+    if visual:
+        return _in_visual(vim, buffer, command)
+    return _run(vim, buffer, command)
+
+
+def _leave_insert(vim: Vim, buffer: Buffer) -> Step:
+    """Esc: what was typed belongs to the change that began insert mode, and is repeated where it had a count."""
+    began, typed = vim.inserting, ""
+    if began is not None:
+        head, tail = began.text[: began.cursor], began.text[began.cursor :]
+        if len(buffer.text) >= len(began.text) and buffer.text.startswith(head) and buffer.text.endswith(tail):
+            typed = buffer.text[len(head) : len(buffer.text) - len(tail)]
+    count = vim.change.times if vim.change is not None and vim.change.motion in "iIaA" and began is not None else 1
+    if typed and count > 1:
+        more = typed * (count - 1)
+        buffer = Buffer(
+            buffer.text[: buffer.cursor] + more + buffer.text[buffer.cursor :], buffer.cursor + len(more), ()
+        )
+    undo = vim.undo
+    if began is not None and undo and undo[-1].text == buffer.text:
+        undo = undo[:-1]
+    cursor = max(line_start(buffer.text, buffer.cursor), buffer.cursor - 1)
+    vim = replace(vim, mode="normal", keys=(), inserting=None, typed=typed, undo=undo, wish=None)
+    return Step(vim, replace(buffer, cursor=settled(buffer.text, cursor)))
+
+
+def _run(vim: Vim, buffer: Buffer, command: Command) -> Step:
+    """Do one command of normal mode."""
+    if command.operator:
+        return _operate(vim, buffer, command)
+    text, at = buffer.text, buffer.cursor
+    match command.motion:
+        case "/":
+            return Step(vim, buffer, "search")
+        case "." if vim.change is not None:
+            return _again(vim, buffer, replace(vim.change, count=command.count or vim.change.count))
+        case ".":
+            return Step(vim, buffer)
+        case "u" | "ctrl+r":
+            return _back_or_on(vim, buffer, command)
+        case "v" | "V":
+            return Step(replace(vim, mode="visual" if command.motion == "v" else "visual line", anchor=at), buffer)
+        case "i" | "I" | "a" | "A" | "o" | "O":
+            return _open(vim, buffer, command)
+        case "p" | "P":
+            return _put(vim, buffer, command)
+        case "r":
+            end = at + command.times
+            if end > line_end(text, at):
+                return Step(vim, buffer)
+            return _changed(vim, buffer, command, at, end, command.target * command.times, end - 1)
+        case "~":
+            end = min(line_end(text, at), at + command.times)
+            return _changed(vim, buffer, command, at, end, text[at:end].swapcase(), end)
+        case "J":
+            return _join(vim, buffer, command, max(1, command.times - 1))
+        case _:
+            return _move(vim, buffer, command)
+
+
+def _move(vim: Vim, buffer: Buffer, command: Command) -> Step:
+    target = motion(buffer, vim, command)
+    if target is None:
+        edge: Ask = "older" if command.motion == "k" else "newer" if command.motion == "j" else ""
+        return Step(vim, buffer, edge if vim.mode == "normal" else "")
+    wish = None
+    if command.motion in "jk":
+        wish = buffer.cursor - line_start(buffer.text, buffer.cursor) if vim.wish is None else vim.wish
+    elif command.motion == "$":
+        wish = FAR
+    found = (command.motion, command.target) if command.motion in _LETTER_MOTIONS else vim.found
+    return Step(replace(vim, wish=wish, found=found), replace(buffer, cursor=settled(buffer.text, target.cursor)))
+
+
+def _operate(vim: Vim, buffer: Buffer, command: Command) -> Step:
+    """d, c or y with a motion, a text object or whole lines."""
+    text, at = buffer.text, buffer.cursor
+    if command.motion == command.operator:
+        place = at
+        for _ in range(command.times - 1):
+            place = min(len(text), line_end(text, place) + 1)
+        target: Target | None = Target(at, at, place, lines=True)
+    else:
+        target = motion(buffer, vim, command)
+    if command.motion in _LETTER_MOTIONS:
+        vim = replace(vim, found=(command.motion, command.target))
+    if target is None or (target.start == target.end and not target.lines and command.operator != "c"):
+        if not (command.operator == "c" and command.motion in ("l", "h")):  # s on an empty line inserts
+            return Step(vim, buffer)
+        target = Target(at, at, at)
+    return _on_span(vim, buffer, command, target)
+
+
+def _on_span(vim: Vim, buffer: Buffer, command: Command, target: Target) -> Step:
+    """The operator on what lies between two places."""
+    text = buffer.text
+    start, end = target.start, min(target.end, len(text))
+    if target.lines:
+        start, end = line_start(text, start), line_end(text, end)
+    elif command.operator != "y":
+        start, end = _whole(buffer, start, end)
+    register = text[start:end] + ("\n" if target.lines else "")
+    if register:
+        vim = replace(vim, register=register, whole_lines=target.lines)
+    vim = replace(vim, mode="normal", wish=None)
+    if command.operator == "y":
+        keeps = target.lines and line_start(text, buffer.cursor) == start
+        return Step(vim, replace(buffer, cursor=buffer.cursor if keeps else settled(text, start)))
+    if command.operator == "c":
+        step = _changed(vim, buffer, command, start, end, "", start)
+        left = Buffer(step.buffer.text, start)
+        undo = step.vim.undo if step.buffer.text != text else (*vim.undo, buffer)
+        return Step(replace(step.vim, mode="insert", inserting=left, change=command, undo=undo, redo=()), left)
+    if not target.lines:
+        return _changed(vim, buffer, command, start, end, "", start)
+    if end < len(text):
+        end += 1
+    elif start > 0:
+        start -= 1
+    step = _changed(vim, buffer, command, start, end, "", start)
+    place = min(start + (end == len(text) and start > 0), len(step.buffer.text))
+    return replace(step, buffer=replace(step.buffer, cursor=first_letter(step.buffer.text, place)))
+
+
+def _whole(buffer: Buffer, start: int, end: int) -> tuple[int, int]:
+    """The span with every atom that it touches."""
+    for left, right in buffer.atoms:
+        if start < right and left < end:
+            start, end = min(start, left), max(end, right)
+    return start, end
+
+
+def _changed(vim: Vim, buffer: Buffer, command: Command, start: int, end: int, text: str, cursor: int) -> Step:
+    """The text with another one in place of a span, which undo takes back and the dot repeats. Characters of an atom
+    are never replaced one by one."""
+    if text and start < end and _whole(buffer, start, end) != (start, end):
+        return Step(vim, buffer)
+    new = buffer.text[:start] + text + buffer.text[end:]
+    if new == buffer.text:
+        return Step(replace(vim, change=command, typed=""), replace(buffer, cursor=settled(new, cursor)))
+    vim = replace(vim, undo=(*vim.undo[-199:], buffer), redo=(), change=command, typed="", wish=None)
+    return Step(vim, Buffer(new, settled(new, cursor)))
+
+
+def _open(vim: Vim, buffer: Buffer, command: Command) -> Step:
+    """Into insert mode."""
+    text, at = buffer.text, buffer.cursor
+    match command.motion:
+        case "i":
+            place = at
+        case "a":
+            place = min(line_end(text, at), at + 1)
+        case "I":
+            place = first_letter(text, at) if text[line_start(text, at) : line_end(text, at)].strip() else at
+        case "A":
+            place = line_end(text, at)
+        case "o":
+            place = line_end(text, at) + 1
+            text = f"{text[: place - 1]}\n{text[place - 1 :]}"
+        case _:
+            place = line_start(text, at)
+            text = f"{text[:place]}\n{text[place:]}"
+    began = Buffer(text, place)
+    vim = replace(vim, mode="insert", inserting=began, change=command, undo=(*vim.undo[-199:], buffer), redo=())
+    return Step(vim, began)
+
+
+def _put(vim: Vim, buffer: Buffer, command: Command) -> Step:
+    text, at, what = buffer.text, buffer.cursor, vim.register * command.times
+    if not what:
+        return Step(vim, buffer)
+    if not vim.whole_lines:
+        place = min(line_end(text, at), at + 1) if command.motion == "p" else at
+        return _changed(vim, buffer, command, place, place, what, place + len(what) - 1)
+    if command.motion == "P":
+        place = start = line_start(text, at)
+    else:
+        place = line_end(text, at)
+        what, start = "\n" + what[:-1], place + 1
+    step = _changed(vim, buffer, command, place, place, what, start)
+    return replace(step, buffer=replace(step.buffer, cursor=first_letter(step.buffer.text, start)))
+
+
+def _join(vim: Vim, buffer: Buffer, command: Command, count: int) -> Step:
+    text, before = buffer.text, buffer
+    cursor = buffer.cursor
+    for _ in range(count):
+        end = line_end(text, cursor)
+        if end == len(text):
+            break
+        rest = text[end + 1 :].lstrip(" \t")
+        gap = "" if not rest or rest[0] in "\n)" or text[end - 1 : end].isspace() else " "
+        text, cursor = text[:end] + gap + rest, end
+    return (
+        _changed(vim, before, command, 0, len(before.text), text, cursor) if text != before.text else Step(vim, before)
+    )
+
+
+def _back_or_on(vim: Vim, buffer: Buffer, command: Command) -> Step:
+    """u and Ctrl+R."""
+    undo, redo = vim.undo, vim.redo
+    for _ in range(command.times):
+        if command.motion == "u" and undo:
+            undo, redo, buffer = undo[:-1], (*redo, buffer), undo[-1]
+        elif command.motion != "u" and redo:
+            redo, undo, buffer = redo[:-1], (*undo, buffer), redo[-1]
+    return Step(
+        replace(vim, undo=undo, redo=redo, wish=None), replace(buffer, cursor=settled(buffer.text, buffer.cursor))
+    )
+
+
+def _again(vim: Vim, buffer: Buffer, command: Command) -> Step:
+    """The dot: the newest change, with what was typed after it."""
+    typed = vim.typed
+    step = _run(vim, buffer, command)
+    if step.vim.mode != "insert":
+        return step
+    at = step.buffer.cursor
+    text = step.buffer.text[:at] + typed + step.buffer.text[at:]
+    return _leave_insert(step.vim, Buffer(text, at + len(typed)))
+
+
+def selected(vim: Vim, buffer: Buffer) -> tuple[int, int]:
+    """The span of visual mode."""
+    text, low, high = buffer.text, min(vim.anchor, buffer.cursor), max(vim.anchor, buffer.cursor)
+    if vim.mode == "visual line":
+        return line_start(text, low), line_end(text, high)
+    return low, min(len(text), high + 1)
+
+
+def _in_visual(vim: Vim, buffer: Buffer, command: Command) -> Step:
+    """Do one command of visual mode: move its end, or change what is selected."""
+    start, end = selected(vim, buffer)
+    lines = vim.mode == "visual line"
+    normal = replace(vim, mode="normal")
+    match command.motion:
+        case "v" | "V":
+            mode: Mode = "visual" if command.motion == "v" else "visual line"
+            return Step(replace(vim, mode="normal" if mode == vim.mode else mode), buffer)
+        case "o" | "O":
+            return Step(replace(vim, anchor=buffer.cursor), replace(buffer, cursor=vim.anchor))
+        case "d" | "x" | "X" | "D" | "c" | "s" | "S" | "C" | "y" | "Y":
+            operator = {"x": "d", "X": "d", "D": "d", "s": "c", "S": "c", "C": "c", "Y": "y"}.get(
+                command.motion, command.motion
+            )
+            step = _on_span(
+                normal, buffer, Command("l", operator), Target(start, start, end, lines or command.motion in "XDSCY")
+            )
+            return replace(step, vim=replace(step.vim, change=vim.change)) if operator != "c" else step
+        case "p" | "P":
+            if not vim.register:
+                return Step(normal, buffer)
+            taken = buffer.text[start:end] + ("\n" if lines else "")
+            what = vim.register.removesuffix("\n") if lines else vim.register
+            step = _changed(normal, buffer, Command("p"), *_whole(buffer, start, end), "", start)
+            text = step.buffer.text[:start] + what + step.buffer.text[start:]
+            put = replace(step.vim, register=taken, whole_lines=lines, change=vim.change)
+            return Step(put, Buffer(text, settled(text, start + len(what) - 1)))
+        case "r":
+            text = "".join(char if char == "\n" else command.target for char in buffer.text[start:end])
+        case "~" | "u" | "U":
+            part = buffer.text[start:end]
+            text = part.swapcase() if command.motion == "~" else part.lower() if command.motion == "u" else part.upper()
+        case "J":
+            joined = _join(
+                normal, replace(buffer, cursor=start), Command("J"), max(1, buffer.text[start:end].count("\n"))
+            )
+            return replace(joined, vim=replace(joined.vim, change=vim.change))
+        case _:
+            return _extend(vim, buffer, command)
+    step = _changed(normal, buffer, command, start, end, text, start)
+    return replace(step, vim=replace(step.vim, change=vim.change))
+
+
+def _extend(vim: Vim, buffer: Buffer, command: Command) -> Step:
+    """Move the end of the selection; a text object selects itself."""
+    if len(command.motion) == 2 and command.motion != "gg":
+        found = text_object(buffer.text, buffer.cursor, command.motion)
+        if found is None:
+            return Step(vim, buffer)
+        return Step(replace(vim, anchor=found[0]), replace(buffer, cursor=max(found[0], found[1] - 1)))
+    return _move(vim, buffer, command)

@@ -1,0 +1,125 @@
+"""Brings vim's keys to the prompt's editor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual import events
+from textual.widgets.text_area import Selection
+
+from swecli.tui.prompt.vim import Ask, Buffer, Mode, Vim, line_end, line_start, press, selected, settled
+
+if TYPE_CHECKING:
+    from swecli.tui.prompt.editor import PromptEditor
+
+_NAMED = frozenset(("escape", "backspace", "delete", "ctrl+r"))
+
+
+class VimKeys:
+    """``changed`` is called when the mode has changed, ``ask`` for what only the prompt can do."""
+
+    def __init__(self, editor: PromptEditor, changed: Callable[[], None], ask: Callable[[Ask], None]) -> None:
+        self._editor = editor
+        self._changed = changed
+        self._ask = ask
+        self._vim = Vim()
+        self._at = 0
+        """The cursor of visual mode, which the editor's selection ends behind."""
+        self._shown: Selection | None = None
+        """The selection that visual mode has made."""
+
+    @property
+    def mode(self) -> Mode:
+        return self._vim.mode
+
+    @property
+    def pending(self) -> str:
+        """The keys of a command that is not complete yet."""
+        return "".join(key for key in self._vim.keys if len(key) == 1)
+
+    def begin(self) -> None:
+        """A new draft: it is typed, with nothing to take back."""
+        before, self._shown = self._vim, None
+        self._vim = replace(before, mode="insert", keys=(), inserting=None, undo=(), redo=(), wish=None)
+        if before.mode != "insert" or before.keys:
+            self._changed()
+
+    def take(self, event: events.Key) -> bool:
+        """Do what the key means; False where it is the prompt's or the program's as ever."""
+        vim, key = self._vim, event.key
+        named = key if key in _NAMED else ""
+        if vim.mode == "insert":
+            if key != "escape":
+                return False
+        elif not named and not (event.is_printable and event.character):
+            self._vim = replace(vim, keys=())
+            return False
+        elif key == "escape" and vim.mode == "normal" and not vim.keys:
+            return False
+        letters = [named] if named else list(event.character or "")
+        for letter in letters:
+            self._press(letter)
+        return True
+
+    def _press(self, key: str) -> None:
+        before, buffer = self._read()
+        step = press(before, buffer, key)
+        self._vim = step.vim
+        self._write(buffer, step.buffer)
+        if (before.mode, before.keys) != (step.vim.mode, step.vim.keys):
+            self._changed()
+        if step.ask:
+            self._ask(step.ask)
+
+    def _read(self) -> tuple[Vim, Buffer]:
+        """The editor's text and cursor. What the mouse has selected is visual mode."""
+        editor, vim = self._editor, self._vim
+        text, selection = editor.text, editor.selection
+        cursor = _offset(text, selection.end)
+        if vim.mode.startswith("visual"):
+            if selection == self._shown:
+                cursor = self._at
+            else:
+                vim = replace(vim, mode="normal", keys=())
+        if vim.mode == "normal" and not selection.is_empty:
+            low, high = sorted((_offset(text, selection.start), cursor))
+            vim, cursor = replace(vim, mode="visual", anchor=low), max(low, high - 1)
+        return vim, Buffer(text, cursor, editor.placeholders())
+
+    def _write(self, before: Buffer, after: Buffer) -> None:
+        """Replace what differs, in one step, and put the cursor or the selection."""
+        editor, old, new = self._editor, before.text, after.text
+        if old != new:
+            head, most = 0, min(len(old), len(new))
+            while head < most and old[head] == new[head]:
+                head += 1
+            tail = 0
+            while tail < most - head and old[-1 - tail] == new[-1 - tail]:
+                tail += 1
+            span = _place(old, head), _place(old, len(old) - tail)
+            editor.replace(new[head : len(new) - tail], *span, maintain_selection_offset=False)
+        self._shown = None
+        if self._vim.mode.startswith("visual"):
+            low, high = selected(self._vim, after)
+            self._at = after.cursor
+            backwards = after.cursor < self._vim.anchor
+            ends = _place(new, low), _place(new, high)
+            self._shown = Selection(*reversed(ends)) if backwards else Selection(*ends)
+            editor.selection = self._shown
+        else:
+            cursor = after.cursor if self._vim.mode == "insert" else settled(new, after.cursor)
+            editor.selection = Selection.cursor(_place(new, cursor))
+
+
+def _offset(text: str, place: tuple[int, int]) -> int:
+    """The offset of a row and column."""
+    start = 0
+    for _ in range(place[0]):
+        start = line_end(text, start) + 1
+    return min(start + place[1], len(text))
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    return text.count("\n", 0, offset), offset - line_start(text, offset)

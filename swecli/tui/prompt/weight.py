@@ -1,0 +1,78 @@
+"""What a text or an image takes of the context window, told before it is sent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+SAMPLE = 30_000
+"""Characters of each of three parts by which a long text is judged, so that a paste of any size takes no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """``window`` is what a request may have, in tokens; 0 while that is unknown."""
+
+    tokens: int
+    window: int
+
+    @property
+    def share(self) -> float:
+        return self.tokens / self.window if self.window > 0 else 0.0
+
+    @property
+    def shown(self) -> str:
+        from swecli.tui.status_bar import percent, tokens
+
+        count = f"~{tokens(self.tokens)} tokens"
+        if self.window <= 0:
+            return count
+        return f"{count}, {percent(self.share) if self.share >= 0.01 else '<1%'} of the window"
+
+
+def tokens_of(text: str, count: Callable[[str], int]) -> int:
+    """About how many tokens the text has; of a long one the beginning, the middle and the end are counted."""
+    if len(text) <= 3 * SAMPLE:
+        return count(text)
+    middle = (len(text) - SAMPLE) // 2
+    parts = (text[:SAMPLE], text[middle : middle + SAMPLE], text[-SAMPLE:])
+    return round(sum(map(count, parts)) * len(text) / (3 * SAMPLE))
+
+
+def weigh(text: str, images: int, window: int) -> Weight:
+    from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator  # after the first frame
+
+    return Weight(tokens_of(text, PieceEstimator().count) + images * IMAGE_TOKENS, window)
+
+
+def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> str:
+    """The message with the path of a file in place of each paste.
+
+    Raises:
+        OSError: a file can't be written.
+    """
+    folder = cwd / ".swecli" / "pastes"
+    folder.mkdir(parents=True, exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
+    for placeholder, text in pastes:
+        path = _free(folder)
+        data = text.encode("utf-8", "replace")
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        lines = text.count("\n") + (not text.endswith("\n"))
+        typed = typed.replace(
+            placeholder, f"{path.relative_to(cwd)} (a pasted text of {lines:,} {'line' if lines == 1 else 'lines'})", 1
+        )
+    return typed
+
+
+def _free(folder: Path) -> Path:
+    number = 1 + max(
+        (int(path.stem[6:]) for path in folder.glob("paste-*.txt") if path.stem[6:].isdecimal()), default=0
+    )
+    return folder / f"paste-{number}.txt"

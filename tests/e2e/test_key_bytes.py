@@ -1,0 +1,155 @@
+"""What terminals send for the keys that every session needs, byte by byte into the real program."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.program import ROOT
+from tests.support.terminal import Terminal
+
+pytestmark = pytest.mark.e2e
+
+ESC = "\x1b"
+READY = "Ask for a change"
+
+NEW_LINE = [
+    ("xterm", "Alt+Enter", f"{ESC}\r"),
+    ("xterm", "Shift+Enter, modifyOtherKeys", f"{ESC}[27;2;13~"),
+    ("xterm", "Ctrl+Enter, modifyOtherKeys", f"{ESC}[27;5;13~"),
+    ("xterm", "Alt+Enter, modifyOtherKeys", f"{ESC}[27;3;13~"),
+    ("xterm", "Ctrl+J, modifyOtherKeys", f"{ESC}[27;5;106~"),
+    ("kitty", "Shift+Enter", f"{ESC}[13;2u"),
+    ("kitty", "Alt+Enter", f"{ESC}[13;3u"),
+    ("kitty", "Ctrl+Enter", f"{ESC}[13;5u"),
+    ("kitty", "Shift+Enter with Num Lock", f"{ESC}[13;130u"),
+    ("kitty", "Ctrl+J", f"{ESC}[106;5u"),
+    ("iTerm2", "Option+Enter, or what its key is set up to send", f"{ESC}\r"),
+    ("iTerm2", "Shift+Enter, CSI u", f"{ESC}[13;2u"),
+    ("iTerm2", "Ctrl+J", "\n"),
+    ("Windows Terminal", "Shift+Enter, set up by sendInput", f"{ESC}\r"),
+    ("Windows Terminal", "Shift+Enter", f"{ESC}[13;2u"),
+    ("Windows Terminal", "Ctrl+Enter", "\n"),
+    ("VS Code", "Shift+Enter, set up the older way", "\\\r\n"),
+    ("tmux", "Alt+Enter", f"{ESC}\r"),
+    ("tmux", "Shift+Enter, csi-u", f"{ESC}[13;2u"),
+    ("tmux", "Shift+Enter, xterm", f"{ESC}[27;2;13~"),
+    ("VT100", "Esc and Enter", f"{ESC}\r"),
+    ("VT100", "Esc and Line Feed", f"{ESC}\n"),
+    ("VT100", "Line Feed", "\n"),
+    ("VT100", "a backslash and Return", "\\\r"),
+]
+SEND = [
+    ("xterm", "Enter", "\r"),
+    ("kitty", "Enter", f"{ESC}[13u"),
+    ("kitty", "Enter with Num Lock", f"{ESC}[13;129u"),
+    ("kitty", "Enter of the keypad", f"{ESC}[57414u"),
+    ("VT100", "Enter of the keypad", f"{ESC}OM"),
+]
+INTERRUPT = [
+    ("xterm", "Esc", ESC),
+    ("xterm", "Ctrl+C", "\x03"),
+    ("xterm", "Ctrl+C, modifyOtherKeys", f"{ESC}[27;5;99~"),
+    ("kitty", "Esc", f"{ESC}[27u"),
+    ("kitty", "Ctrl+C", f"{ESC}[99;5u"),
+]
+MODE = [
+    ("xterm", "Shift+Tab", f"{ESC}[Z"),
+    ("xterm", "Shift+Tab, modifyOtherKeys", f"{ESC}[27;2;9~"),
+    ("kitty", "Shift+Tab", f"{ESC}[9;2u"),
+    ("kitty", "Shift+Tab with Num Lock", f"{ESC}[9;130u"),
+]
+HISTORY = [
+    ("xterm", "Up", f"{ESC}[A", f"{ESC}[B"),
+    ("VT100", "Up, application keys", f"{ESC}OA", f"{ESC}OB"),
+    ("kitty", "Up", f"{ESC}[1;1A", f"{ESC}[1;1B"),
+    ("kitty", "Up with Num Lock", f"{ESC}[1;129A", f"{ESC}[1;129B"),
+]
+
+
+@pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """One program for all; each test leaves an empty prompt and no running turn."""
+    folder = tmp_path_factory.mktemp("bytes")
+    (folder / "home" / "prompt").mkdir(parents=True)
+    (folder / "home" / "prompt" / "history.jsonl").write_text('"sent long ago"\n')
+    command = [sys.executable, "-m", "tests.e2e.prepared_session", "keys"]
+    variables = {"SWECLI_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
+    found = Terminal(command, cwd=folder, environment=variables)
+    try:
+        found.shows(READY, "default")
+        yield found
+    finally:
+        found.close()
+
+
+def named(rows: list[tuple[str, ...]]) -> list[object]:
+    return [pytest.param(*row[2:], id=f"{row[0]}: {row[1]}") for row in rows]
+
+
+def prompt(terminal: Terminal) -> list[str]:
+    """The lines of the prompt."""
+    rows = terminal.text.split("\n")
+    first = max(number for number, row in enumerate(rows) if row.startswith("› "))
+    return [row[2:] for row in rows[first:-1]]
+
+
+@pytest.mark.parametrize("sent", named(NEW_LINE))
+def test_new_line(terminal: Terminal, sent: str) -> None:
+    terminal.send(f"one{sent}two")
+    terminal.until(lambda: prompt(terminal) == ["one", "two"], f"{sent!r} is a new line")
+    terminal.send("\x03")
+    terminal.shows(READY)
+
+
+@pytest.mark.parametrize("sent", named(SEND))
+def test_send(terminal: Terminal, sent: str) -> None:
+    terminal.send(f"work{sent}")
+    terminal.shows("esc to interrupt")
+    terminal.send(ESC)
+    terminal.shows(READY)
+
+
+@pytest.mark.parametrize("sent", named(INTERRUPT))
+def test_interrupt(terminal: Terminal, sent: str) -> None:
+    terminal.send("work\r")
+    terminal.shows("esc to interrupt")
+    terminal.send(sent)
+    terminal.shows(READY)
+    terminal.hides("esc to interrupt")
+
+
+@pytest.mark.parametrize("sent", named(MODE))
+def test_mode(terminal: Terminal, sent: str) -> None:
+    before = terminal.text.split("\n")[-1].split(" · ")[0]
+    terminal.send(sent)
+    terminal.until(lambda: terminal.text.split("\n")[-1].split(" · ")[0] != before, f"{sent!r} is the next mode")
+
+
+@pytest.mark.parametrize(("up", "down"), named(HISTORY))
+def test_history(terminal: Terminal, up: str, down: str) -> None:
+    terminal.send(up)
+    terminal.hides(READY)
+    terminal.send(down)
+    terminal.shows(READY)
+
+
+def test_letters_that_shift_has_made_are_typed(terminal: Terminal) -> None:
+    terminal.send(f"{ESC}[27;2;65~{ESC}[27;2;33~b{ESC}[65;;65u")
+    terminal.until(lambda: prompt(terminal) == ["A!bA"])
+    terminal.send("\x03")
+    terminal.shows(READY)
+
+
+def test_a_question_mark_on_an_empty_prompt_is_help_at_once(terminal: Terminal) -> None:
+    for sent in ("?", f"{ESC}[47;2;63u", f"{ESC}[27;2;63~"):
+        terminal.send(sent)
+        terminal.shows("run a shell command")
+        terminal.send(ESC)
+        terminal.shows(READY)
+    terminal.send("why?")
+    terminal.until(lambda: prompt(terminal) == ["why?"])
+    terminal.send("\x03")
+    terminal.shows(READY)

@@ -1,0 +1,127 @@
+"""What a message takes of the window is known before it is sent."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from textual import events
+
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.commands import Submit
+from swecli.core.protocol.events import PermissionRequested
+from swecli.tui.prompt.editor import Pastes
+from swecli.tui.prompt.weight import Weight, keep_as_files, tokens_of, weigh
+from tests.tui.support import Running, Session, running
+
+BUDGET = Budget((), 1000, 1100, 10_000, 12_000, 2_000, "ok", "measured")
+LARGE = "a line of the log\n" * 1200
+
+
+def session(*turns: object) -> Session:
+    made = Session(*turns)  # type: ignore[arg-type]
+    made.view.budget = BUDGET
+    return made
+
+
+async def pasted(it: Running, text: str) -> None:
+    await it.until(lambda: it.app.session.port is not None)
+    it.editor.post_message(events.Paste(text))
+    await it.until(lambda: "Pasted text" in it.text)
+
+
+def test_the_weight_in_words() -> None:
+    assert Weight(3200, 0).shown == "~3.2K tokens"
+    assert Weight(3200, 40_000).shown == "~3.2K tokens, 8% of the window"
+    assert Weight(3, 40_000).shown == "~3 tokens, <1% of the window"
+    assert weigh("", 2, 32_000).shown == "~3.2K tokens, 10% of the window"
+
+
+def test_fifty_megabytes_are_judged_by_three_parts() -> None:
+    text = "some words of a log\n" * 2_500_000
+    counted: list[int] = []
+
+    def count(part: str) -> int:
+        counted.append(len(part))
+        return len(part) // 4
+
+    assert tokens_of(text, count) == len(text) // 4
+    assert sum(counted) < 100_000
+    began = time.process_time()
+    pastes = Pastes()
+    pastes.weigh = lambda text, images: weigh(text, images, 100_000).shown
+    assert "M tokens" in pastes.fold(text)
+    assert time.process_time() - began < 2.0
+
+
+def test_pastes_are_kept_as_files_with_numbers_of_their_own(tmp_path: Path) -> None:
+    first = keep_as_files("see [P1]\nand [P2]", [("[P1]", "one\ntwo\n"), ("[P2]", "x")], tmp_path)
+    assert first == (
+        "see .swecli/pastes/paste-1.txt (a pasted text of 2 lines)\nand .swecli/pastes/paste-2.txt "
+        "(a pasted text of 1 line)"
+    )
+    assert (tmp_path / ".swecli/pastes/paste-1.txt").read_text() == "one\ntwo\n"
+    assert (tmp_path / ".swecli/pastes/.gitignore").read_text() == "*\n"
+    assert "paste-3.txt" in keep_as_files("[P]", [("[P]", "y")], tmp_path)
+
+
+async def test_a_small_paste_is_sent_and_shows_its_share() -> None:
+    async with running(session=session(())) as it:
+        await pasted(it, "a line of the log\n" * 60)
+        assert it.text.endswith("tokens, 3% of the window]")
+        await it.press("enter")
+        await it.until(lambda: len(it.session.sent(Submit)) == 1)
+
+
+async def test_a_large_message_is_asked_about_and_can_be_sent_or_taken_back() -> None:
+    async with running(session=session(())) as it:
+        await it.type("why? ")
+        await pasted(it, LARGE)
+        typed = it.text
+        await it.press("enter")
+        await it.shows("This message takes ~", "of the window", "Send it as it is", "Keep it as a file")
+        assert not it.session.commands
+        it.clock.now += 1
+        await it.press("escape")
+        await it.until(lambda: it.text == typed)
+        assert it.editor.message == f"why? {LARGE}"
+        await it.press("enter")
+        await it.shows("Send it as it is")
+        it.clock.now += 1
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(Submit))
+        assert it.session.sent(Submit)[0].text == f"why? {LARGE}"
+
+
+async def test_what_can_not_fit_is_kept_as_a_file(tmp_path: Path) -> None:
+    made = session(())
+    made.view.cwd = tmp_path
+    made.view.budget = replace_effective(1000)
+    async with running(session=made) as it:
+        await it.type("why? ")
+        await pasted(it, LARGE)
+        await it.press("enter")
+        await it.shows("too large to send", "Keep it as a file")
+        assert "Send it as it is" not in it.screen()
+        it.clock.now += 1
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(Submit))
+        assert it.session.sent(Submit)[0].text == "why? .swecli/pastes/paste-1.txt (a pasted text of 1,200 lines)"
+        assert (tmp_path / ".swecli/pastes/paste-1.txt").read_text() == LARGE
+
+
+async def test_a_question_of_the_model_in_between_gives_the_message_back() -> None:
+    made = session(())
+    async with running(session=made) as it:
+        await pasted(it, LARGE)
+        await it.press("enter")
+        await it.shows("Send it as it is")
+        made.emit(PermissionRequested("p1", "t1", "run_command", "ls", (), "it asks", "b", "Bash"))
+        await it.until(lambda: it.editor.message == LARGE)
+        assert not it.session.sent(Submit)
+
+
+def replace_effective(effective: int) -> Budget:
+    import msgspec
+
+    return msgspec.structs.replace(BUDGET, effective=effective)
