@@ -52,6 +52,7 @@ class _Parts:
     model: str | None
     environment: str
     notices: tuple[str, ...]
+    remarks: tuple[str, ...]
     dump: ExchangeDump | None
 
 
@@ -84,6 +85,8 @@ async def open_session(
     session.start(parts.model, parts.environment)
     for notice in parts.notices:
         session.notice(notice, "warning")
+    for remark in parts.remarks:
+        session.notice(remark)
     return session
 
 
@@ -134,7 +137,9 @@ def _build(options: LaunchOptions) -> _Parts:
     rules = rule_notices(services.policy.rules)
     orphans = _orphans(workspace_mark(startup.paths, options.cwd))
     notices = (*startup.notices, *rules, *models.notices, *stored.notices, *instructions.notices, *orphans)
-    return _Parts(models.equip(services), stored, model, session_environment(options, startup), notices, dump)
+    return _Parts(
+        models.equip(services), stored, model, session_environment(options, startup), notices, models.remarks, dump
+    )
 
 
 def _orphans(place: str) -> tuple[str, ...]:

@@ -22,11 +22,12 @@ from swecli.core.config.settings import ProviderSettings, Settings, expand, name
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
-from swecli.core.llm.addresses import host_of, is_local, is_loopback, origin_of
+from swecli.core.llm.addresses import host_of, is_local, is_loopback, origin_of, without_password
 from swecli.core.llm.catalog import PriceList, Pricer, cost_of, cost_text, load_catalog, read_prices, utc_now
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.errors import EndpointModel
-from swecli.core.llm.offers import Account, ModelOffer, account_of, offers
+from swecli.core.llm.model_names import NamedModel, chats, find_model, likeliest_first
+from swecli.core.llm.offers import Account, ModelOffer, account_of, listed_offers, offers
 from swecli.core.llm.providers import (
     Overrides,
     ProviderConfig,
@@ -51,7 +52,9 @@ from swecli.core.llm.windows import (
     ask_model,
     endpoint_of,
     find_local_servers,
+    list_models,
     lookup_with,
+    model_info,
 )
 from swecli.core.protocol.messages import Message, TextPart, Usage
 from swecli.demo import interpreter
@@ -369,15 +372,23 @@ class ModelSupply:
     ) -> None:
         self._options = options
         self._settings = settings
-        self._environment = environment
+        self._environment = environment = _with_address(options, settings, environment)
         self.accounts = Accounts(settings, environment, keys)
         self._main = main_model(settings, environment, self.accounts)
+        self._offered: Sequence[ModelOffer] | None = None
+        """What could be chosen when that was asked last."""
+        self._candidates: tuple[str, ...] = ()
+        """Models that the name of the start fits, where it fits several."""
+        self.unlisted: tuple[str, ...] = ()
+        """Sentences about servers that were asked for their models last and named none."""
         self.windows = Windows(data, dump=dump)
         self.own_prices = own_prices(settings)
         self._prices = Prices(own=self.own_prices)
         self._pinned: dict[str, str] = {}
         """Addresses of models that go on where they were asked before."""
         self.notices: tuple[str, ...] = ()
+        self.remarks: tuple[str, ...] = ()
+        """Sentences about what was chosen for the user: no warnings."""
         if options.script is None:
             # Here rather than with the first client on the event loop.
             load_catalog()
@@ -396,13 +407,19 @@ class ModelSupply:
         if self._options.script is not None:
             return f"{SCRIPTED}/{self._options.script.stem}"
         flagged = self._options.model is not None
+        needed = self._options.headless and self._options.needs_model
+        unsettled = self._settle_main(quiet=bool(before) and not flagged)
+        if unsettled and (flagged or not before):
+            if needed:
+                raise StartError(unsettled, ExitCode.CONFIG)
+            self._tell(unsettled)
+            return None
         trouble = ""
         if before and (not flagged or before == self._main):
             trouble = self._go_on_with(before, address)
         elif address and self._main is not None and (here := self._address(self._main)) != address:
             place = here or "its provider's own address"
             self._tell(f"This session's messages went to {address} before; {self._main} is now used at {place}.")
-        needed = self._options.headless and self._options.needs_model
         stays = bool(trouble and address and not self._options.look_only)
         if stays and needed:
             raise StartError(
@@ -418,6 +435,56 @@ class ModelSupply:
         if trouble:
             self._tell(f"{trouble} {self._main or 'No model'} answers instead.")
         return self._main
+
+    def _settle_main(self, *, quiet: bool) -> str:
+        """Look up the name of the start where it says no provider; where none was named, ask the user's server, and
+        say what was chosen. Returns why there is none. ``quiet``: a session goes on, which has its model."""
+        if self._main is not None and not self._is_reference(self._main):
+            found = self._found(self._main)
+            self._candidates = found.candidates
+            self._main = found.ref or None
+            if found.note:
+                self._remark(found.note)
+            return found.problem
+        if quiet or self._settings.model.name is not None:
+            return ""
+        if self._main is not None:
+            provider = self._main.partition("/")[0]
+            account = next(one for one in self.accounts.all() if one.provider.name == provider)
+            source = account.variable or "the stored key"
+            self._remark(f"No model was named: {self._main}, the default for {source}. /model or -m selects another.")
+        elif (self._options.headless and self._options.needs_model) or self._options.plain:
+            return self._only_model()
+        return ""
+
+    def _only_model(self) -> str:
+        """Take the one model that the user's server has. Returns why there is none to take."""
+        near = [offer for offer in asyncio.run(self.offers()) if offer.listed or offer.running]
+        chatting = [offer for offer in near if chats(offer.ref)]
+        if len(chatting) == 1:
+            self._main = chatting[0].ref
+            self._remark(f"No model was named: {self._main} is the only one offered.")
+            return ""
+        if not chatting:
+            return " ".join((no_model(self._environment), *self.unlisted))
+        named = ", ".join(f"-m {offer.ref}" for offer in chatting[:4])
+        return f"No model selected; {len(chatting)} are offered. Select one, for example {named}."
+
+    def _is_reference(self, name: str) -> bool:
+        """Whether a name says its provider, so that nothing is to be looked up."""
+        names = {provider.name for provider in self.accounts.providers}
+        return name.partition("/")[0].lower() in names
+
+    def _found(self, name: str) -> NamedModel:
+        """What a name without a provider means: in what is connected, then in the catalogue. Servers are asked only
+        for a name that nothing else tells."""
+        if self._offered is None:
+            known = self._ordered(offers(load_catalog(), self.accounts.all(), (), utc_now()))
+            found = find_model(name, known)
+            if found.ref and not any(account.elsewhere and account.key != "missing" for account in self.accounts.all()):
+                return found
+            asyncio.run(self.offers())
+        return find_model(name, self._offered or ())
 
     def _go_on_with(self, model: str, address: str) -> str:
         """Take the model of an earlier run; a sentence where it can't be used any more."""
@@ -457,6 +524,9 @@ class ModelSupply:
     def _tell(self, notice: str) -> None:
         self.notices = (*self.notices, notice)
 
+    def _remark(self, remark: str) -> None:
+        self.remarks = (*self.remarks, remark)
+
     def make(self, model: str) -> ModelClient:
         """A client.
 
@@ -466,6 +536,12 @@ class ModelSupply:
         if self._options.script is not None:
             return _scripted(self._options)
         name = expand(model, self._settings)
+        if not self._is_reference(name):
+            found = find_model(name, self._known())
+            if found.ref or "/" not in name:
+                name = found.ref
+            if not name:
+                raise ModelUnavailable(found.problem)
         try:
             client = self.windows.client(partial(self._resolve, name))
         except (ProviderSetupError, KeyStoreError) as error:
@@ -483,7 +559,15 @@ class ModelSupply:
             fallback=tuple(expand(name, self._settings) for name in self._settings.model.fallback),
             side_models=side_models(self._settings),
             offers=self.offers,
+            unlisted=lambda: self.unlisted,
         )
+
+    def main(self) -> str | None:
+        """The model of a start, its name looked up; servers may be asked. Not for the event loop."""
+        problem = self._settle_main(quiet=True)
+        if problem:
+            self._tell(problem)
+        return self._main
 
     @property
     def nothing_chosen(self) -> str:
@@ -495,17 +579,62 @@ class ModelSupply:
         return self._options.script is not None
 
     async def offers(self) -> Sequence[ModelOffer]:
-        """Models to choose from; servers on this machine are looked for."""
+        """Models to choose from, the likeliest first. Servers on this machine are looked for, and those of the user's
+        own addresses are asked."""
         if self._options.script is not None:
             return ()
-        servers = await find_local_servers()
-        named, windows = named_models(self._settings), self._settings.models.window
-        found = await asyncio.to_thread(lambda: offers(load_catalog(), self.accounts.all(), servers, utc_now(), named))
+        accounts = await asyncio.to_thread(self.accounts.all)
+        own = [account for account in accounts if account.elsewhere and account.key != "missing"]
+        servers, lists = await asyncio.gather(find_local_servers(), asyncio.gather(*map(self._ask_server, own)))
+        asked = {_port(account.address) for account in own if is_loopback(account.address)}
+        servers = [server for server in servers if _port(server.base_url) not in asked]
+        self.unlisted = tuple(problem for _, problem in lists if problem)
+        listed = [offer for found, _ in lists for offer in found]
+        named = named_models(self._settings)
+        found = await asyncio.to_thread(
+            lambda: offers(load_catalog(), accounts, servers, utc_now(), named, listed),
+        )
+        self._offered = await asyncio.to_thread(self._ordered, found)
+        return self._offered
+
+    def _ordered(self, found: Sequence[ModelOffer]) -> tuple[ModelOffer, ...]:
+        """With what the user has set, the likeliest first."""
+        windows = self._settings.models.window
         own = {ref: prices.at(utc_now()) for ref, prices in self.own_prices.items()}
-        return [
+        known = [
             replace(offer, rates=own.get(offer.ref, offer.rates), window=windows.get(offer.ref, offer.window))
             for offer in found
         ]
+        return likeliest_first(known, (*self._candidates, *named_models(self._settings)))
+
+    def _known(self) -> Sequence[ModelOffer]:
+        """What can be chosen, as far as that is known without asking anybody."""
+        if self._offered is None:
+            self._offered = self._ordered(offers(load_catalog(), self.accounts.all(), (), utc_now()))
+        return self._offered
+
+    async def _ask_server(self, account: Account) -> tuple[tuple[ModelOffer, ...], str]:
+        """The models of one server, or a sentence that says why there are none."""
+        provider = account.provider.name
+        try:
+            config = await asyncio.to_thread(self._resolve, f"{provider}/models", None, None)
+        except (ProviderSetupError, KeyStoreError) as error:
+            return (), str(error)
+        answer = await list_models(endpoint_of(config))
+        if not answer.models:
+            why = answer.problem or "it lists no models"
+            return (), f"{provider} at {without_password(account.address)} names no models: {why}."
+
+        def known() -> tuple[ModelOffer, ...]:
+            return listed_offers(account, answer.models, lambda model: self._info(provider, model))
+
+        return await asyncio.to_thread(known), ""
+
+    def _info(self, provider: str, model: EndpointModel) -> ModelInfo:
+        config = next((one for one in self.accounts.custom if one.name == provider), None)
+        local = config is not None and config.local
+        setting = config.window if config is not None else None
+        return model_info(provider, model.id, local=local, asked=model, setting=setting)
 
     def _resolve(self, name: str, asked: EndpointModel | None, learned: LearnedWindow | None) -> ClientConfig:
         settings, options = self._settings, self._options
@@ -520,6 +649,22 @@ class ModelSupply:
         local = any(item.local for item in custom if item.name == provider)
         look_up = lookup_with(asked, learned, local)
         return resolve(name, self._environment, custom, overrides, look_up, self.accounts.stored_key)
+
+
+def _with_address(options: LaunchOptions, settings: Settings, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """With ``--base-url`` as the address of OpenAI's kind, where no model is named that it could be meant for."""
+    if not options.base_url or settings.model.name is not None:
+        return environment
+    first = next(iter(configured_providers(environment)), None)
+    return (
+        environment
+        if first is not None and first.name != "openai"
+        else {**environment, "OPENAI_BASE_URL": options.base_url}
+    )
+
+
+def _port(address: str) -> int | None:
+    return urlsplit(address).port
 
 
 def effort_of(settings: Settings, main: str | None) -> Callable[[str], str | None]:

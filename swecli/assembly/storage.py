@@ -257,6 +257,10 @@ class SessionList:
             found += self._sessions(path)
         return found
 
+    def here(self) -> Sequence[StoredSession]:
+        """Sessions of this folder, newest first."""
+        return self._sessions(self._own)
+
     def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
         path = user_paths_of(self._data, session.folder, self._own)
         return messages(_read(path, lambda connection: newest_messages(connection, session.id), []))

@@ -152,7 +152,9 @@ def _session_options(group: Group) -> None:
 
 
 def _model_options(group: Group) -> None:
-    group.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="model, or an alias from the settings")
+    group.add_argument(
+        "-m", "--model", metavar="PROVIDER/NAME", help="model; a bare name is looked up in what is connected"
+    )
     group.add_argument("--base-url", metavar="URL", help="address of the provider's API")
     group.add_argument("--effort", metavar="WORD", help="reasoning effort, as the provider names it (low, high, …)")
 
@@ -166,7 +168,7 @@ def _scope_options(group: Group) -> None:
         action="append",
         default=[],
         metavar="RULES",
-        help="allow without asking, allow without asking, for example 'edit_file,run_command(git *)'",
+        help="allow without asking, for example 'edit_file,run_command(git *)'",
     )
     group.add_argument("--disallowed-tools", action="append", default=[], metavar="RULES")
     group.add_argument("-C", "--cwd", metavar="DIR", help="work in this folder")
@@ -327,13 +329,13 @@ def _text_or_file(text: str | None, file: str | None, option: str) -> str | None
 
 
 def rules(values: Sequence[str]) -> tuple[str, ...]:
-    """Permission rules from comma-separated lists; a comma within parentheses belongs to the rule."""
+    """Permission rules from lists separated by commas or blanks; within parentheses both belong to the rule."""
     found: list[str] = []
     for value in values:
         depth, rule = 0, ""
         for character in clean(value):
             depth += (character == "(") - (character == ")")
-            if character == "," and depth <= 0:
+            if character in ", " and depth <= 0:
                 found.append(rule)
                 rule = ""
             else:

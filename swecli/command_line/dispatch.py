@@ -24,6 +24,7 @@ from swecli.command_line.arguments import (
     main_parser,
     working_directory,
 )
+from swecli.command_line.habits import answer_to, from_habit
 from swecli.command_line.standard_streams import (
     complain,
     input_lines,
@@ -232,6 +233,7 @@ def _run(arguments: Sequence[str], terminal: Terminal | None) -> int:
         if terminal is not None:  # only the demonstration has a screen
             return module.demo(arguments[1:], terminal)
         return getattr(module, arguments[0])(arguments[1:])
+    arguments = from_habit(arguments)
     options = launch_options(parsed(arguments), os.environ, is_root=is_root())
     return launch(options if terminal is not None else with_standard_input(options), terminal)
 
@@ -247,6 +249,8 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     try:
         found = parser.parse_args(arguments)
     except UsageError:
+        if answer := answer_to(arguments):
+            raise UsageError(answer) from None
         with suppress(UsageError):
             _no_subcommand(parser.parse_known_args(arguments)[0].prompt, arguments)
         raise

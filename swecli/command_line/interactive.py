@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from swecli.assembly.trust import WorkspaceTrust
 from swecli.launch import LaunchOptions, StartError
-from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened
+from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened, StoredSession
 
 if TYPE_CHECKING:
     from swecli.assembly.models import Accounts
@@ -180,6 +180,13 @@ class Program(Backend):
             return lambda: self._sessions.open(replace(other, resume=session_id))
 
         return SessionList(self._fresh, dict(os.environ), opener) if self._options.store else None
+
+    def greets(self) -> bool:
+        return self._options.script is None
+
+    def earlier(self, session_id: str) -> Sequence[StoredSession]:
+        sessions = self.sessions()
+        return () if sessions is None else [one for one in sessions.here() if one.id != session_id and one.messages]
 
     def settings(self) -> SettingsFiles:
         from swecli.assembly.settings import SettingsFiles

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from swecli.assembly.models import AccountError, Accounts, ModelSupply, main_model
+from swecli.assembly.models import AccountError, Accounts, ModelSupply
 from swecli.assembly.startup import Startup, flags_of, read_startup
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
@@ -37,7 +37,7 @@ def doctor(arguments: Sequence[str]) -> int:
 
     settings, environment = startup.loaded.settings, startup.environment
     supply = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config))
-    main = main_model(settings, environment, supply.accounts)
+    main = supply.main()
     report = asyncio.run(examine(supply, main, online=chosen.online))
     contained = examine_sandbox(options, startup)
     if _show((*report.blocks, contained)) is not ExitCode.OK:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swecli.commands.base import SlashCommand
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
+from swecli.commands.elsewhere import ELSEWHERE
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.init.command import INIT
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
@@ -23,6 +23,7 @@ from swecli.commands.session import (
     TODOS,
     USAGE,
 )
+from swecli.core import edit_distance
 from swecli.core.protocol.blocks import TableBlock
 
 COMMANDS: tuple[SlashCommand, ...] = (
@@ -80,13 +81,17 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class UnknownCommand:
-    """A name that no command has. ``nearest`` is the likeliest one, or empty."""
+    """A name that no command has. ``nearest`` is the likeliest one, or empty; ``elsewhere`` says what to do where
+    another agent has a command of this name."""
 
     name: str
     nearest: str
+    elsewhere: str = ""
 
     @property
     def message(self) -> str:
+        if self.elsewhere:
+            return f"/{self.name} is not a command here: {self.elsewhere}. Nothing was sent."
         hint = f"Did you mean /{self.nearest}?" if self.nearest else "/help lists the commands."
         return f"Unknown command /{self.name}. {hint} Nothing was sent."
 
@@ -99,7 +104,9 @@ def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> Invocation 
         return None
     name, arguments = match.group(1), (match.group(2) or "").strip()
     command = find(name, commands)
-    return Invocation(command, arguments) if command else UnknownCommand(name, nearest(name, commands))
+    if command is not None:
+        return Invocation(command, arguments)
+    return UnknownCommand(name, nearest(name, commands), ELSEWHERE.get(name.lower(), ""))
 
 
 def find(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> SlashCommand | None:
@@ -109,9 +116,6 @@ def find(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> SlashCommand
 
 
 def nearest(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> str:
-    """The name of the command that ``name`` most likely means; empty when none is close."""
+    """The name of the command that ``name`` is a slip of; empty when none is close."""
     names = {alias: command.name for command in commands for alias in (command.name, *command.aliases)}
-    wanted = name.lower()
-    begins = [known for known in names if known.startswith(wanted)]
-    close = begins or difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
-    return names[close[0]] if close else ""
+    return names.get(edit_distance.nearest(name.lower(), names), "")

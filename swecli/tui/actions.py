@@ -63,6 +63,9 @@ class Actions:
         self._pending: list[str] = []
         """Settings that were changed and count from the next session on."""
         self.commands: Sequence[SlashCommand] = ()
+        self.model_tried = asyncio.Event()
+        """Clear while a model that was picked is tried: a message waits until it is connected."""
+        self.model_tried.set()
 
     def open(self, name: Screen, words: str = "") -> None:
         """Open what a command asks for, with these words typed or searched for where that makes sense."""
@@ -207,7 +210,7 @@ class Actions:
     def _connection(self) -> Connection:
         from swecli.tui.connect import Connection
 
-        return Connection(self._screen, self._session, self._backend, self.set_model)
+        return Connection(self._screen, self._session, self._backend, self.set_model, self.model_tried)
 
     def pick_mode(self) -> None:
         from swecli.commands.session import MODE_MEANINGS
@@ -219,20 +222,23 @@ class Actions:
         self._screen.dock.show(Picker("Mode", choices, self.set_mode))
 
     async def pick_model(self) -> None:
-        """Choose the model: those that are known, or another one that is typed."""
+        """Choose the model: those that can be used now, or another one that is typed."""
         from swecli.commands.models import summary
         from swecli.tui.dock.picker import Choice, Picker
 
         refs = list(await asyncio.to_thread(self._backend.models))
         view, port = self._session.view, self._session.port
         present = view.model.ref if view and view.model else None
-        if present and present not in refs:
-            refs.insert(0, present)
-        offered = {offer.ref: summary(offer) for offer in await port.models()} if port is not None else {}
-        known = dict.fromkeys([*refs, *offered])
+        if present:
+            refs = [present, *(ref for ref in refs if ref != present)]
+        offers = await port.models() if port is not None else ()
+        offered = {offer.ref: summary(offer) for offer in offers if offer.usable}
+        known: list[str] = list(dict.fromkeys([*(refs[:1] if present else []), *offered, *refs]))
         choices = [Choice(ref, ref, offered.get(ref, ""), ref == present) for ref in known]
-        title = "Model: select one, or type provider/name"
+        title = "Model: select one, or type a name"
         self._screen.dock.show(Picker(title, choices, self.set_model, free=True))
+        if port is not None and port.unlisted:
+            self.flash(" ".join(port.unlisted))
 
     def pick_effort(self) -> None:
         """Choose how much the model thinks, where it takes a word for that."""

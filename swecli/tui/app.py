@@ -30,6 +30,7 @@ from swecli.tui.themes.library import background_is_dark
 from swecli.tui.themes.scheme import VARIABLES, depth
 
 if TYPE_CHECKING:
+    from swecli.core.engine.view import SessionView
     from swecli.core.protocol.commands import Submit
     from swecli.tui.actions import Actions
     from swecli.tui.clipboard import Copier
@@ -149,7 +150,9 @@ class SwecliApp(App[int], inherit_bindings=False):
         transcript = Transcript(clock=self._wall, id="transcript")
         compat.replace_bindings(transcript, keymap.transcript(self.keymap))
         main.add_transcript(transcript)
-        self.session = SessionController(main, self.terminal, backend.branch, self._opened)
+        self.session = SessionController(
+            main, self.terminal, backend.branch, self._greeting if backend.greets() else None, self._opened
+        )
         self.actions = Actions(main, self.session, backend, self.appearance, self.keymap, self._wall)
         self.copier = Copier(self, main.prompt.editor, self._write, main.activity.flash, backend.state)
         self.input = InputController(main, self.session, self.actions, self.copier)
@@ -163,6 +166,12 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.session.show()
         first = backend.first_prompt
         await self._play(backend.open_session, Submit(first) if first else None)
+
+    async def _greeting(self, view: SessionView) -> tuple[tuple[str, str], ...]:
+        from swecli.tui.greeting import greeting
+
+        earlier = await asyncio.to_thread(self._backend.earlier, view.session_id)
+        return greeting(view, earlier, self.keymap.shown, self._wall(), os.environ.get("HOME", ""))
 
     async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
@@ -428,6 +437,8 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     async def _submit(self, message: PromptEditor.Submitted) -> None:
         await self.commands_loaded.wait()
+        if not message.text.startswith("/"):
+            await self.actions.model_tried.wait()
         if not self.main.transcript.following:  # the message and its answer are in sight wherever the user was reading
             self.main.transcript.follow()
         await self.input.submit_message(message, self._preferences.large_message)

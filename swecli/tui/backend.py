@@ -258,6 +258,14 @@ class Backend:
         """The stored sessions; None where nothing is stored. Called on the event loop, as are the other two ports."""
         return None
 
+    def greets(self) -> bool:
+        """Whether a new session begins with the first screen, and not with a line. Called on the event loop."""
+        return False
+
+    def earlier(self, session_id: str) -> Sequence[StoredSession]:
+        """Other sessions of this folder that can be continued, newest first."""
+        return ()
+
     def settings(self) -> SettingsPort:
         raise ValueError("No settings to change here; `swecli config` shows them")
 

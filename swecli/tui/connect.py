@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -28,32 +29,47 @@ def providers(environ: Mapping[str, str]) -> Sequence[ConfiguredProvider]:
     return configured_providers(environ)
 
 
-def blocks(environ: Mapping[str, str], running: Sequence[ModelOffer] = ()) -> tuple[DisplayBlock, ...]:
-    """The first-run notice; ``running`` are models of servers on this machine. Values of keys are never shown."""
+def blocks(environ: Mapping[str, str]) -> tuple[DisplayBlock, ...]:
+    """What to do where no model can be offered. Values of keys are never shown."""
     found = [
         (item.key_variable, f"swecli -m {item.default_model or f'{item.name}/MODEL'}") for item in providers(environ)
     ]
-    seen: list[DisplayBlock] = []
-    if found:
-        seen.append(TableBlock(("Found", "Use"), tuple(found), "In your environment"))
-    if running:
-        servers = {offer.ref.partition("/")[0]: 0 for offer in running}
-        for offer in running:
-            servers[offer.ref.partition("/")[0]] += 1
-        rows = tuple((name, str(count)) for name, count in servers.items())
-        seen.append(TableBlock(("Server", "Models"), rows, "Running on this machine"))
-    if not seen:
-        text = "Found no provider key in your environment and no model server on this machine."
-        seen.append(TextBlock(text, "warning"))
+    nothing = "Found no provider key in your environment and no model server on this machine."
     return (
         TextBlock("No model is connected yet; messages are not sent."),
-        *seen,
+        TableBlock(("Found", "Use"), tuple(found), "In your environment") if found else TextBlock(nothing, "warning"),
         TextBlock(
             "/model selects one, /login adds an API key, swecli demo works without either.\n"
             "Any OpenAI-compatible server:\n"
             "  OPENAI_BASE_URL=http://localhost:8000/v1  swecli -m openai/MODEL"
         ),
     )
+
+
+def found_blocks(
+    environ: Mapping[str, str], usable: Sequence[ModelOffer], unlisted: Sequence[str] = ()
+) -> tuple[DisplayBlock, ...]:
+    """What there is to choose from, in a few lines; where that is nothing, what to do. ``unlisted`` are sentences about
+    servers that named no models."""
+    troubles = tuple(TextBlock(safe_line(trouble), "warning") for trouble in unlisted)
+    if not usable:
+        return (*blocks(environ), *troubles)
+    lines = ["No model is connected yet. Enter connects the marked one; it is asked one short question first."]
+    for title, near in (
+        ("Running on this machine", [offer for offer in usable if offer.running]),
+        ("Listed by its server", [offer for offer in usable if offer.listed]),
+    ):
+        counted = Counter(offer.ref.partition("/")[0] for offer in near)
+        if counted:
+            lines.append(f"{title}: {', '.join(f'{name} ({_models(count)})' for name, count in counted.items())}")
+    keys = [item.key_variable for item in providers(environ)]
+    if keys:
+        lines.append(f"In your environment: {', '.join(keys)}")
+    return (TextBlock("\n".join(lines)), *troubles)
+
+
+def _models(count: int) -> str:
+    return "1 model" if count == 1 else f"{count:,} models"
 
 
 TITLE = "Connect a model: select one, or type provider/name"
@@ -65,12 +81,19 @@ class Connection:
     """Connects a model: while there is none it offers some, tries the one that is picked, and stores keys."""
 
     def __init__(
-        self, screen: MainScreen, session: SessionController, backend: Backend, set_model: Callable[[str], None]
+        self,
+        screen: MainScreen,
+        session: SessionController,
+        backend: Backend,
+        set_model: Callable[[str], None],
+        trying: asyncio.Event,
     ) -> None:
+        """``trying`` is clear while a model is tried."""
         self._screen = screen
         self._session = session
         self._backend = backend
         self._set_model = set_model
+        self._trying = trying
         self._offers: Sequence[ModelOffer] = ()
         self._picker: Picker | None = None
 
@@ -78,8 +101,8 @@ class Connection:
         """Show what is available, and offer it."""
         port = self._session.port
         self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
-        running = [offer for offer in self._offers if offer.running]
-        self._screen.transcript.show(blocks(os.environ, running), "Welcome to swecli")
+        unlisted = port.unlisted if port is not None else ()
+        self._screen.transcript.show(found_blocks(os.environ, self._offers, unlisted), "Welcome to swecli")
         view = self._session.view
         unconnected = view is not None and view.model is None
         if unconnected and self._screen.dock.panel is None and not self._screen.prompt.editor.text:
@@ -95,11 +118,9 @@ class Connection:
     def _choices(self) -> list[Choice]:
         from swecli.commands.models import summary
 
-        usual = [provider.default_model for provider in providers(os.environ)]
-        ordered = sorted(self._offers, key=lambda offer: (not offer.running, offer.ref not in usual))
         choices = [
             Choice(offer.ref, offer.ref, f"{'running here · ' if offer.running else ''}{summary(offer)}")
-            for offer in ordered
+            for offer in self._offers
         ]
         others = [
             Choice(LOGIN, "Add an API key", "hidden as you type"),
@@ -113,12 +134,16 @@ class Connection:
 
     async def _try(self, ref: str) -> None:
         self._screen.activity.flash(f"Testing {safe_line(ref)}…")
-        works, said = await self._backend.try_model(ref)
-        self._screen.transcript.show((TextBlock(said, "plain" if works else "error"),))
-        if works:
-            await self._keep(ref)
-            self._set_model(ref)
-            return
+        self._trying.clear()  # a message that is sent meanwhile waits
+        try:
+            works, said = await self._backend.try_model(ref)
+            self._screen.transcript.show((TextBlock(said, "plain" if works else "error"),))
+            if works:
+                await self._keep(ref)
+                self._set_model(ref)
+                return
+        finally:
+            self._trying.set()
         if self._screen.dock.panel in (None, self._picker):
             self._offer()
 

@@ -135,8 +135,8 @@ class SessionController:
     """Holds the session's port once there is one; until then commands wait in order. Keeps the state that its events
     make, and brings the screen up to date with it.
 
-    ``branch`` is read in a thread; ``settled`` is called once a session is there and what was said in it before is
-    shown.
+    ``branch`` is read in a thread; ``greet`` says what a new session begins with; ``settled`` is called once a session
+    is there and what was said in it before is shown.
     """
 
     @dataclass
@@ -156,11 +156,13 @@ class SessionController:
         screen: MainScreen,
         terminal: TerminalStatus,
         branch: Callable[[], str] = lambda: "",
+        greet: Callable[[SessionView], Awaitable[tuple[tuple[str, str], ...]]] | None = None,
         settled: Callable[[], None] = lambda: None,
     ) -> None:
         self._screen = screen
         self._terminal = terminal
         self._read_branch = branch
+        self._greet = greet
         self._settled = settled
         self._settling: Timer | None = None
         self._branch = ""
@@ -186,6 +188,7 @@ class SessionController:
     async def play(self, open_session: OpenSession, first: Command | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
         port = await open_session()
+        self._screen.transcript.greet(() if self._greet is None else await self._greet(port.view))
         bridge = Bridge(self._apply, waiting=lambda: compat.writer_depth(self._screen.app), interval=self._interval)
         pump = asyncio.create_task(bridge.pump(port.subscribe(replay=True)))
         try:

@@ -44,7 +44,17 @@ def test_paths_and_other_text_are_for_the_model(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("contxt", "context"), ("ex", "quit"), ("claer", "clear"), ("zzzzzz", ""), ("MODL", "model")]
+    ("name", "expected"),
+    [
+        ("contxt", "context"),
+        ("ex", ""),
+        ("qiut", "quit"),
+        ("dif", "diff"),
+        ("export", ""),
+        ("claer", "clear"),
+        ("zzzzzz", ""),
+        ("MODL", "model"),
+    ],
 )
 def test_the_nearest_command_is_suggested(name: str, expected: str) -> None:
     unknown = parse(f"/{name} x")

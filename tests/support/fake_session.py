@@ -149,6 +149,10 @@ class FakeSession:
     async def models(self) -> Sequence[ModelOffer]:
         return self.offered
 
+    @property
+    def unlisted(self) -> Sequence[str]:
+        return ()
+
     async def job_output(self, job: str) -> str:
         self._job(job)
         return self.job_outputs.get(job, "")

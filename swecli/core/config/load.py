@@ -553,6 +553,8 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
         raise ConfigError(_problems(error, origin_of)) from None
     for key, message in unknown_references(settings):
         origin = origin_of.get(key, Origin("default"))
+        if key == ("model", "name") and origin.layer in ("flag", "environment"):
+            continue  # what was typed is looked up when the session starts
         problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {message}"))
     for keys, message in contradictions(settings):
         key = next((one for one in keys if one in origin_of), keys[0])

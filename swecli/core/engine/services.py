@@ -129,6 +129,8 @@ class Services:
     """How much the user wants a model (``provider/name``) to think; None = as the provider does."""
     offers: Callable[[], Awaitable[Sequence[ModelOffer]]] = no_offers
     """Models that the user can choose from."""
+    unlisted: Callable[[], Sequence[str]] = lambda: ()
+    """Sentences about servers that named no models when ``offers`` was asked last."""
     examine: Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
     """What works and what does not, for the current model. The flag: providers are asked, too."""
     fallback: Sequence[str] = ()

@@ -405,12 +405,17 @@ class Session:
         return await self._services.examine(self._measured(), online)
 
     async def models(self) -> Sequence[ModelOffer]:
-        """Models to choose from, the usable ones first. Looks for servers on this machine, so it may take a moment."""
+        """Models to choose from, the likeliest first. Asks servers of the user, so it may take a moment."""
         model = self._measured()
         return [
             replace(offer, window=model.window) if model is not None and offer.ref == model.ref else offer
             for offer in await self._services.offers()
         ]
+
+    @property
+    def unlisted(self) -> Sequence[str]:
+        """Sentences about servers that named no models when ``models`` was asked last."""
+        return self._services.unlisted()
 
     def _measured(self) -> ModelInfo | None:
         """The current model, with the window that its requests are measured against."""

@@ -9,6 +9,7 @@ from typing import Literal
 
 from swecli.core.llm.addresses import host_of, origin_of
 from swecli.core.llm.catalog import Catalog, CatalogModel, Rates
+from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.providers import (
     ProviderConfig,
     ProviderSetupError,
@@ -17,6 +18,7 @@ from swecli.core.llm.providers import (
     known_providers,
     needs_key,
 )
+from swecli.core.llm.types import ModelInfo
 from swecli.core.llm.windows import LocalServer
 
 KeyState = Literal["environment", "stored", "not needed", "missing"]
@@ -39,6 +41,8 @@ class ModelOffer:
     deprecated: bool = False
     running: bool = False
     """It is on a server that was found running."""
+    listed: bool = False
+    """The server at the provider's address has just listed it."""
 
     @property
     def usable(self) -> bool:
@@ -62,6 +66,17 @@ class Account:
         """Whether it is asked where it usually is."""
         usual = known_providers().get(self.provider.name)
         return usual is None or host_of(self.address) == host_of(usual.base_url)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether only its server can tell which models it has: it is the user's own, or at an address of theirs."""
+        usual = known_providers().get(self.provider.name)
+        if usual is None:
+            return True
+        try:
+            return origin_of(self.address) != origin_of(usual.base_url)
+        except ValueError:
+            return False
 
 
 def account_of(
@@ -89,19 +104,44 @@ def offers(
     servers: Iterable[LocalServer],
     now: datetime,
     named: Sequence[str] = (),
+    listed: Iterable[ModelOffer] = (),
 ) -> tuple[ModelOffer, ...]:
-    """What can be chosen: models of servers that run first, then of providers with a key, then the others; in each
-    group first those that the user has ``named`` (``provider/name``) in the settings, in their order."""
+    """What can be chosen: models of servers that run and those that ``listed`` servers of the user have, then of
+    providers with a key, then the others; in each group first those that the user has ``named`` (``provider/name``) in
+    the settings, in their order."""
     found: dict[str, ModelOffer] = {}
-    for offer in (*_running(servers), *_listed(catalog, accounts, now, named)):
+    for offer in (*listed, *_running(servers), *_listed(catalog, accounts, now, named)):
         found.setdefault(offer.ref, offer)
 
     places = {ref: place for place, ref in enumerate(named)}
 
     def order(offer: ModelOffer) -> tuple[bool, bool, int, bool]:
-        return (not offer.running, not offer.usable, places.get(offer.ref, len(places)), offer.deprecated)
+        near = offer.running or offer.listed
+        return (not near, not offer.usable, places.get(offer.ref, len(places)), offer.deprecated)
 
     return tuple(sorted(found.values(), key=order))
+
+
+def listed_offers(
+    account: Account, models: Iterable[EndpointModel], info: Callable[[EndpointModel], ModelInfo]
+) -> tuple[ModelOffer, ...]:
+    """What the server of an account has. ``info`` is what requests would be measured against."""
+    return tuple(_of_server(account, model, info(model)) for model in models)
+
+
+def _of_server(account: Account, model: EndpointModel, info: ModelInfo) -> ModelOffer:
+    return ModelOffer(
+        f"{account.provider.name}/{model.id}",
+        account.key,
+        account.variable,
+        None if info.window_source == "assumed" else info.window,
+        info.max_output,
+        None,
+        info.images,
+        model.tools,
+        model.reasoning,
+        listed=True,
+    )
 
 
 def _running(servers: Iterable[LocalServer]) -> Iterator[ModelOffer]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.figures import tokens
 from swecli.tui.backend import SessionsPort, StoredSession
+from swecli.tui.greeting import age
 from swecli.tui.screens.list_screen import Entry, ListPage, heading, read_or_say
 
 Continue = Callable[[StoredSession], None]
@@ -101,13 +102,3 @@ def entries(sessions: Sequence[StoredSession], present: str, now: float) -> list
         tone = "dim" if session.away else "plain"
         out.append(Entry(session.id, cells, tone, f"{session.model} {session.folder}", mark))
     return out
-
-
-def age(seconds: float) -> str:
-    """How long ago, in one unit."""
-    if seconds < 60:
-        return "just now"
-    for size, unit in ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit} ago"
-    return "just now"

@@ -32,6 +32,8 @@ class SessionBlock:
     resumed: bool = False
     address: str = ""
     """Where the model is asked, unless it is its provider's own address."""
+    lines: tuple[tuple[str, str], ...] = ()
+    """The first screen of a new session in place of all that: labels and texts."""
 
 
 @dataclass(frozen=True, slots=True)

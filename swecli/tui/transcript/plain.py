@@ -46,7 +46,8 @@ def block_text(block: Block) -> str:
         case TurnEndBlock():
             return _lines(block.outcome, block.reason)
         case SessionBlock():
-            return " ".join(part for part in (block.model, block.address, block.cwd) if part)
+            parts = (block.model, block.address, block.cwd)
+            return _lines(*(text for _, text in block.lines)) or " ".join(part for part in parts if part)
         case ShownBlock():
             return _lines(block.title, *map(display_text, block.blocks))
         case RewoundBlock():

@@ -132,6 +132,8 @@ class Reducer:
         self._operations: list[Operation] = []
         self._places: dict[str, int] = {}
         """Where in the operations the block of an id was put last."""
+        self.greeting: tuple[tuple[str, str], ...] = ()
+        """Labels and texts that the next new session begins with."""
         self.open: dict[str, None] = {}
         """Ids of the blocks that more is to come for."""
 
@@ -249,7 +251,8 @@ def _close_open_items(reducer: Reducer) -> None:
 def _session(reducer: Reducer, event: Event, body: SessionStarted) -> None:
     _close_open_items(reducer)
     key = f"session-{event.seq}"
-    reducer.put(SessionBlock(key, body.model, body.cwd, body.mode, body.swecli, body.resumed, body.address))
+    lines, reducer.greeting = (() if body.resumed else reducer.greeting), ()
+    reducer.put(SessionBlock(key, body.model, body.cwd, body.mode, body.swecli, body.resumed, body.address, lines))
 
 
 def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:

@@ -534,6 +534,10 @@ class Transcript(PageView, can_focus=True):
         if self.app.app_focus and (operations := self._reducer.tick(self._clock())):
             self.change_blocks(operations)
 
+    def greet(self, lines: tuple[tuple[str, str], ...]) -> None:
+        """What the next new session begins with."""
+        self._reducer.greeting = lines
+
     def show(self, blocks: Sequence[DisplayBlock], title: str = "") -> None:
         """Show something that is not part of the session, for example what a slash command answers."""
         if blocks or title:

@@ -1,0 +1,158 @@
+"""Which model a name means that says no provider (``sonnet``, ``gpt-5``, ``mock``), and which one is likely wanted
+where none was named. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from swecli.core.edit_distance import nearest
+from swecli.core.llm.catalog import common_name, spelling, tails, undated
+from swecli.core.llm.offers import ModelOffer
+from swecli.core.llm.providers import known_providers
+
+NAMED = 4
+"""Candidates that a sentence names."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedModel:
+    """``ref`` is ``provider/name``, empty where ``problem`` says why there is none; ``note`` says what was chosen where
+    the name left a choice; ``candidates`` are the models that the name fits."""
+
+    ref: str = ""
+    note: str = ""
+    problem: str = ""
+    candidates: tuple[str, ...] = ()
+
+
+def find_model(name: str, offers: Sequence[ModelOffer]) -> NamedModel:
+    """The model that ``name`` means. Models that can be used now count before those whose key is missing; the same
+    name counts before one with a date, and that before one of which ``name`` is a part."""
+    for pool in ([one for one in offers if one.usable], [one for one in offers if not one.usable]):
+        fitting = _fitting(name, pool)
+        if not fitting:
+            continue
+        chosen = _one_each(fitting)
+        refs = tuple(offer.ref for offer in chosen)
+        if not chosen[0].usable:
+            return NamedModel(problem=_without_key(name, chosen), candidates=refs)
+        if len(chosen) > 1:
+            return NamedModel(problem=f"{name} fits {_listed(refs)}; name one of them.", candidates=refs)
+        (ref,) = refs
+        told = len(fitting) > 1 or spelling(name) not in map(spelling, tails(ref))
+        return NamedModel(ref, f"{name} is {ref}." if told else "", candidates=refs)
+    return NamedModel(problem=_unknown(name, offers))
+
+
+def likeliest_first(offers: Iterable[ModelOffer], wanted: Sequence[str] = ()) -> tuple[ModelOffer, ...]:
+    """In the order in which one would choose: the ``wanted`` ones, then those that a server has just listed, then those
+    with a key; among equals a model that a provider has as its default, and last those that do not chat."""
+    places = {ref: place for place, ref in enumerate(wanted)}
+
+    def order(offer: ModelOffer) -> tuple[bool, int, bool, bool, bool, bool]:
+        return (
+            not offer.usable,
+            places.get(offer.ref, len(places)),
+            not (offer.running or offer.listed),
+            offer.tools is False or not chats(offer.ref),
+            offer.deprecated,
+            spelling(offer.ref.rpartition("/")[2]) not in _defaults(),
+        )
+
+    return tuple(sorted(offers, key=order))
+
+
+_NO_CHAT = re.compile(
+    r"embed|whisper|(?:^|[-_./])tts|dall-e|gpt-image|imagen|moderation|rerank|transcribe|realtime|sora|(?:^|[-_./])bge-"
+    r"|stable-diffusion|flux|guard|babbage|davinci"
+)
+
+
+def chats(name: str) -> bool:
+    """Whether a model of this name answers messages, as far as its name tells."""
+    return _NO_CHAT.search(name.lower()) is None
+
+
+@cache
+def _defaults() -> frozenset[str]:
+    names = (provider.default_model.rpartition("/")[2] for provider in known_providers().values())
+    return frozenset(spelling(name) for name in names if name)
+
+
+def _fitting(name: str, offers: Sequence[ModelOffer]) -> list[ModelOffer]:
+    """Those whose names fit best. What does not chat fits only by its whole name."""
+    wanted = spelling(name)
+    ids = [(offer, spelling(offer.ref.partition("/")[2])) for offer in offers]
+    if same := [offer for offer, full in ids if wanted in tails(full)]:
+        return same
+    common = undated(common_name(name))
+    if dated := [offer for offer, full in ids if undated(common_name(full)) == common]:
+        return dated
+    words = _words(wanted)
+    return [offer for offer, full in ids if words and chats(full) and _within(words, _words(full.rpartition("/")[2]))]
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in re.split(r"[^a-z0-9]+", name) if word]
+
+
+def _within(words: Sequence[str], name: Sequence[str]) -> bool:
+    """Whether all words are among those of the name, in order."""
+    rest = iter(name)
+    return all(word in rest for word in words)
+
+
+def _one_each(fitting: Sequence[ModelOffer]) -> list[ModelOffer]:
+    """The models to choose from: of each provider one, unless that would be a guess."""
+    by_provider: dict[str, list[ModelOffer]] = {}
+    for offer in fitting:
+        by_provider.setdefault(offer.ref.partition("/")[0], []).append(offer)
+    return [offer for group in by_provider.values() for offer in _newest(group)]
+
+
+def _newest(group: Sequence[ModelOffer]) -> Sequence[ModelOffer]:
+    """The provider's default, or the newest where all are one family; else all of them."""
+    usual = [offer for offer in group if spelling(offer.ref.rpartition("/")[2]) in _defaults()]
+    if len(usual) == 1:
+        return usual
+    current = [offer for offer in group if not offer.deprecated] or list(group)
+    if len({_family(offer.ref) for offer in current}) > 1:
+        return current
+    return [max(current, key=lambda offer: (_version(offer.ref), -len(offer.ref)))]
+
+
+def _family(ref: str) -> tuple[str, ...]:
+    """The name without its numbers, in any order: makers have moved the version about."""
+    return tuple(sorted(word for word in _words(common_name(undated(ref))) if not word.isdigit() and word != "latest"))
+
+
+def _version(ref: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in _words(common_name(undated(ref))) if word.isdigit() and len(word) < 4)
+
+
+def _without_key(name: str, chosen: Sequence[ModelOffer]) -> str:
+    refs = _listed([offer.ref for offer in chosen], "or")
+    offer = chosen[0]
+    provider = offer.ref.partition("/")[0]
+    key = f"set {offer.variable} or use /login {provider}" if offer.variable else f"{provider} can't be used here"
+    return f"{name} is {refs}; no key is set for it: {key}."
+
+
+def _unknown(name: str, offers: Sequence[ModelOffer]) -> str:
+    by_name: Mapping[str, str] = {
+        spelling(offer.ref.rpartition("/")[2]): offer.ref for offer in reversed(offers) if offer.usable
+    }
+    near = nearest(spelling(name), by_name)
+    hint = f"Did you mean {by_name[near]}?" if near else "/model lists what can be used; provider/name uses any other."
+    return f"unknown model {name!r}. {hint}"
+
+
+def _listed(refs: Sequence[str], word: str = "and") -> str:
+    if len(refs) == 1:
+        return refs[0]
+    if len(refs) > NAMED:
+        return f"{', '.join(refs[:NAMED])} and {len(refs) - NAMED} more"
+    return f"{', '.join(refs[:-1])} {word} {refs[-1]}"

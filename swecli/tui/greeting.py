@@ -1,0 +1,71 @@
+"""What a new session begins with: where it works, with which model and mode, and what there is to go on with. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.safe_text import safe_line
+from swecli.tui.backend import StoredSession
+
+if TYPE_CHECKING:
+    from swecli.core.engine.view import SessionView
+
+Shown = Callable[[str], str]
+"""The keys of an action, for people."""
+
+TITLE = 40
+"""Characters of the last session's first message."""
+
+HINTS: tuple[Callable[[Shown], str], ...] = (
+    lambda keys: "? lists keys and commands; @ names a file, ! runs a command in your shell.",
+    lambda keys: "/undo reverts what a turn changed in files; /redo reapplies it.",
+    lambda keys: f"{keys('next_mode')} switches the mode; plan mode changes nothing.",
+    lambda keys: "/context shows what fills the context window, /compact makes room.",
+    lambda keys: "While a turn runs, Enter steers it and Tab queues a message for after it.",
+    lambda keys: "/btw asks a side question that stays out of the conversation.",
+    lambda keys: "/diff shows what this session changed; /review has the model check it.",
+    lambda keys: f"{keys('expand')} shows every step with all of its output.",
+)
+
+
+def greeting(
+    view: SessionView, earlier: Sequence[StoredSession], keys: Shown, now: float, home: str
+) -> tuple[tuple[str, str], ...]:
+    """Lines of a label and a text; the last one, without a label, is a hint that changes with each session."""
+    from swecli.commands.session import MODE_MEANINGS
+
+    model = view.model
+    named = "none yet; /model selects one" if model is None else model.ref
+    lines = [
+        ("Folder", short(view.cwd, home)),
+        ("Model", f"{named} at {model.address}" if model is not None and model.address else named),
+        ("Mode", f"{view.mode} · {keys('next_mode')} · {MODE_MEANINGS[view.mode]}"),
+        ("Instructions", _instructions(view, home)),
+    ]
+    if earlier:
+        last = earlier[0]
+        title = safe_line(last.title)
+        title = title if len(title) <= TITLE else f"{title[: TITLE - 1]}…"
+        lines.append(("Last session", f"{title} · {age(now - last.updated)} · swecli -c"))
+    return (*lines, ("", HINTS[len(earlier) % len(HINTS)](keys)))
+
+
+def _instructions(view: SessionView, home: str) -> str:
+    paths = [Path(name) for name in view.instructions]
+    names = [str(path.relative_to(view.cwd)) if path.is_relative_to(view.cwd) else short(path, home) for path in paths]
+    return ", ".join(names) or "none; /init writes OPENCLI.md"
+
+
+def short(path: Path, home: str) -> str:
+    """With ``~`` for the home folder."""
+    return f"~/{path.relative_to(home)}".removesuffix("/.") if home and path.is_relative_to(home) else str(path)
+
+
+def age(seconds: float) -> str:
+    """How long ago, in one unit."""
+    for size, unit in ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "just now"

@@ -1,0 +1,58 @@
+"""What hands that know another agent type on the command line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from swecli.command_line.arguments import UsageError, launch_options, main_parser
+from swecli.command_line.dispatch import parsed
+from swecli.command_line.habits import ANSWERS, SAME, answer_to, from_habit
+
+
+@pytest.mark.parametrize(
+    ("typed", "ours"),
+    [
+        (["--dangerously-skip-permissions", "-p", "hi"], ["--yolo", "-p", "hi"]),
+        (["--permission-mode", "acceptEdits"], ["--permission-mode", "accept-edits"]),
+        (["--permission-mode=bypassPermissions"], ["--yolo"]),
+        (["--approval-mode", "auto_edit"], ["--permission-mode", "accept-edits"]),
+        (["--permission-mode", "plan"], ["--permission-mode", "plan"]),
+        (["--permission-mode"], ["--permission-mode"]),
+        (["--full-auto", "fix it"], ["--permission-mode", "auto", "fix it"]),
+        (["exec", "fix it"], ["--print=", "fix it"]),
+        (["exec", "--json", "-"], ["--print=", "--output-format", "stream-json"]),
+        (["run", "fix it"], ["--print=", "fix it"]),
+        (["--allowedTools", "Bash(git *)"], ["--allowed-tools", "Bash(git *)"]),
+        (["--allowedTools=Edit"], ["--allowed-tools=Edit"]),
+        (["-m", "--full-auto"], ["-m", "--permission-mode", "auto"]),
+        (["--", "--full-auto"], ["--", "--full-auto"]),
+        (["-p", "exec --full-auto"], ["-p", "exec --full-auto"]),
+        (["exec"], ["exec"]),
+    ],
+)
+def test_options_of_other_agents_mean_ours(typed: list[str], ours: list[str]) -> None:
+    assert from_habit(typed) == ours
+
+
+def test_what_is_understood_is_an_option_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    known = {option for action in main_parser()._actions for option in action.option_strings}
+    assert {words[0] for words in SAME.values() if words} <= known
+    assert not set(SAME) & known
+    assert not set(ANSWERS) & known
+    line = ["exec", "--full-auto", "--allowedTools", "Bash(git log:*) Edit", "fix it"]
+    options = launch_options(parsed(from_habit(line)), os.environ, is_root=False)
+    assert options.headless
+    assert (options.prompt, options.mode) == ("fix it", "auto")
+    assert options.allowed_tools == ("Bash(git log:*)", "Edit")
+
+
+def test_what_has_no_counterpart_is_answered() -> None:
+    with pytest.raises(UsageError, match="--mcp-config is not an option here: MCP servers are not available"):
+        parsed(["--mcp-config", "x.json", "hello"])
+    assert answer_to(["--verbose"]).startswith("--verbose is not an option here: -p with")
+    assert answer_to(["--", "--verbose"]) == ""
+    assert answer_to(["--nonsense"]) == ""

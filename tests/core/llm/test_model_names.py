@@ -1,0 +1,93 @@
+"""What a name without a provider means, and which model is likely wanted."""
+
+from __future__ import annotations
+
+import pytest
+
+from swecli.core.llm.model_names import chats, find_model, likeliest_first
+from swecli.core.llm.offers import ModelOffer
+
+
+def offer(ref: str, *, key: bool = True, listed: bool = False, deprecated: bool = False) -> ModelOffer:
+    return ModelOffer(ref, "environment" if key else "missing", "THE_KEY", listed=listed, deprecated=deprecated)
+
+
+ANTHROPIC = tuple(
+    offer(f"anthropic/{name}")
+    for name in ("claude-3-7-sonnet-latest", "claude-sonnet-4-5-20250929", "claude-sonnet-4-6", "claude-haiku-4-5")
+)
+SERVER = (offer("openai/mock", listed=True), offer("openai/mock-mini", listed=True), offer("openai/bge-mock"))
+
+
+@pytest.mark.parametrize(
+    ("name", "ref"),
+    [
+        ("claude-sonnet-4-5", "anthropic/claude-sonnet-4-5-20250929"),
+        ("claude-sonnet-4.6", "anthropic/claude-sonnet-4-6"),
+        ("sonnet", "anthropic/claude-sonnet-4-6"),
+        ("HAIKU", "anthropic/claude-haiku-4-5"),
+        ("claude haiku", "anthropic/claude-haiku-4-5"),
+        ("mock", "openai/mock"),
+        ("mini", "openai/mock-mini"),
+        ("bge-mock", "openai/bge-mock"),
+    ],
+)
+def test_a_name_is_looked_up(name: str, ref: str) -> None:
+    found = find_model(name, (*ANTHROPIC, *SERVER))
+    assert (found.ref, found.problem) == (ref, "")
+
+
+def test_what_was_chosen_is_said_unless_it_was_named() -> None:
+    assert find_model("mock", SERVER).note == ""
+    assert find_model("sonnet", ANTHROPIC).note == "sonnet is anthropic/claude-sonnet-4-6."
+
+
+def test_where_two_fit_both_are_named() -> None:
+    offers = (offer("openai/gpt-5"), offer("openrouter/openai/gpt-5"), offer("openai/gpt-5-mini"))
+    found = find_model("gpt-5", offers)
+    assert found.ref == ""
+    assert found.problem == "gpt-5 fits openai/gpt-5 and openrouter/openai/gpt-5; name one of them."
+    assert found.candidates == ("openai/gpt-5", "openrouter/openai/gpt-5")
+    families = find_model("qwen3", (offer("x/qwen3-coder"), offer("x/qwen3-max")))
+    assert families.candidates == ("x/qwen3-coder", "x/qwen3-max")
+
+
+def test_what_can_be_used_counts_before_what_needs_a_key() -> None:
+    offers = (offer("openai/gpt-5", key=False), offer("openrouter/openai/gpt-5"))
+    assert find_model("gpt-5", offers).ref == "openrouter/openai/gpt-5"
+    without = find_model("gpt-5", offers[:1])
+    assert without.ref == ""
+    assert without.problem == "gpt-5 is openai/gpt-5; no key is set for it: set THE_KEY or use /login openai."
+
+
+def test_a_mistyped_name_gets_the_nearest_and_others_a_way_out() -> None:
+    assert "Did you mean openai/mock?" in find_model("mokc", SERVER).problem
+    unknown = find_model("hello", SERVER).problem
+    assert unknown.startswith("unknown model 'hello'.")
+    assert "/model lists" in unknown
+    assert find_model("x", ()).problem.startswith("unknown model 'x'.")
+
+
+def test_the_likely_one_comes_first() -> None:
+    offers = (
+        offer("openai/text-embedding-3-small", listed=True),
+        offer("openai/zephyr", listed=True),
+        offer("openai/claude-sonnet-5.5", listed=True),
+        offer("anthropic/claude-sonnet-5-5"),
+        offer("gemini/gemini-3", key=False),
+    )
+    refs = [one.ref for one in likeliest_first(reversed(offers))]
+    assert refs == [
+        "openai/claude-sonnet-5.5",
+        "openai/zephyr",
+        "openai/text-embedding-3-small",
+        "anthropic/claude-sonnet-5-5",
+        "gemini/gemini-3",
+    ]
+    assert likeliest_first(offers, ("openai/zephyr",))[0].ref == "openai/zephyr"
+
+
+@pytest.mark.parametrize("name", ["text-embedding-3", "whisper-1", "tts-1", "dall-e-3", "omni-moderation-latest"])
+def test_what_does_not_chat_is_known_by_its_name(name: str) -> None:
+    assert not chats(name)
+    assert chats("gpt-5.3-codex")
