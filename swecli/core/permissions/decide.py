@@ -300,7 +300,15 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
         return Decision("deny", f"Plan mode runs only read-only commands: {why}.", evidence=evidence)
     if judgement.dangers:
         shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
-        return Decision("ask", judgement.dangers[0].reason, evidence=(*shown, *evidence))
+        removes = tuple(path for danger in judgement.dangers for path in danger.removes)
+        worst = next((danger for danger in judgement.dangers if danger.removes), judgement.dangers[0])
+        return Decision(
+            "ask",
+            judgement.dangers[0].reason,
+            evidence=(*shown, *evidence),
+            danger=worst.clause,
+            removes=removes if all(danger.removes for danger in judgement.dangers) else (),
+        )
     if judgement.unread is not None:
         return Decision("ask", f"swecli cannot read part of this command: {judgement.unread}.", evidence=evidence)
     if call.effects.outside:

@@ -82,7 +82,8 @@ class Policy:
 class Decision:
     """``reason`` is shown and logged; ``rule`` decided if set; ``offer`` is the rule that "always" would add.
     ``contained``: it may run without a question only because the sandbox holds it, so it must run in there.
-    ``reads_only``: the command is proven to only read, so nothing has to be recorded before it."""
+    ``reads_only``: the command is proven to only read, so nothing has to be recorded before it. ``danger`` is what a
+    person has to see before they agree, as a clause; ``removes`` are the paths that would be deleted."""
 
     outcome: Outcome
     reason: str
@@ -91,3 +92,5 @@ class Decision:
     evidence: tuple[str, ...] = field(default=())
     contained: bool = False
     reads_only: bool = False
+    danger: str = ""
+    removes: tuple[str, ...] = ()

@@ -223,6 +223,10 @@ class PermissionRequested(Tagged, frozen=True, tag="permission_requested"):
     """What a reply can replace, as it would run; None where it can only choose among hunks, or say yes or no."""
     refused: RefusedEdit | None = None
     """What the user had put in place of the arguments before this question, where that was refused."""
+    danger: str = ""
+    """What it would destroy and whether that can be undone, as a clause; empty for what is not dangerous."""
+    acceptable: bool = False
+    """A change of files that runs without approval in mode accept-edits."""
 
 
 PermissionChoice = Literal["once", "always", "reject", "edit"]
@@ -237,6 +241,7 @@ class PermissionResolved(Tagged, frozen=True, tag="permission_resolved"):
     request: str
     choice: PermissionChoice | Literal["cancelled"]
     by: Literal["user", "headless", "engine"] = "user"
+    """``engine``: a new mode or rule settled the question; ``note`` says which."""
     note: str = ""
     """The user's word to the model."""
     span: GrantSpan = "session"
