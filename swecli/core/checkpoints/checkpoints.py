@@ -114,6 +114,7 @@ class Checkpoints:
         wait: float = FIRST_COPY_SECONDS,
     ) -> None:
         self._history = LazyHistory(open_history)
+        self._roots = tuple(roots)
         self._untracked = UntrackedPaths(cwd, roots, home)
         self._wait = wait
         self._deadline: float | None = None
@@ -213,6 +214,16 @@ class Checkpoints:
             return ""
         _notify_untracked(self._untracked, history, self.tell)
         return self._untracked.named(effects.command, history.not_covered)
+
+    def restores(self, paths: Sequence[str]) -> bool:
+        """Whether all of what is at these paths now could be brought back after a command deleted it."""
+        history = self._history.ready
+        if history is None or self.failure or not self._is_copied:
+            return False
+        if not paths or not all(inside(path, self._roots) for path in paths):
+            return False
+        left = [one.path for one in history.not_covered]
+        return not any(inside(path, (one,)) or inside(one, (path,)) for path in paths for one in left)
 
     async def _end(self, running: Running) -> None:
         history = await self._history.get()

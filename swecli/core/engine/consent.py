@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import unified_diff
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
     EditedText,
     Hunk,
+    Mode,
     Notice,
     PermissionRequested,
     PermissionResolved,
@@ -79,7 +80,9 @@ class Requests:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._permissions: dict[str, asyncio.Future[ReplyPermission]] = {}
+        self._permissions: dict[str, asyncio.Future[ReplyPermission | Decision]] = {}
+        self._deciding: dict[str, Callable[[], Decision]] = {}
+        """How each open request would be decided now."""
         self._questions: dict[str, asyncio.Future[Answer]] = {}
         self.order = AskingOrder()
         """Of the calls that run now."""
@@ -87,16 +90,26 @@ class Requests:
     def new_id(self, prefix: str) -> str:
         return f"{prefix}{self._recorder.state.seq + 1}"
 
-    async def permission(self, asked: PermissionRequested) -> ReplyPermission:
+    async def permission(
+        self, asked: PermissionRequested, decide: Callable[[], Decision] | None = None
+    ) -> ReplyPermission | None:
         """Ask and wait. Cancelled while waiting, the request is settled as cancelled. "Always" is "once" where no
-        rule was offered, or where the rule was offered for other arguments."""
-        future: asyncio.Future[ReplyPermission] = asyncio.get_running_loop().create_future()
+        rule was offered, or where the rule was offered for other arguments. None: by ``decide`` the call needs no
+        question any more."""
+        future: asyncio.Future[ReplyPermission | Decision] = asyncio.get_running_loop().create_future()
         self._permissions[asked.request] = future
+        if decide is not None:
+            self._deciding[asked.request] = decide
         self._recorder.emit(asked)
         self.order.passed(asked.item)
         settled = False
         try:
             reply = await future
+            if isinstance(reply, Decision):
+                choice = "once" if reply.outcome == "allow" else "reject"
+                self._recorder.emit(PermissionResolved(asked.request, choice, "engine", reply.reason))
+                settled = True
+                return None
             if reply.choice == "always" and (asked.rule is None or reply.arguments is not None):
                 reply = structs.replace(reply, choice="once")
             self._recorder.emit(
@@ -115,6 +128,7 @@ class Requests:
             return reply
         finally:
             del self._permissions[asked.request]
+            self._deciding.pop(asked.request, None)
             if not settled:
                 self._recorder.emit(PermissionResolved(asked.request, "cancelled", "engine"))
 
@@ -136,6 +150,13 @@ class Requests:
             del self._questions[request]
             if not settled:
                 self._recorder.emit(QuestionAnswered(request, (), "engine"))
+
+    def reconsider(self) -> None:
+        """The mode or the rules are others: settle what they allow or refuse now. What still asks goes on waiting."""
+        for request, decide in tuple(self._deciding.items()):
+            decision = decide()
+            if decision.outcome != "ask":
+                _settle(self._permissions.get(request), decision)
 
     def reply(self, command: ReplyPermission) -> None:
         _settle(self._permissions.get(command.request), command)
@@ -439,19 +460,20 @@ class Consents:
             warnings=self._uncovered(call),
         )
         reply = await self._requests.permission(asked)
+        assert reply is not None  # only the user settles this question
         if reply.choice in ("once", "always") and reply.arguments is None:
             return Consent(call, shown, call.ctx), outcome
         word = f" The user says: {reply.note}" if reply.note else ""
         note = f"The user declined to run it unsandboxed.{word}"
         return None, replace(outcome, text=f"{outcome.text}\n{note}")
 
-    def decide(self, call: PreparedCall) -> Decision:
-        """The permission decision under the mode and rules of this moment."""
+    def decide(self, call: PreparedCall, mode: Mode | None = None) -> Decision:
+        """The permission decision under the rules and the mode of this moment, or under another mode."""
         state = self._recorder.state
         rules = (*self._services.policy.rules, *state.rules)
         policy = replace(
             self._services.policy,
-            mode=state.mode,
+            mode=mode or state.mode,
             rules=rules,
             sandbox=self._services.sandbox.state.level,
             untrusted=state.untrusted,
@@ -479,11 +501,12 @@ class Consents:
     async def _asked(
         self, call: PreparedCall, preview: Preview, decision: Decision, shown: str, refused: RefusedEdit | None
     ) -> _Answer | None:
-        """The answer that lets the call go on; None where it has to be asked about again.
+        """The answer that lets the call go on; None where it has to be decided or asked about again.
 
         Raises:
             Rejected: by the user.
         """
+        danger, warnings = self._danger(call, decision)
         asked = PermissionRequested(
             self._requests.new_id("p"),
             call.item,
@@ -496,14 +519,20 @@ class Consents:
             evidence=decision.evidence,
             hunks=preview.hunks,
             facts=(*self._place(call, decision), *preview.facts),
-            warnings=(*((f"Your edit was refused: {refused.reason}",) if refused else ()), *self._uncovered(call)),
+            warnings=(*((f"Your edit was refused: {refused.reason}",) if refused else ()), *warnings),
             arguments=None if preview.hunks else call.params.model_dump(mode="json", exclude_defaults=True),
             refused=refused,
             rules=decision.offers,
             rule_note=decision.offer_note,
+            danger=danger,
+            acceptable=bool(call.effects.writes) and self.decide(call, "accept-edits").outcome == "allow",
         )
-        reply = await self._requests.permission(asked)
+        reply = await self._requests.permission(asked, lambda: self.decide(call))
+        if reply is None:
+            return None
         self._keep(decision.offers, reply)
+        if reply.choice == "always":
+            self._requests.reconsider()
         if reply.choice == "reject" and reply.by == "headless":
             text = call.with_note(f"Not allowed; nothing was done. {reply.note}".strip())
             raise Rejected(text, "no user to ask")
@@ -557,7 +586,19 @@ class Consents:
             place = "runs in the sandbox"
         else:
             place = OUTSIDE if self._services.sandbox.state.level != "off" else "not sandboxed"
-        return (place, f"{len(command.encode('utf-8', 'surrogatepass')):,} bytes")
+        return (place,)
+
+    def _danger(self, call: PreparedCall, decision: Decision) -> tuple[str, tuple[str, ...]]:
+        """What the call would destroy and whether that can be undone, in one line; and what else has to be seen."""
+        uncovered = self._uncovered(call)
+        if not decision.danger:
+            return "", uncovered
+        if uncovered:
+            return f"{decision.danger}; {uncovered[0]}", ()
+        checkpoints = self._services.checkpoints
+        restores = checkpoints is not None and checkpoints.restores(decision.removes)
+        them = "it" if decision.danger.startswith("deletes 1 file,") else "them"
+        return f"{decision.danger}; /undo restores {them}" if restores else decision.danger, ()
 
     def _uncovered(self, call: PreparedCall) -> tuple[str, ...]:
         """Said beforehand: what could not be taken back."""

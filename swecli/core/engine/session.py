@@ -271,6 +271,7 @@ class Session:
             case SetMode():
                 if command.mode != self._recorder.state.mode:
                     self._recorder.emit(ModeChanged(command.mode, "chosen by the user"))
+                    self._requests.reconsider()
             case SetEffort():
                 self._models.announce(command.effort)
             case _:

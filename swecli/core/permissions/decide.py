@@ -313,8 +313,7 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
         return Decision("deny", f"Plan mode runs only read-only commands: {why}.", evidence=evidence)
     rules = active_rules(policy, "allow")
     if judgement.dangers and not lifted(rules, judgement):
-        shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
-        return _asked(policy, call, judgement, judgement.dangers[0].reason, (*shown, *evidence))
+        return _dangerous(policy, call, judgement, evidence)
     if judgement.unread is not None:
         return _asked(
             policy, call, judgement, f"swecli cannot read part of this command: {judgement.unread}.", evidence
@@ -325,7 +324,7 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     if rule is not None:
         return _by_rule(rule)
     if judgement.dangers:
-        return _asked(policy, call, judgement, judgement.dangers[0].reason, evidence)
+        return _dangerous(policy, call, judgement, evidence)
     if mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement):
         return Decision("allow", f"Mode {mode} allows file changes inside the workspace.", evidence=evidence)
     contained = mode == "auto" and policy.sandbox == "full"
@@ -345,6 +344,17 @@ def _sentence(why: str, judgement: Judgement) -> str:
     """The clause with a capital letter, unless it begins with a word of the command."""
     first = why.partition(" ")[0]
     return why if any(first in part.words for part in judgement.parts) else why[:1].upper() + why[1:]
+
+
+def _dangerous(policy: Policy, call: Call, judgement: Judgement, evidence: tuple[str, ...]) -> Decision:
+    shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
+    removes = tuple(path for danger in judgement.dangers for path in danger.removes)
+    worst = next((danger for danger in judgement.dangers if danger.removes), judgement.dangers[0])
+    return replace(
+        _asked(policy, call, judgement, judgement.dangers[0].reason, (*shown, *evidence)),
+        danger=worst.clause,
+        removes=removes if all(danger.removes for danger in judgement.dangers) else (),
+    )
 
 
 def _asked(policy: Policy, call: Call, judgement: Judgement, reason: str, evidence: tuple[str, ...]) -> Decision:

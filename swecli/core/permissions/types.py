@@ -83,7 +83,8 @@ class Decision:
     """``reason`` is shown and logged; ``rule`` decided if set; ``offers`` are the rules that "always" would add.
     ``offer_note`` is a sentence: what they would also allow or, where there are none, why.
     ``contained``: it may run without a question only because the sandbox holds it, so it must run in there.
-    ``reads_only``: the command is proven to only read, so nothing has to be recorded before it."""
+    ``reads_only``: the command is proven to only read, so nothing has to be recorded before it. ``danger`` is what a
+    person has to see before they agree, as a clause; ``removes`` are the paths that would be deleted."""
 
     outcome: Outcome
     reason: str
@@ -93,6 +94,8 @@ class Decision:
     evidence: tuple[str, ...] = field(default=())
     contained: bool = False
     reads_only: bool = False
+    danger: str = ""
+    removes: tuple[str, ...] = ()
 
     @property
     def offer(self) -> str | None:

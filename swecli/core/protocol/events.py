@@ -228,6 +228,10 @@ class PermissionRequested(Tagged, frozen=True, tag="permission_requested"):
     """The rules of ``rule`` one by one; empty where it is None, and in events of earlier versions, where it is one."""
     rule_note: str = ""
     """A sentence: what these rules would also allow or, where no rule is offered, why."""
+    danger: str = ""
+    """What it would destroy and whether that can be undone, as a clause; empty for what is not dangerous."""
+    acceptable: bool = False
+    """A change of files that runs without approval in mode accept-edits."""
 
     @property
     def offered(self) -> tuple[str, ...]:
@@ -246,6 +250,7 @@ class PermissionResolved(Tagged, frozen=True, tag="permission_resolved"):
     request: str
     choice: PermissionChoice | Literal["cancelled"]
     by: Literal["user", "headless", "engine"] = "user"
+    """``engine``: a new mode or rule settled the question; ``note`` says which."""
     note: str = ""
     """The user's word to the model."""
     span: GrantSpan = "session"

@@ -1,0 +1,108 @@
+"""A change of mode, or a new rule, settles the questions that wait; what still asks goes on waiting."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from swecli.core.permissions.facts import OsFacts
+from swecli.core.permissions.types import Policy
+from swecli.core.protocol.commands import ReplyPermission, SetMode, Submit
+from swecli.core.protocol.events import ItemCompleted, PermissionResolved
+from swecli.core.tools.run_command import RunCommand
+from tests.core.engine.support import Bench, bench, call, until
+
+POLICY = Policy(facts=OsFacts({"PATH": "/usr/bin:/bin"}))
+
+
+def step(*calls: str) -> str:
+    return f'[[step]]\ncall = [{", ".join(calls)}]\n[[step]]\ntext = "Done."\n'
+
+
+def waiting(b: Bench) -> set[str]:
+    return set(b.session._recorder.state.permissions)
+
+
+async def ended(b: Bench) -> None:
+    await until(lambda: not b.session.view.busy and b.session.view.totals.turns == 1, "end of the turn")
+
+
+THREE = step(
+    call("write_file", "a"), call("write_file", "b"), call("write_file", ".git/config"), call("read_file", "r")
+)
+
+
+async def test_accept_edits_approves_the_edits_that_wait_and_leaves_the_rest(tmp_path: Path) -> None:
+    async with bench(THREE, tmp_path) as b:
+        b.gates.held.add("r")
+        b.send(Submit("go"))
+        requests = [await b.asked(number) for number in (1, 2, 3)]
+        assert [one.acceptable for one in requests] == [True, True, False]
+        await until(lambda: b.gates.started == ["r"], "the read runs")
+        b.send(SetMode("accept-edits"))
+        await until(lambda: set(b.gates.ended) == {"a", "b"}, "both edits")
+        assert waiting(b) == {requests[2].request}, "protected files still ask"
+        settled = b.bodies(PermissionResolved)
+        assert [(one.choice, one.by) for one in settled] == [("once", "engine")] * 2
+        assert "accept-edits" in settled[0].note
+        assert ("cancel", "r") not in b.gates.log, "what runs is not affected"
+        b.gates.release("r")
+        b.allow(requests[2], "reject")
+        await ended(b)
+
+
+async def test_plan_refuses_what_waits_and_the_model_is_told_why(tmp_path: Path) -> None:
+    async with bench(THREE, tmp_path) as b:
+        b.gates.held.add("r")
+        b.send(Submit("go"))
+        await b.asked(3)
+        await until(lambda: b.gates.started == ["r"], "the read runs")
+        b.send(SetMode("plan"))
+        await until(lambda: not waiting(b), "all are settled")
+        b.gates.release("r")
+        await ended(b)
+        assert b.gates.ended == ["r"]
+        texts = [text for text in b.tool_texts().values() if "Plan mode is read-only" in text]
+        assert len(texts) == 3
+        assert [body.status for body in b.bodies(ItemCompleted)].count("rejected") == 3
+
+
+async def test_a_mode_that_still_asks_leaves_the_question_as_it_is(tmp_path: Path) -> None:
+    policy = replace(POLICY, mode="accept-edits")
+    async with bench(step(call("run_command", "touch a")), tmp_path, policy=policy) as b:
+        b.send(Submit("go"))
+        asked = await b.asked()
+        b.send(SetMode("default"))
+        assert waiting(b) == {asked.request}
+        b.allow(asked)
+        await ended(b)
+        assert b.gates.ended == ["touch a"]
+
+
+async def test_a_new_rule_settles_the_other_questions_that_it_covers(tmp_path: Path) -> None:
+    script = step(call("run_command", "npm test"), call("run_command", "npm test"), call("run_command", "touch g"))
+    async with bench(script, tmp_path, policy=POLICY) as b:
+        b.send(Submit("go"))
+        first, other = await b.asked(), await b.asked(3)
+        assert first.rule is not None
+        b.send(ReplyPermission(first.request, "always"))
+        await until(lambda: waiting(b) == {other.request}, "only the other command waits")
+        b.allow(other)
+        await ended(b)
+        assert b.gates.ended == ["npm test", "npm test", "touch g"]
+
+
+async def test_the_danger_of_a_deletion_is_one_clause_with_how_much(tmp_path: Path) -> None:
+    (tmp_path / "build").mkdir()
+    for name in "abc":
+        (tmp_path / "build" / name).write_text("1234")
+    command = '{ tool = "run_command", arguments = { command = "rm -rf build" } }'
+    async with bench(step(command), tmp_path, tools=(RunCommand(),), policy=POLICY) as b:
+        b.send(Submit("go"))
+        asked = await b.asked()
+        assert asked.danger == "deletes 3 files in 1 folder, 12 bytes"
+        assert not any("bytes" in fact for fact in asked.facts)
+        b.allow(asked, "reject")
+        await ended(b)
+        assert len(os.listdir(tmp_path / "build")) == 3
