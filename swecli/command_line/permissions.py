@@ -320,7 +320,8 @@ def folder_policy(folder: Path) -> Policy:
 
     rules = _rules(folder)
     startup = rules.startup()
-    return replace(rules.policy(startup), sandbox=sandbox_state(rules.options, startup).level)
+    state = sandbox_state(rules.options, startup)
+    return replace(rules.policy(startup), sandbox=state.level, holds=state.holds)
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {

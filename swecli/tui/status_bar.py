@@ -104,13 +104,18 @@ def context(budget: Budget | None, detail: int) -> list[Piece]:
 
 
 def sandbox(facts: Facts) -> tuple[list[list[Piece]], bool]:
-    """The state of the sandbox, and whether it must not give way: in auto mode without a full one, commands ask."""
+    """The state of the sandbox, and whether it must not give way: where auto mode runs no commands for want of one."""
     state = facts.sandbox
     if state is None:
         return [], False
-    degraded = facts.mode == "auto" and state.level != "full"
-    asks = ", asks" if degraded else ""
-    return [[Piece(f"sandbox {state.label or state.level}{asks}", "warn" if degraded else "dim")]], degraded
+    edits_only = without_commands(facts)
+    return [[Piece(f"sandbox {state.label or state.level}", "warn" if edits_only else "dim")]], edits_only
+
+
+def without_commands(facts: Facts) -> bool:
+    """Whether auto mode runs no command unasked here, for want of a sandbox that contains them."""
+    state = facts.sandbox
+    return facts.mode == "auto" and state is not None and state.level != "full" and not state.contains
 
 
 def percent(share: float) -> str:
@@ -122,7 +127,7 @@ def percent(share: float) -> str:
 def line(facts: Facts, width: int) -> list[Piece]:
     """The pieces of the bar, separated, that fit into ``width`` cells. Mode, model and context stay longest."""
     name = facts.model.rsplit("/", 1)[-1] if facts.model else "no model"
-    mode = [Piece(facts.mode, "mode")]
+    mode = [Piece("auto (edits only)" if without_commands(facts) else facts.mode, "mode")]
     cache = [] if facts.cache_share is None else [[Piece(f"cache {percent(facts.cache_share)}", "dim")]]
     cost = [[Piece(money(facts.cost), "dim")]]
     branch = [[Piece(facts.branch, "dim")]] if facts.branch else []

@@ -94,15 +94,17 @@ def contained(level: Literal["off", "partial", "full"], label: str, mode: Mode =
     return Facts(mode, "m", budget(), sandbox=SandboxChanged(level, "bwrap", label=label))
 
 
-def test_the_sandbox_is_shown_and_auto_says_when_it_asks() -> None:
+def test_the_sandbox_is_shown_and_auto_is_named_after_what_it_does() -> None:
     assert "auto · sandbox bwrap · m" in text(contained("full", "bwrap"), 80)
-    assert "auto · sandbox off, asks · m" in text(contained("off", "off"), 80)
-    assert "sandbox landlock, partial, asks" in text(contained("partial", "landlock, partial"), 80)
+    assert "auto (edits only) · sandbox off · m" in text(contained("off", "off"), 80)
+    assert "auto (edits only) · sandbox landlock, partial" in text(contained("partial", "landlock, partial"), 80)
+    held = SandboxChanged("partial", "landlock", label="landlock", contains=True)
+    assert "auto · sandbox landlock · m" in text(Facts("auto", "m", budget(), sandbox=held), 80)
     assert "default · sandbox off · m" in text(contained("off", "off", "default"), 80)
     assert "sandbox" not in text(Facts("auto", "m", budget()), 80)
 
 
 def test_a_missing_sandbox_gives_way_last_in_auto_mode() -> None:
-    assert "sandbox off, asks" in text(contained("off", "off"), 46)
+    assert "auto (edits only) · sandbox off" in text(contained("off", "off"), 46)
     assert "sandbox" not in text(contained("full", "bwrap"), 46)
     assert len(text(contained("partial", "landlock, partial"), 20)) <= 20

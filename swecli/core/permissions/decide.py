@@ -15,6 +15,7 @@ from typing import cast
 from swecli.core.permissions.commands import (
     Judgement,
     allowed_by,
+    beyond_landlock,
     forbids,
     judge,
     lifted,
@@ -328,17 +329,30 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
         return _asked(policy, call, judgement, judgement.dangers[0].reason, evidence)
     if mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement):
         return Decision("allow", f"Mode {mode} allows file changes inside the workspace.", evidence=evidence)
-    contained = mode == "auto" and policy.sandbox == "full"
-    if contained and not any(part.soft for part in judgement.parts):
-        secret = named_secret(judgement, call.roots)
-        if secret is None:
+    if mode == "auto":
+        uncontained = _uncontained(policy, call, judgement)
+        if uncontained is None:
             reason = "The sandbox contains what this command can do."
-            return Decision("allow", reason, evidence=("sandbox: full",), contained=True)
-        why = f"{secret} may hold secrets"
+            label = "full" if policy.sandbox == "full" else "writes and network"
+            return Decision("allow", reason, evidence=(f"sandbox: {label}",), contained=True)
+        why = uncontained or why
     reason = f"{_sentence(why, judgement)}, so it needs your approval."
-    if mode == "auto" and policy.sandbox != "full":
+    if mode == "auto" and policy.sandbox != "full" and not policy.holds:
         reason += " Auto mode asks because there is no full sandbox here."
     return _asked(policy, call, judgement, reason, evidence)
+
+
+def _uncontained(policy: Policy, call: Call, judgement: Judgement) -> str | None:
+    """Why the sandbox is not enough to run a command without a question, as a clause (empty: there is none); None where
+    it is."""
+    if policy.sandbox != "full" and not policy.holds:
+        return ""
+    if any(part.soft for part in judgement.parts):
+        return ""
+    secret = named_secret(judgement, call.roots)
+    if secret is not None:
+        return f"{secret} may hold secrets"
+    return None if policy.sandbox == "full" else beyond_landlock(judgement)
 
 
 def _sentence(why: str, judgement: Judgement) -> str:

@@ -105,6 +105,8 @@ def test_auto_runs_commands_only_in_a_full_sandbox_and_says_so() -> None:
     assert outcome(policy("auto", sandbox="full"), RUN) == "allow"
     assert outcome(policy("auto", sandbox="partial"), RUN) == "ask"
     assert "sandbox" in decide(policy("auto"), RUN).reason
+    held = decide(policy("auto", sandbox="partial", holds=True), RUN)
+    assert (held.outcome, held.contained) == ("allow", True)
     assert outcome(policy("default", sandbox="full"), RUN) == "ask"
 
 
