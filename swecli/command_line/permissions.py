@@ -291,6 +291,8 @@ def _check_one(command: str, folder: Path, mode: Mode | None, *, as_json: bool) 
     lines = [f"{decision.outcome}: {decision.reason}", *(f"  {line}" for line in decision.evidence)]
     if decision.offer is not None:
         lines.append(f'  "always" would add: {decision.offer}')
+    if decision.offer_note:
+        lines.append(f"  {decision.offer_note}")
     return print_lines(_safe(line) for line in lines)
 
 

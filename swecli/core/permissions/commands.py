@@ -161,7 +161,7 @@ def beyond_landlock(judgement: Judgement) -> str | None:
         if item.name in _SIGNAL:
             return f"{item.name} acts on other processes"
         if item.name == "git":
-            return "git writes in .git, which Landlock can only close"
+            return "Landlock does not let git write in .git"
         for word in item.words[1:] if item.name in _CHANGE_METADATA else ():
             if not word.known or any(inside(path, place.roots) is None for path in _meanings(word, place)):
                 return f"{item.name} may change files outside the workspace, which Landlock does not prevent"

@@ -104,7 +104,7 @@ def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decisio
     if judgement is not None:
         found = _command(policy, call, mode, judgement)
         return after_untrusted(policy, call, found, proven=judgement.proven and not call.effects.outside)
-    return after_untrusted(policy, call, _paths(policy, call, mode), proven=False)
+    return after_untrusted(policy, call, _noted(_paths(policy, call, mode), call), proven=False)
 
 
 def _resolved(policy: Policy, call: Call) -> Call:
@@ -230,6 +230,27 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
     if mode == "plan":
         return Decision("deny", f"Plan mode is read-only, and {call.tool} does not declare its effects.")
     return Decision("ask", f"{call.tool} does not declare its effects.", offers=_offered(policy, call, call.tool))
+
+
+def _noted(decision: Decision, call: Call) -> Decision:
+    """The decision with what the offered rule would also allow, or why there is none."""
+    if decision.outcome != "ask":
+        return decision
+    if not decision.offers:
+        several = len(set(call.effects.writes)) > 1 and decision.reason.startswith("This would change ")
+        why = "this changes several files" if several else "swecli asks about this every time"
+        return replace(decision, offer_note=f"No rule is offered: {why}.")
+    pattern = parse_rule(decision.offers[0])
+    match pattern.kind:
+        case "write":
+            what = "every other change of this file"
+        case "read":
+            what = "reading it again"
+        case "domain":
+            what = f"every page of {pattern.domain} and its subdomains"
+        case _:
+            what = f"every other call of {call.tool}"
+    return replace(decision, offer_note=f"Also allows {what}.")
 
 
 def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
