@@ -23,6 +23,7 @@ PARTS = (
     "processes",
     "replay",
     "live",
+    "everyday",
 )
 
 

@@ -185,8 +185,9 @@ def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:
         return TextBlock(
             f"Sandbox: {state.text}. swecli does not start here, because a full sandbox is required.", "error"
         )
-    asks = "" if state.level == "full" else ". Auto mode asks before every command that is not proven read-only."
-    return TextBlock(f"Sandbox: {state.text}{asks}", "plain" if state.level == "full" else "warning")
+    asks = "" if state.contains else ". Auto mode asks before every command that is not proven read-only."
+    advice = f". {state.advice}" if state.advice else ""
+    return TextBlock(f"Sandbox: {state.text}{asks}{advice}", "plain" if state.contains else "warning")
 
 
 def sandbox_state(options: LaunchOptions, startup: Startup) -> SandboxState:

@@ -291,6 +291,8 @@ def _check_one(command: str, folder: Path, mode: Mode | None, *, as_json: bool) 
     lines = [f"{decision.outcome}: {decision.reason}", *(f"  {line}" for line in decision.evidence)]
     if decision.offer is not None:
         lines.append(f'  "always" would add: {decision.offer}')
+    if decision.offer_note:
+        lines.append(f"  {decision.offer_note}")
     return print_lines(_safe(line) for line in lines)
 
 
@@ -320,7 +322,8 @@ def folder_policy(folder: Path) -> Policy:
 
     rules = _rules(folder)
     startup = rules.startup()
-    return replace(rules.policy(startup), sandbox=sandbox_state(rules.options, startup).level)
+    state = sandbox_state(rules.options, startup)
+    return replace(rules.policy(startup), sandbox=state.level, holds=state.holds)
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {

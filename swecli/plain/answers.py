@@ -32,7 +32,8 @@ def approval_hint(request: PermissionRequested) -> str:
         edit = ", e and another command, which is then shown for approval,"
     elif len(request.hunks) > 1:
         edit = f", e and the numbers of the changes to apply, 1 to {len(request.hunks)},"
-    return f"Answer with y once{always}{edit} or n reject, with a note on what to do instead."
+    note = f" {request.rule_note}" if request.rule_note else ""
+    return f"Answer with y once{always}{edit} or n reject, with a note on what to do instead.{note}"
 
 
 def hunk_lines(request: PermissionRequested) -> Sequence[str]:

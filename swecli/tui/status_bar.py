@@ -88,19 +88,17 @@ def context(budget: Budget | None, detail: int) -> list[Piece]:
     return pieces
 
 
-def sandbox(facts: Facts) -> list[list[Piece]]:
-    """A word where commands run without asking although nothing, or not everything, holds them back."""
+def without_commands(facts: Facts) -> bool:
+    """Whether auto mode runs no command unasked here, for want of a sandbox that contains them."""
     state = facts.sandbox
-    if state is None or facts.mode != "auto" or state.level == "full":
-        return []
-    return [[Piece("no sandbox" if state.level == "off" else "partial sandbox", "warn")]]
+    return facts.mode == "auto" and state is not None and state.level != "full" and not state.contains
 
 
 def line(facts: Facts, width: int) -> list[Piece]:
     """The pieces of the bar, separated, that fit into ``width`` cells. Words give way first, then cost and branch; the
     meter stays longest."""
     name = facts.model.rsplit("/", 1)[-1] if facts.model else "no model"
-    mode = [Piece(facts.mode, "mode")]
+    mode = [Piece("auto (edits only)" if without_commands(facts) else facts.mode, "mode")]
     if facts.editing:
         mode = [Piece(facts.editing), Piece(" · ", "dim"), *mode]
     model = [Piece(name)] if facts.model != STARTING else []
@@ -109,18 +107,17 @@ def line(facts: Facts, width: int) -> list[Piece]:
     cost = [] if facts.cost is None else [Piece(money(facts.cost), "dim")]
     branch = [Piece(facts.branch, "dim")] if facts.branch else []
     jobs = [Piece("1 job" if facts.jobs == 1 else f"{facts.jobs} jobs", "warn")] if facts.jobs else []
-    urgent = [*sandbox(facts), jobs]
     meters = [context(facts.budget, detail) for detail in range(5)]
     candidates = [
-        [mode, *urgent, model, meters[4], cache, cost, branch],
-        [mode, *urgent, model, meters[4], cost, branch],
-        [mode, *urgent, model, meters[3], cost, branch],
-        [mode, *urgent, model, meters[2], cost, branch],
-        [mode, *urgent, model, meters[2], cost],
-        [mode, *urgent, model, meters[2]],
-        [mode, *urgent, short, meters[2]],
-        [mode, *urgent, short, meters[1]],
-        [mode, *urgent, meters[1]],
+        [mode, jobs, model, meters[4], cache, cost, branch],
+        [mode, jobs, model, meters[4], cost, branch],
+        [mode, jobs, model, meters[3], cost, branch],
+        [mode, jobs, model, meters[2], cost, branch],
+        [mode, jobs, model, meters[2], cost],
+        [mode, jobs, model, meters[2]],
+        [mode, jobs, short, meters[2]],
+        [mode, jobs, short, meters[1]],
+        [mode, jobs, meters[1]],
         [mode, meters[1]],
         [meters[1]],
         [meters[0]],

@@ -77,14 +77,15 @@ def contained(level: Literal["off", "partial", "full"], label: str, mode: Mode =
     return Facts(mode, "m", budget(), sandbox=SandboxChanged(level, "bwrap", label=label))
 
 
-def test_the_sandbox_is_named_only_where_it_matters() -> None:
+def test_auto_is_named_after_what_it_does_and_the_sandbox_is_not_repeated() -> None:
     assert text(contained("full", "bwrap"), 80).startswith("auto · m · ")
-    assert text(contained("off", "off"), 80).startswith("auto · no sandbox · m · ")
-    assert text(contained("partial", "landlock, partial"), 80).startswith("auto · partial sandbox · m · ")
+    assert text(contained("off", "off"), 80).startswith("auto (edits only) · m · ")
+    assert text(contained("partial", "landlock, partial"), 80).startswith("auto (edits only) · m · ")
+    held = SandboxChanged("partial", "landlock", label="landlock", contains=True)
+    assert text(Facts("auto", "m", budget(), sandbox=held), 80).startswith("auto · m · ")
     assert text(contained("off", "off", "default"), 80).startswith("default · m · ")
-    assert "sandbox" not in text(Facts("auto", "m", budget()), 80)
 
 
-def test_a_missing_sandbox_gives_way_late() -> None:
-    assert "no sandbox" in text(contained("off", "off"), 40)
+def test_the_name_of_the_mode_gives_way_late() -> None:
+    assert "auto (edits only)" in text(contained("off", "off"), 46)
     assert len(text(contained("partial", "landlock, partial"), 20)) <= 20

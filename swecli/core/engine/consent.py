@@ -301,6 +301,15 @@ class SandboxWatch:
         self._recorder = recorder
         self._task: asyncio.Task[None] | None = None
         self._accepting: set[asyncio.Task[None]] = set()
+        self._advised = False
+
+    def advice(self, effects: Effects) -> str:
+        """How to get a full sandbox, the first time that auto mode asks about a command for want of one; else empty."""
+        wanted = effects.command is not None and self._recorder.state.mode == "auto" and not self._advised
+        if not wanted or not self._sandbox.state.advice:
+            return ""
+        self._advised = True
+        return self._sandbox.state.advice
 
     def start(self) -> None:
         """Begin to find out; nobody waits for it."""
@@ -324,7 +333,7 @@ class SandboxWatch:
         """Put the state on record if it is known and new."""
         state = self._sandbox.state
         if state.checked:
-            body = SandboxChanged(state.level, state.layer, state.reason, state.uncovered, state.label)
+            body = SandboxChanged(state.level, state.layer, state.reason, state.uncovered, state.label, state.contains)
             if body != self._recorder.state.sandbox:
                 self._recorder.emit(body)
 
@@ -476,6 +485,7 @@ class Consents:
             mode=mode or state.mode,
             rules=rules,
             sandbox=self._services.sandbox.state.level,
+            holds=self._services.sandbox.state.holds,
             untrusted=state.untrusted,
         )
         workspace = self._services.workspace
@@ -507,6 +517,7 @@ class Consents:
             Rejected: by the user.
         """
         danger, warnings = self._danger(call, decision)
+        advice = self._sandbox.advice(call.effects)
         asked = PermissionRequested(
             self._requests.new_id("p"),
             call.item,
@@ -516,7 +527,7 @@ class Consents:
             reason=decision.reason,
             binding=shown,
             rule=decision.offer,
-            evidence=decision.evidence,
+            evidence=(*decision.evidence, *((advice,) if advice else ())),
             hunks=preview.hunks,
             facts=(*self._place(call, decision), *preview.facts),
             warnings=(*((f"Your edit was refused: {refused.reason}",) if refused else ()), *warnings),

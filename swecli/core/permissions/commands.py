@@ -149,6 +149,25 @@ def named_secret(judgement: Judgement, roots: Sequence[str]) -> str | None:
     )
 
 
+_CHANGE_METADATA = frozenset(("chmod", "chown", "chgrp", "chattr", "setfacl", "setfattr", "xattr"))
+_SIGNAL = frozenset(("kill", "renice", "fuser"))
+
+
+def beyond_landlock(judgement: Judgement) -> str | None:
+    """Why Landlock alone would not hold a command, or could not let it work, as a clause: modes and owners of files
+    outside and signals get out, and git makes files where none may be made."""
+    place = judgement.place
+    for item in judgement.started:
+        if item.name in _SIGNAL:
+            return f"{item.name} acts on other processes"
+        if item.name == "git":
+            return "Landlock does not let git write in .git"
+        for word in item.words[1:] if item.name in _CHANGE_METADATA else ():
+            if not word.known or any(inside(path, place.roots) is None for path in _meanings(word, place)):
+                return f"{item.name} may change files outside the workspace, which Landlock does not prevent"
+    return None
+
+
 def _meanings(word: ScanWord, place: Place) -> set[str]:
     found: set[str] = set()
     for base in place.bases:

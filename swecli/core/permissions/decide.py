@@ -15,6 +15,7 @@ from typing import cast
 from swecli.core.permissions.commands import (
     Judgement,
     allowed_by,
+    beyond_landlock,
     forbids,
     judge,
     lifted,
@@ -103,7 +104,7 @@ def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decisio
     if judgement is not None:
         found = _command(policy, call, mode, judgement)
         return after_untrusted(policy, call, found, proven=judgement.proven and not call.effects.outside)
-    return after_untrusted(policy, call, _paths(policy, call, mode), proven=False)
+    return after_untrusted(policy, call, _noted(_paths(policy, call, mode), call), proven=False)
 
 
 def _resolved(policy: Policy, call: Call) -> Call:
@@ -231,6 +232,27 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
     return Decision("ask", f"{call.tool} does not declare its effects.", offers=_offered(policy, call, call.tool))
 
 
+def _noted(decision: Decision, call: Call) -> Decision:
+    """The decision with what the offered rule would also allow, or why there is none."""
+    if decision.outcome != "ask":
+        return decision
+    if not decision.offers:
+        several = len(set(call.effects.writes)) > 1 and decision.reason.startswith("This would change ")
+        why = "this changes several files" if several else "swecli asks about this every time"
+        return replace(decision, offer_note=f"No rule is offered: {why}.")
+    pattern = parse_rule(decision.offers[0])
+    match pattern.kind:
+        case "write":
+            what = "every other change of this file"
+        case "read":
+            what = "reading it again"
+        case "domain":
+            what = f"every page of {pattern.domain} and its subdomains"
+        case _:
+            what = f"every other call of {call.tool}"
+    return replace(decision, offer_note=f"Also allows {what}.")
+
+
 def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
     effects = call.effects
     if effects.network is not None:
@@ -327,17 +349,30 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
         return _dangerous(policy, call, judgement, evidence)
     if mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement):
         return Decision("allow", f"Mode {mode} allows file changes inside the workspace.", evidence=evidence)
-    contained = mode == "auto" and policy.sandbox == "full"
-    if contained and not any(part.soft for part in judgement.parts):
-        secret = named_secret(judgement, call.roots)
-        if secret is None:
+    if mode == "auto":
+        uncontained = _uncontained(policy, call, judgement)
+        if uncontained is None:
             reason = "The sandbox contains what this command can do."
-            return Decision("allow", reason, evidence=("sandbox: full",), contained=True)
-        why = f"{secret} may hold secrets"
+            label = "full" if policy.sandbox == "full" else "writes and network"
+            return Decision("allow", reason, evidence=(f"sandbox: {label}",), contained=True)
+        why = uncontained or why
     reason = f"{_sentence(why, judgement)}, so it needs your approval."
-    if mode == "auto" and policy.sandbox != "full":
+    if mode == "auto" and policy.sandbox != "full" and not policy.holds:
         reason += " Auto mode asks because there is no full sandbox here."
     return _asked(policy, call, judgement, reason, evidence)
+
+
+def _uncontained(policy: Policy, call: Call, judgement: Judgement) -> str | None:
+    """Why the sandbox is not enough to run a command without a question, as a clause (empty: there is none); None where
+    it is."""
+    if policy.sandbox != "full" and not policy.holds:
+        return ""
+    if any(part.soft for part in judgement.parts):
+        return ""
+    secret = named_secret(judgement, call.roots)
+    if secret is not None:
+        return f"{secret} may hold secrets"
+    return None if policy.sandbox == "full" else beyond_landlock(judgement)
 
 
 def _sentence(why: str, judgement: Judgement) -> str:

@@ -65,6 +65,8 @@ class Policy:
     rules: tuple[Rule, ...] = ()
     trust: Trust = "unknown"
     sandbox: Sandbox = "off"
+    holds: bool = False
+    """Whether a partial sandbox still holds what a command writes and connects to."""
     yolo: bool = False
     own_dirs: tuple[str, ...] = ()
     """Resolved directories of swecli's own configuration, data, state and cache: no tool writes there, whatever

@@ -526,6 +526,8 @@ class SandboxChanged(Tagged, frozen=True, tag="sandbox_changed"):
     uncovered: tuple[str, ...] = ()
     label: str = ""
     """The state in one or two words."""
+    contains: bool = False
+    """Whether auto mode runs commands in it unasked; so in every full one."""
 
 
 class JobChanged(Tagged, frozen=True, tag="job_changed"):

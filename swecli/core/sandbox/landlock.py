@@ -142,14 +142,16 @@ def handled(abi: int, *, network: bool) -> tuple[int, int, int]:
 
 
 def uncovered(abi: int, *, network: bool) -> tuple[str, ...]:
-    found = [
-        "modes, owners, times and attributes of your files",
-        "Unix sockets of other programs",
-        "names of hidden files",
-    ]
+    found = ["modes, owners, times and attributes of your files", "names of hidden files"]
     found += ["truncating files outside"] if abi < 3 else []
-    found += ["signals to other programs", "abstract sockets"] if abi < 6 else []
-    return (*found, *(("the network",) if network else ()))
+    found += ["signals to other programs"] if abi < 6 else []
+    return (*found, *(("the network", "Unix sockets of other programs") if network else ()))
+
+
+def holds(abi: int, *, network: bool, filtered: bool) -> bool:
+    """Whether commands can write and connect only where they may: the filter refuses every socket but those of a pair,
+    and the kernel knows the right to truncate."""
+    return abi >= 3 and filtered and not network
 
 
 def ruleset(plan: Plan, disk: Disk, abi: int) -> Ruleset:

@@ -171,6 +171,38 @@ def find_bubblewrap(environment: Mapping[str, str], roots: Sequence[str]) -> Bub
     return Bubblewrap(path, version, f"{stat.st_dev}:{stat.st_ino}:{stat.st_size}:{stat.st_mtime_ns}")
 
 
+_INSTALLERS = (
+    ("apt install", "debian ubuntu linuxmint pop raspbian kali"),
+    ("dnf install", "fedora rhel centos rocky almalinux amzn ol"),
+    ("pacman -S", "arch manjaro endeavouros cachyos"),
+    ("zypper install", "suse opensuse sles"),
+    ("apk add", "alpine"),
+    ("xbps-install -S", "void"),
+    ("emerge", "gentoo"),
+    ("nix-env -iA nixos.", "nixos"),
+)
+
+
+def install_hint(os_release: str) -> str:
+    """The one line that installs bubblewrap on the system that ``/etc/os-release`` describes."""
+    fields = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
+    ids = f"{fields.get('ID', '')} {fields.get('ID_LIKE', '')}".replace('"', "").replace("'", "").casefold().split()
+    for name in ids:
+        for command, systems in _INSTALLERS:
+            if name in systems.split() or any(name.startswith(f"{one}-") for one in systems.split()):
+                return f"sudo {command}{'' if command.endswith('.') else ' '}bubblewrap"
+    return "install the package bubblewrap"
+
+
+def advice() -> str:
+    """How bubblewrap is installed here, as a sentence."""
+    try:
+        text = Path("/etc/os-release").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    return f"To run commands unasked in a full sandbox: {install_hint(text)}"
+
+
 def landlock_abi() -> int:
     """The version of Landlock that the kernel offers; 0 for none."""
     if sys.platform != "linux":
@@ -186,12 +218,12 @@ def landlock_abi() -> int:
 @functools.cache
 def filter_program(machine: str, layer: str, network: bool) -> bytes:
     """The system call filter for a layer; empty where the machine's calls are not known. Inside a network of their own
-    commands may talk to themselves; without one they may not open a network socket at all."""
+    commands may talk to themselves; without one they may open no socket but pairs: Landlock knows no Unix sockets."""
     known = landlock.machine(machine)
     if known is None:
         return b""
     families = (landlock.AF_UNIX, landlock.AF_INET, landlock.AF_INET6, landlock.AF_NETLINK)
-    return landlock.program(known, families if layer == "bwrap" or network else families[:1])
+    return landlock.program(known, families if layer == "bwrap" or network else ())
 
 
 def launch_bubblewrap(found: Bubblewrap, plan: Plan, cwd: str, lock: int | None) -> Launch:

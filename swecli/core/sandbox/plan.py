@@ -337,13 +337,22 @@ class SandboxState:
     uncovered: tuple[str, ...] = ()
     checked: bool = False
     """False before the probe."""
+    holds: bool = False
+    """Whether commands can write and connect only where they may, whatever else a partial sandbox leaves open."""
+    advice: str = ""
+    """A sentence on how to get a full one; empty where it is not a package away."""
+
+    @property
+    def contains(self) -> bool:
+        """Whether auto mode runs commands in it unasked."""
+        return self.level == "full" or self.holds
 
     @property
     def label(self) -> str:
         """The state in one or a few words, for a status line."""
         if not self.checked:
             return "checking"
-        return "off" if self.level == "off" else self.layer if self.level == "full" else f"{self.layer}, partial"
+        return "off" if self.level == "off" else self.layer if self.contains else f"{self.layer}, partial"
 
     @property
     def text(self) -> str:

@@ -31,6 +31,7 @@ from swecli.core.sandbox.launch import (
     Bubblewrap,
     Launch,
     SandboxError,
+    advice,
     filter_program,
     find_bubblewrap,
     landlock_abi,
@@ -288,7 +289,8 @@ class Machine:
                 return why
         else:
             why = found
-        return self._examine_landlock(request, why)
+        missing = isinstance(found, str) and "not installed" in found
+        return replace(self._examine_landlock(request, why), advice=advice() if missing else "")
 
     def _examine_bubblewrap(self, found: Bubblewrap, request: Request) -> SandboxState | str:
         """The state under bubblewrap, or why it is of no use here."""
@@ -323,7 +325,10 @@ class Machine:
             *landlock.uncovered(self._abi, network=request.options.network),
             *planned(request).uncovered,
         )
-        return SandboxState("partial", "landlock", why, open_, checked=True)
+        filtered = bool(filter_program(os.uname().machine, "landlock", request.options.network))
+        holds = landlock.holds(self._abi, network=request.options.network, filtered=filtered)
+        holds = holds and not result.unix and not planned(request).uncovered
+        return SandboxState("partial", "landlock", why, open_, checked=True, holds=holds)
 
     def _examine_seatbelt(self, request: Request) -> SandboxState:
         if not os.access(seatbelt.PROGRAM, os.X_OK):

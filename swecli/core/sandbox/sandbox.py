@@ -134,9 +134,10 @@ class Sandbox:
             self._running -= 1
 
     def _begun(self, plan: Plan, state: SandboxState, cwd: Path, full: bool) -> Launch:
-        if plan.uncovered and state.level == "full":
-            self.state = state = replace(state, level="partial", uncovered=plan.uncovered)
-        if full and state.level != "full":
+        if plan.uncovered and state.contains:
+            open_ = tuple(dict.fromkeys((*state.uncovered, *plan.uncovered)))
+            self.state = state = replace(state, level="partial", holds=False, uncovered=open_)
+        if full and not state.contains:
             raise SandboxError(f"the sandbox is {state.text}")
         launch = self._machine.launch(state.layer, plan, str(cwd), self._placeholders)
         launch.release = _both(launch.release, self._leave)

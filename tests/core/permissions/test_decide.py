@@ -105,6 +105,8 @@ def test_auto_runs_commands_only_in_a_full_sandbox_and_says_so() -> None:
     assert outcome(policy("auto", sandbox="full"), RUN) == "allow"
     assert outcome(policy("auto", sandbox="partial"), RUN) == "ask"
     assert "sandbox" in decide(policy("auto"), RUN).reason
+    held = decide(policy("auto", sandbox="partial", holds=True), RUN)
+    assert (held.outcome, held.contained) == ("allow", True)
     assert outcome(policy("default", sandbox="full"), RUN) == "ask"
 
 
@@ -190,3 +192,15 @@ def test_hosts_are_allowed_exactly_or_below_a_dot() -> None:
     allowed = policy("default", rule("allow", "WebFetch(domain:example.org)"))
     for host, expected in [("example.org", "allow"), ("docs.EXAMPLE.org", "allow"), ("badexample.org", "ask")]:
         assert outcome(allowed, call("web_fetch", network=host)) == expected
+
+
+def test_a_question_about_files_says_what_a_rule_would_also_allow_or_why_there_is_none() -> None:
+    default = policy("default")
+    one = decide(default, call("edit_file", writes=("/w/a.py",)))
+    assert (one.offers, one.offer_note) == (("Edit(/a.py)",), "Also allows every other change of this file.")
+    two = decide(default, call("apply_patch", writes=("/w/a.py", "/w/b.py")))
+    assert (two.offers, two.offer_note) == ((), "No rule is offered: this changes several files.")
+    hook = decide(default, call("edit_file", writes=("/w/.git/hooks/x",)))
+    assert (hook.offers, hook.offer_note) == ((), "No rule is offered: swecli asks about this every time.")
+    page = decide(default, call("web_fetch", network="example.org"))
+    assert page.offer_note == "Also allows every page of example.org and its subdomains."

@@ -127,7 +127,6 @@ UNDER_LANDLOCK = {
     "change a mode",
     "change a time",
     "change an attribute",
-    "use the socket of a service",
     "survive the command",
 }
 """The documented limits (docs/sandbox.md)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 from swecli.core.sandbox import probe as module
 from swecli.core.sandbox.bubblewrap import Placeholders
-from swecli.core.sandbox.launch import SandboxError
+from swecli.core.sandbox.launch import SandboxError, install_hint
 from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.sandbox import Sandbox
 from tests.core.sandbox.support import Grounds, contained, laid_out
@@ -120,8 +121,44 @@ def test_landlock_is_only_ever_partial_and_says_what_is_open(grounds: Grounds) -
     assert state.level == "partial"
     assert "modes, owners" in state.text
     assert "not installed" in state.text
+    assert (state.holds, state.label) == (True, "landlock")
+    assert "bubblewrap" in state.advice
+    script = (
+        "import os, socket\n"
+        "for act in (lambda: socket.socket(socket.AF_UNIX), lambda: socket.socket(), lambda: open('../out', 'w')):\n"
+        "    try: act()\n"
+        "    except OSError as error: print(error.errno)\n"
+        "socket.socketpair(); open('source/made', 'w').close(); print('done')"
+    )
+    result = contained(sandbox, f"{PYTHON_HERE} -c {shlex.quote(script)}", grounds.work)
+    assert result.output.split() == ["1", "1", "13", "done"]
+
+
+def test_landlock_with_the_network_holds_nothing_unasked(grounds: Grounds) -> None:
+    sandbox = grounds.sandbox(path="/nowhere", options=SandboxOptions(network=True))
+    state = sandbox.check()
+    if state.layer != "landlock":
+        pytest.skip(f"no Landlock here: {state.text}")
+    assert (state.holds, state.label) == (False, "landlock, partial")
     with pytest.raises(SandboxError, match="partial"):
         sandbox.begin(grounds.work, full=True)
+
+
+@pytest.mark.parametrize(
+    ("release", "line"),
+    [
+        ("ID=ubuntu\nID_LIKE=debian\n", "sudo apt install bubblewrap"),
+        ('ID="fedora"\n', "sudo dnf install bubblewrap"),
+        ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "sudo dnf install bubblewrap"),
+        ("ID=arch\n", "sudo pacman -S bubblewrap"),
+        ('ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n', "sudo zypper install bubblewrap"),
+        ("ID=alpine\n", "sudo apk add bubblewrap"),
+        ("ID=own\nID_LIKE=debian\n", "sudo apt install bubblewrap"),
+        ("", "install the package bubblewrap"),
+    ],
+)
+def test_the_line_that_installs_bubblewrap_is_that_of_the_system(release: str, line: str) -> None:
+    assert install_hint(release) == line
 
 
 def test_the_verdict_is_remembered_for_the_same_bubblewrap_only(

@@ -141,3 +141,26 @@ def test_the_note_says_what_else_a_rule_allows(work: ShellWorkspace) -> None:
     assert work.decide("python3 gen.py").offer_note == "Also allows gen.py after it has changed."
     assert work.decide("make test").offer_note == "Allows only exactly this."
     assert work.decide("npm test").reason == "npm test may change files, so it needs your approval."
+
+
+@pytest.mark.parametrize(
+    ("command", "outcome"),
+    [
+        ("make test", "allow"),
+        ("python3 gen.py", "allow"),
+        ("chmod +x build.sh", "allow"),
+        ("chmod 600 ~/.profile", "ask"),
+        ("chown me /tmp/x", "ask"),
+        ("kill 12", "ask"),
+        ("git commit -m x", "ask"),
+        ("docker compose up", "ask"),
+        ("cat ../x && make", "ask"),
+        ("cp .env x && make", "ask"),
+        ("rm -rf src", "ask"),
+    ],
+)
+def test_auto_runs_in_landlock_what_it_holds(work: ShellWorkspace, command: str, outcome: str) -> None:
+    policy = work.policy(mode="auto", sandbox="partial", holds=True)
+    decision = work.decide(command, policy)
+    assert (decision.outcome, decision.contained) == (outcome, outcome == "allow")
+    assert work.decide(command, work.policy(mode="auto", sandbox="partial")).outcome == "ask"
