@@ -17,6 +17,7 @@ from swecli.core.protocol.messages import usage_words
 from swecli.figures import duration
 from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import (
+    CHOSEN,
     AnswerBlock,
     Block,
     CompactionBlock,
@@ -321,9 +322,6 @@ def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
     model = f"{block.model} at {block.address}" if block.address else block.model
     parts = [f"{words} · swecli {block.version}", model, block.mode, block.cwd]
     return Styled(cut(safe_line(" · ".join(part for part in parts if part)), width), palette.dim).rows(width)
-
-
-CHOSEN = "chosen by the user"
 
 
 def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
