@@ -53,8 +53,13 @@ def classes() -> set[type[Tool]]:
     """Every tool that the program has, offered by default or not."""
     for module in pkgutil.iter_modules(swecli.core.tools.__path__, "swecli.core.tools."):
         importlib.import_module(module.name)
+    found = [*Tool.__subclasses__()]
+    for kind in found:
+        found += kind.__subclasses__()
     return {
-        found for found in Tool.__subclasses__() if found.__module__.startswith("swecli.") and "[" not in str(found)
+        kind
+        for kind in found
+        if kind.__module__.startswith("swecli.") and "[" not in str(kind) and hasattr(kind, "name")
     }
 
 
