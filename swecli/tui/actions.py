@@ -136,8 +136,7 @@ class Actions:
 
     def set_model(self, ref: str) -> None:
         """Ask the session for a model (``provider/name``)."""
-        self._session.send(SetModel(ref))
-        self._screen.activity.flash(f"Model: {safe_line(ref)}")
+        self._session.send(SetModel(ref))  # the transcript says what became of it
 
     # --- pickers and questions in the dock ---
 

@@ -77,7 +77,7 @@ async def test_a_message_that_was_blocked_is_in_the_prompt_again() -> None:
     async with running(session=Session()) as it:
         for body in (*said, *end):
             it.session.emit(body)
-        await it.shows("It does not fit.", "the message was not sent")
+        await it.shows("Not sent; your message is back in the prompt. It does not fit.")
         await it.until(lambda: it.text == "much too long")
 
 

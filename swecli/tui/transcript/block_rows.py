@@ -17,6 +17,7 @@ from swecli.core.protocol.messages import usage_words
 from swecli.figures import duration
 from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import (
+    CHOSEN,
     AnswerBlock,
     Block,
     CompactionBlock,
@@ -342,9 +343,6 @@ def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row
         shown = cut(safe_line(text), max(1, width - len(name)), "end" if label == "Folder" else "start")
         rows += Styled(name, palette.dim).add(shown, palette.text if label else palette.dim).rows(width)
     return rows
-
-
-CHOSEN = "chosen by the user"
 
 
 def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:

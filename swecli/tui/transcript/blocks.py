@@ -17,6 +17,9 @@ LiveStatus = Literal["pending", "waiting", "running"]
 """Of a tool call: arguments are being written, consent is awaited, it runs."""
 Status = LiveStatus | ItemStatus
 
+CHOSEN: Final = "chosen by the user"
+"""The reason of what the user asked for."""
+
 LIVE: frozenset[str] = frozenset(("pending", "waiting", "running"))
 
 

@@ -55,6 +55,11 @@ def _plain(tokens: Sequence[Token]) -> str:
     )
 
 
+def _bare(address: str) -> str:
+    """An address without what people leave out, so that a link is not told twice."""
+    return re.sub(r"^(https?://|mailto:)", "", address).rstrip("/")
+
+
 class _Lines:
     def __init__(self, palette: Palette, base: Style) -> None:
         self.lines = [Styled()]
@@ -96,7 +101,7 @@ class _Lines:
 
     def _address(self, href: str, text: list[str]) -> None:
         shown = "".join(text)
-        if href and href not in (shown, "mailto:" + shown):
+        if href and _bare(href) != _bare(shown):
             self._add(f" ({href})", self._styles[-1] + self._palette.dim)
 
     def _add(self, text: str, style: Style) -> None:

@@ -40,6 +40,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ImagePart
 from swecli.figures import duration
 from swecli.tui.transcript.blocks import (
+    CHOSEN,
     AnswerBlock,
     Block,
     CompactionBlock,
@@ -84,7 +85,8 @@ def notice_of(event: Event) -> NoticeBlock | None:
             text = f"{body.reason} · attempt {number} in {duration(body.delay)}"
             return NoticeBlock(RETRY, text, "warning", "Esc stops the wait")
         case ModeChanged() as body:
-            return NoticeBlock(key, f"Mode: {body.mode} ({body.reason})", "warning") if body.reason else None
+            told = not body.reason or body.reason == CHOSEN  # by the key or the command that chose it
+            return None if told else NoticeBlock(key, f"Mode: {body.mode} ({body.reason})", "warning")
         case ModelChanged() as body:
             effort = f", effort {body.effort}" if body.effort else ""
             place = f" at {body.address}" if body.address else ""

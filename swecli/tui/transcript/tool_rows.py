@@ -465,8 +465,9 @@ def _state(block: ToolBlock, palette: Palette) -> tuple[str, Style]:
         style = palette.error
     word = "" if exited and block.status == "error" else _word(block.status)
     timing = duration(took) if slow else ""
-    words = dict.fromkeys((word, block.detail, block.note, timing))  # a detail may be the same word
-    return (" · ".join(word for word in words if word), style)
+    told = block.detail.casefold()  # a detail may hold the other words
+    word, note = ("" if part.casefold() in told else part for part in (word, block.note))
+    return (" · ".join(filter(None, (word, block.detail, note, timing))), style)
 
 
 def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
