@@ -164,13 +164,13 @@ class Actions:
         """What to do with a large message: "send", "keep" it as a file, or "cancel"."""
         from swecli.tui.dock.picker import Choice
 
-        choices = [Choice("send", "Send it as it is", "all of it goes to the model")] if weight.share < 1 else []
+        choices = [Choice("send", "Send it as it is", "all of it goes to the model")] if weight.fits else []
         if files:
             choices.append(
                 Choice("keep", "Keep it as a file, send its path", "the model reads the parts that it needs")
             )
         choices.append(Choice("cancel", "Cancel", "back into the prompt"))
-        fits = "" if weight.share < 1 else ": too large to send"
+        fits = "" if weight.fits else ": too large to send"
         return await self._chosen(f"This message takes {weight.shown}{fits}", choices)
 
     async def ask_note(self, note: str, here: str, own: str) -> str:
