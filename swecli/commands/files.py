@@ -139,6 +139,9 @@ ADD_DIR = SlashCommand(
 
 USAGE = "/undo reverts the newest edit or command; also: turn, turn 3, t12 (a call), a path, list."
 _SHOWN = 20
+_NAMED = 6
+USUAL = frozenset(("generated folder", "ignored folder", "git's own data", "swecli's own data"))
+"""Why a path is not tracked where nobody expects it to be: one line for all of them."""
 _CALL = re.compile(r"t\d+")
 _TURN = re.compile(r"turn(?:\s+(\d+))?", re.IGNORECASE)
 
@@ -179,9 +182,15 @@ def _listed(recent: Recent, cwd: Path) -> CommandResult:
             blocks.append(TextBlock("and older ones", "dim"))
     else:
         blocks.append(TextBlock("This session has no file changes to undo."))
-    if recent.not_covered:
-        lines = [f"  {shown_path(one.path, cwd)}: {one.why}" for one in recent.not_covered[:_SHOWN]]
-        more = [f"  and {len(recent.not_covered) - _SHOWN:,} more"] if len(recent.not_covered) > _SHOWN else []
+    usual = [one for one in recent.not_covered if one.why in USUAL]
+    others = [one for one in recent.not_covered if one.why not in USUAL]
+    if usual:
+        names = ", ".join(dict.fromkeys(shown_path(one.path, cwd) for one in usual[:_NAMED]))
+        more = f" and {len(usual) - _NAMED:,} more" if len(usual) > _NAMED else ""
+        blocks.append(TextBlock(f"Not tracked, as usual: {names}{more}", "dim"))
+    if others:
+        lines = [f"  {shown_path(one.path, cwd)}: {one.why}" for one in others[:_SHOWN]]
+        more = [f"  and {len(others) - _SHOWN:,} more"] if len(others) > _SHOWN else []
         blocks.append(TextBlock("\n".join(["Not tracked when a command changes it:", *lines, *more]), "dim"))
     return CommandResult(tuple(blocks))
 

@@ -164,7 +164,32 @@ class Actions:
 
     async def ask_large(self, weight: Weight, *, files: bool) -> str:
         """What to do with a large message: "send", "keep" it as a file, or "cancel"."""
-        from swecli.tui.dock.picker import Choice, Picker
+        from swecli.tui.dock.picker import Choice
+
+        choices = [Choice("send", "Send it as it is", "all of it goes to the model")] if weight.fits else []
+        if files:
+            choices.append(
+                Choice("keep", "Keep it as a file, send its path", "the model reads the parts that it needs")
+            )
+        choices.append(Choice("cancel", "Cancel", "back into the prompt"))
+        fits = "" if weight.fits else ": too large to send"
+        return await self._chosen(f"This message takes {weight.shown}{fits}", choices)
+
+    async def ask_note(self, note: str, here: str, own: str) -> str:
+        """Where a note goes: "here", the user's "own" file, "send" for a message after all, or "cancel"."""
+        from swecli.tui.dock.picker import Choice
+
+        choices = [
+            Choice("here", f"Add it to {here}", "the instructions of this folder"),
+            Choice("own", f"Add it to {safe_line(own)}", "your own, for every folder"),
+            Choice("send", "Send it as a message", "nothing is added"),
+            Choice("cancel", "Cancel", "back into the prompt"),
+        ]
+        return await self._chosen(f"Add to the instructions: {safe_line(note)}", choices)
+
+    async def _chosen(self, title: str, choices: Sequence[Choice]) -> str:
+        """Ask, and wait for what is chosen; "cancel" where the question is closed or has to give way."""
+        from swecli.tui.dock.picker import Picker
 
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -172,14 +197,7 @@ class Actions:
             if not answer.done():
                 answer.set_result(value)
 
-        choices = [Choice("send", "Send it as it is", "all of it goes to the model")] if weight.share < 1 else []
-        if files:
-            choices.append(
-                Choice("keep", "Keep it as a file, send its path", "the model reads the parts that it needs")
-            )
-        choices.append(Choice("cancel", "Cancel", "back into the prompt"))
-        fits = "" if weight.share < 1 else ": too large to send"
-        picker = Picker(f"This message takes {weight.shown}{fits}", choices, given, narrow=False, gone=given)
+        picker = Picker(title, choices, given, narrow=False, gone=given)
         self._screen.dock.show(picker)
         if self._screen.dock.panel is not picker:
             self.flash("Answer the model's question first")

@@ -134,8 +134,18 @@ _BEGIN = 0.01, 2.0
 """Seconds between two looks at whether the command has its terminal, and until keys don't wait for that any more."""
 _ELSEWHERE = re.compile(r"\x1b\[\?(?:1049|1047|47)h.*?(?:\x1b\[\?(?:1049|1047|47)l|\Z)", re.DOTALL)
 """What a program drew on the other screen of the terminal: editors and pagers."""
-_MOVES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-ln-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+_MOVES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-ln-~]|\x1b\[[<-?][0-?]*[ -/]*m|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|\Z)"
+    r"|\x1b[ -/]+[0-~]|\x1b[0-Z\\^-~]|\x1b\Z|[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\x80-\x9f]"
+)
 """Sequences that are no text and no colour."""
+
+
+def as_text(output: bytes) -> str:
+    """What a command has written as text with colours: without what was on the other screen, without sequences that
+    move or ask, and without control characters."""
+    text = output.decode("utf-8", "replace").replace("\r\n", "\n")
+    return _MOVES.sub("", _ELSEWHERE.sub("", text))
 
 
 class NoTerminal(Exception):
@@ -192,8 +202,7 @@ def _run_shell(command: str, cwd: Path, environment: dict[str, str], screen: int
         for descriptor in (master, slave):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-    text = _MOVES.sub("", _ELSEWHERE.sub("", output.decode("utf-8", "replace"))).replace("\r\n", "\n")
-    return Ran(text, status if status >= 0 else 128 - status, time.monotonic() - began)
+    return Ran(as_text(output), status if status >= 0 else 128 - status, time.monotonic() - began)
 
 
 def _start(command: str, cwd: Path, environment: dict[str, str], slave: int) -> subprocess.Popen[bytes]:

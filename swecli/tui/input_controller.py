@@ -119,6 +119,8 @@ class InputController:
 
     async def _say(self, message: PromptEditor.Submitted, most: float) -> None:
         session = self._session
+        if not message.pastes and not message.images and await self._noted(message.text):
+            return
         text = await self._lightened(message, most)
         if text is None:
             return
@@ -127,6 +129,30 @@ class InputController:
         session.send(Steer(text, mentions) if steers else Submit(text, message.images, mentions))
         if session.view is not None and session.view.model is None:
             self._screen.prompt.put_back(text)  # the session says that it was not sent
+
+    async def _noted(self, text: str) -> bool:
+        """Add a line that begins with ``#`` to the instructions that the user chooses; False where it is a message."""
+        from swecli.commands.remember import instructions_file, note_of, remember
+        from swecli.core.config.paths import user_paths
+
+        note, port = note_of(text), self._session.port
+        if not note or port is None:
+            return False
+        if self._session.state.busy:
+            self._screen.prompt.put_back(text)
+            self._screen.activity.flash("A note waits until the turn ends; Esc interrupts the turn")
+            return True
+        folders = {"here": port.view.cwd, "own": user_paths(os.environ).config}
+        names = {key: str(instructions_file(folder)) for key, folder in folders.items()}
+        match await self._actions.ask_note(note, os.path.basename(names["here"]), names["own"]):
+            case "here" | "own" as key:
+                result = await remember(port, note, folders[key], own=key == "own")
+                self._screen.transcript.show(result.blocks, text)
+            case "send":
+                return False
+            case _:
+                self._screen.prompt.put_back(text)
+        return True
 
     async def _lightened(self, message: PromptEditor.Submitted, most: float) -> str | None:
         """The text to send. A message that takes more of the window is asked about: it may go as it is, with files in

@@ -258,8 +258,9 @@ class SessionController:
         from swecli.tui.prompt.weight import weigh
 
         budget = None if self.view is None else self.view.budget
-        known = budget is not None and budget.source != "unknown"
-        return weigh(text, images, budget.effective if known and budget is not None else 0)
+        if budget is None or budget.source == "unknown":
+            return weigh(text, images, 0)
+        return weigh(text, images, budget.effective, budget.used)
 
     # --- the screen ---
 

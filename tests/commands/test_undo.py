@@ -98,7 +98,7 @@ async def test_the_list_names_calls_files_and_exceptions() -> None:
     assert "t7" in text
     assert "a.txt" in text
     assert "make all (swecli was killed during it)" in text
-    assert "node_modules: generated folder" in text
+    assert "Not tracked, as usual: node_modules" in text
     assert "no file changes" in await UndoSession().lines("/undo list")
     assert await UndoSession(recent=Recent(reason="off")).lines("/undo list") == "off"
 

@@ -107,3 +107,14 @@ async def test_a_command_that_ran_is_not_said_to_have_not_run(
     assert not screen.away
     assert (ran.output, ran.exit_status) == ("", 0)
     assert (tmp_path / "ran").read_text() == "once\n"
+
+
+def test_no_sequence_of_a_full_screen_program_is_left() -> None:
+    from swecli.tui.external import as_text
+
+    vim = (
+        b"\x1b[?1000h\x1b[?1049h\x1b[22;0;0t\x1b[>4;2m\x1b[?1h\x1b=\x1b[?2004h\x1b[1;24r\x1b(B\x1b[m~\r\n\x1bP+q436f\x1b\\"
+        b"\x1b[?1049l\x1b[23;0;0t\x1b[?25h\x1b[>4;m\x1b[?1l\x1b>\x1b]11;?\x07\x1b[6n\x0e\x07\xc2\x9bdone\x1b"
+    )
+    assert as_text(vim) == "done"
+    assert as_text(b"\x1b[31mred\x1b[0m\tand\r\nmore\x1b[?25l") == "\x1b[31mred\x1b[0m\tand\nmore"

@@ -418,6 +418,21 @@ async def test_exclamation_mark_runs_a_command_of_the_user() -> None:
         assert it.session.commands == [RunShell("ls -l")]
 
 
+async def test_a_hash_asks_where_a_note_goes_and_can_be_a_message(tmp_path: Path) -> None:
+    async with running(answer("ok")) as it:
+        await it.say("# use pytest -q")
+        await it.shows("Add to the instructions: use pytest -q", "Add it to OPENCLI.md", "Send it as a message")
+        assert not it.session.commands
+        it.clock.now += 1
+        await it.press("escape")
+        await it.until(lambda: it.text == "# use pytest -q")
+        await it.press("enter")
+        await it.shows("Send it as a message")
+        it.clock.now += 1
+        await it.press("down", "down", "enter")
+        await it.until(lambda: it.session.sent(Submit) == [Submit("# use pytest -q")])
+
+
 async def test_commands_that_need_a_free_session_wait() -> None:
     async with running(WAITS) as it:
         await it.say("begin")

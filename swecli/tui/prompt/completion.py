@@ -116,10 +116,26 @@ def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
     ]
 
 
+_TESTS = re.compile(r"(?:^|/)(?:tests?|__tests__|specs?|testing)/|(?:^|/)test_[^/]*$|[_.](?:test|spec)\.[^/.]+$")
+_DOCS = re.compile(r"(?:^|/)docs?/|\.(?:md|rst|txt|adoc)$", re.IGNORECASE)
+
+
+def place(path: str) -> int:
+    """0 for source, 1 for what is written about it, 2 for its tests."""
+    return 2 if _TESTS.search(path) else 1 if _DOCS.search(path) else 0
+
+
+def best_files(query: str, paths: Iterable[str], limit: int) -> list[str]:
+    """As ``best``, but of equally good names source comes before docs, and docs before tests."""
+    ranked = (((rank[0], place(path), *rank[1:]), path) for path in paths if (rank := score(query, path)) is not None)
+    return [path for _, path in nsmallest(limit, ranked)]
+
+
 def files(query: str, paths: Sequence[str]) -> list[Suggestion]:
     """Files and directories (a trailing slash) for ``query``."""
     return [
-        Suggestion(path, f"@{_quoted(path)}{'' if path.endswith('/') else ' '}") for path in best(query, paths, LIMIT)
+        Suggestion(path, f"@{_quoted(path)}{'' if path.endswith('/') else ' '}")
+        for path in best_files(query, paths, LIMIT)
     ]
 
 

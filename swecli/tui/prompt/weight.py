@@ -13,14 +13,19 @@ SAMPLE = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """``window`` is what a request may have, in tokens; 0 while that is unknown."""
+    """``window`` is what a request may have, in tokens, 0 while that is unknown; ``used`` is what it has already."""
 
     tokens: int
     window: int
+    used: int = 0
 
     @property
     def share(self) -> float:
         return self.tokens / self.window if self.window > 0 else 0.0
+
+    @property
+    def fits(self) -> bool:
+        return self.window <= 0 or self.used + self.tokens <= self.window
 
     @property
     def shown(self) -> str:
@@ -29,6 +34,8 @@ class Weight:
         count = f"~{tokens(self.tokens)} tokens"
         if self.window <= 0:
             return count
+        if self.share > 1:
+            return f"{count}, more than the window"
         return f"{count}, {percent(self.share) if self.share >= 0.01 else '<1%'} of the window"
 
 
@@ -41,10 +48,10 @@ def tokens_of(text: str, count: Callable[[str], int]) -> int:
     return round(sum(map(count, parts)) * len(text) / (3 * SAMPLE))
 
 
-def weigh(text: str, images: int, window: int) -> Weight:
+def weigh(text: str, images: int, window: int, used: int = 0) -> Weight:
     from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator  # after the first frame
 
-    return Weight(tokens_of(text, PieceEstimator().count) + images * IMAGE_TOKENS, window)
+    return Weight(tokens_of(text, PieceEstimator().count) + images * IMAGE_TOKENS, window, used)
 
 
 def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> str:

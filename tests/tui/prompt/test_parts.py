@@ -235,3 +235,24 @@ def test_words(text: str, column: int, left: int, right: int, blank: int) -> Non
 )
 def test_continuation(line: str, column: int, expected: bool) -> None:
     assert editor.continues(line, column) is expected
+
+
+def test_source_comes_before_docs_and_docs_before_tests() -> None:
+    from swecli.tui.prompt.completion import files
+
+    paths = [
+        "tests/test_shop.py",
+        "docs/shop.md",
+        "src/shop.py",
+        "shop.test.ts",
+        "README.md",
+        "src/longer/shop_window.py",
+    ]
+    assert [entry.label for entry in files("shop", paths)] == [
+        "src/shop.py",
+        "src/longer/shop_window.py",
+        "docs/shop.md",
+        "shop.test.ts",
+        "tests/test_shop.py",
+    ]
+    assert [entry.label for entry in files("", paths)][:2] == ["src/shop.py", "src/longer/shop_window.py"]

@@ -22,7 +22,7 @@ def typed(marked: str, keys: str, vim: Vim | None = None) -> Step:
             text, at = step.buffer.text, step.buffer.cursor
             step = replace(step, buffer=Buffer(f"{text[:at]}{letter}{text[at:]}", at + 1))
         else:
-            step = press(step.vim, step.buffer, _NAMES.get(name, letter))
+            step = press(step.vim, step.buffer, _NAMES[name] if name else letter)
     return step
 
 

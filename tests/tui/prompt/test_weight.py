@@ -34,6 +34,8 @@ def test_the_weight_in_words() -> None:
     assert Weight(3200, 0).shown == "~3.2K tokens"
     assert Weight(3200, 40_000).shown == "~3.2K tokens, 8% of the window"
     assert Weight(3, 40_000).shown == "~3 tokens, <1% of the window"
+    assert Weight(3200, 3000).shown == "~3.2K tokens, more than the window"
+    assert not Weight(3200, 4000, used=900).fits
     assert weigh("", 2, 32_000).shown == "~3.2K tokens, 10% of the window"
 
 
