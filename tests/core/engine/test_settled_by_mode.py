@@ -28,7 +28,9 @@ async def ended(b: Bench) -> None:
     await until(lambda: not b.session.view.busy and b.session.view.totals.turns == 1, "end of the turn")
 
 
-THREE = step(call("write_file", "a"), call("write_file", "b"), call("write_file", ".git/config"), call("read_file", "r"))
+THREE = step(
+    call("write_file", "a"), call("write_file", "b"), call("write_file", ".git/config"), call("read_file", "r")
+)
 
 
 async def test_accept_edits_approves_the_edits_that_wait_and_leaves_the_rest(tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ _FIND_ACTIONS = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir"))
 
 @dataclass(frozen=True, slots=True)
 class Danger:
-    """``reason`` is a sentence. ``refuse``: nothing lifts it. ``removes`` are the paths that it would delete, where they
-    are known beforehand."""
+    """``reason`` is a sentence. ``refuse``: nothing lifts it. ``removes`` are the paths that it would delete, where
+    they are known beforehand."""
 
     reason: str
     refuse: bool = False
