@@ -121,7 +121,15 @@ def test_text_of_earlier_versions_is_read_and_written_with_the_same_content(line
         written = codec.encode_messages(codec.decode_messages(text))
     else:
         written = codec.encode_command(codec.decode_command(text))
-    assert json.loads(written) == json.loads(text)
+    now, then = json.loads(written), json.loads(text)
+    if kind == "body":  # events have got fields since, which are written with their defaults
+        then = (
+            {**dict.fromkeys(("danger", "acceptable"), None), **then}
+            if then["type"] == "permission_requested"
+            else then
+        )
+        now |= dict.fromkeys({"danger", "acceptable"} & now.keys())
+    assert now == then
 
 
 def test_the_stored_lines_have_every_type() -> None:
