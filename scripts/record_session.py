@@ -73,10 +73,10 @@ def main() -> int:
         command = [sys.executable, "-m", "scripts.shown_project"]
         terminal = Recorder(command, cwd=folder, environment=environment, columns=COLUMNS, rows=ROWS)
         try:
-            terminal.shows("Make this change?", "once")
+            terminal.shows("Make this change?", "1 yes")
             terminal.rest(2.0)
             terminal.send("y")
-            terminal.shows("Run this command?", "once")
+            terminal.shows("Run this command?", "1 yes")
             terminal.rest(1.5)
             terminal.send("y")
             terminal.shows("README describes")

@@ -154,7 +154,9 @@ class EventLines:
         self._shown[request.item] = request.blocks
         target = f" {request.title}" if request.title else ""
         self.say([f"Permission needed: {request.tool.replace('_', ' ')}{target}"])
-        self.say([*(f"Warning: {warning}" for warning in request.warnings), *request.facts])
+        self.say(
+            [*(f"Warning: {warning}" for warning in (request.danger, *request.warnings) if warning), *request.facts]
+        )
         self.say(grounds(request))
         self.blocks(request.blocks)
 

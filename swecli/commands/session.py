@@ -12,7 +12,7 @@ from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand
 from swecli.commands.context import aligned, dollars, labelled, number, percent
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
-from swecli.core.protocol.commands import SetMode
+from swecli.core.protocol.commands import CarryOut, SetMode
 from swecli.core.protocol.events import Mode, SandboxChanged
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.base import readable_size
@@ -165,16 +165,24 @@ DOCTOR = SlashCommand("doctor", "Check providers, keys, models and the sandbox",
 
 
 async def _run_plan(session: Session, arguments: str) -> CommandResult:
-    if arguments:
-        return CommandResult.text(
-            "/plan takes no text. Nothing was changed or sent; type /plan first, then the message.",
-            "error",
-        )
-    session.send(SetMode("plan"))
-    return CommandResult.text(f"Mode plan: {MODE_MEANINGS['plan']}. /mode default ends it.")
+    match arguments.split():
+        case []:
+            session.send(SetMode("plan"))
+            return CommandResult.text(f"Mode plan: {MODE_MEANINGS['plan']}. /plan go carries a plan out.")
+        case ["go"]:
+            session.send(CarryOut())
+            return CommandResult()
+        case ["go", "accept-edits"]:
+            session.send(CarryOut("accept-edits"))
+            return CommandResult()
+        case _:
+            text = (
+                "Use /plan, /plan go or /plan go accept-edits. Nothing was changed or sent; type /plan first, then the "
+            )
+            return CommandResult.text(f"{text}message.", "error")
 
 
-PLAN = SlashCommand("plan", "Switch to plan mode (read-only)", _run_plan)
+PLAN = SlashCommand("plan", "Plan mode (read-only); go: carry out the plan", _run_plan, arguments="[go [accept-edits]]")
 
 
 async def _run_todos(session: Session, arguments: str) -> CommandResult:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, get_args
 from textual.message import Message
 
 from swecli.commands.base import Offer, Screen, SlashCommand
-from swecli.core.protocol.commands import SetEffort, SetMode, SetModel
+from swecli.core.protocol.commands import CarryOut, SetEffort, SetMode, SetModel, Submit
 from swecli.core.protocol.events import Mode
 from swecli.safe_text import safe_line
 from swecli.tui import keymap
@@ -139,6 +139,36 @@ class Actions:
         self._session.send(SetModel(ref))  # the transcript says what became of it
 
     # --- pickers and questions in the dock ---
+
+    def ask_about_plan(self) -> None:
+        """What is to become of the plan of the newest answer, if it is one."""
+        from swecli.tui.dock.plan import PlanPanel
+
+        view = self._session.view
+        plan = (
+            view.plan if view is not None and not self._session.state.busy and self._screen.dock.panel is None else None
+        )
+        if plan is None:
+            return
+
+        def chosen(value: str) -> None:
+            match value:
+                case "default" | "accept-edits":
+                    self._session.send(CarryOut(value))
+                case "change":
+                    self._change_plan()
+                case _:
+                    self._screen.activity.flash("Still planning; /plan go carries the plan out")
+
+        self._screen.dock.show(PlanPanel(plan, chosen))
+
+    def _change_plan(self) -> None:
+        from swecli.tui.dock.picker import Picker
+
+        def said(text: str) -> None:
+            self._session.send(Submit(f"Change the plan: {text}"))
+
+        self._screen.dock.show(Picker("What should change in the plan?", (), said, free=True))
 
     def offer(self, offer: Offer) -> None:
         """Ask whether something is to be done; Enter does it, Esc leaves it."""

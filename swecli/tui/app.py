@@ -536,6 +536,9 @@ class SwecliApp(App[int], inherit_bindings=False):
             self.actions.show_sessions()
         self._begins_with_sessions = False
 
+    def on_session_controller_planned(self) -> None:
+        self.actions.ask_about_plan()
+
     def on_session_controller_unconnected(self) -> None:
         if not self.main.prompt.editor.text:
             self.main.prompt.editor.put(self._backend.first_prompt or "")

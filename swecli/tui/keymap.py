@@ -74,9 +74,13 @@ def event_name(key: str) -> str:
         import unicodedata
 
         name = unicodedata.name(name).lower().replace("-", "_").replace(" ", "_")
-        name = {"solidus": "slash", "low_line": "underscore", "commercial_at": "at", "hyphen_minus": "minus"}.get(
-            name, name
-        )
+        name = {
+            "solidus": "slash",
+            "low_line": "underscore",
+            "commercial_at": "at",
+            "hyphen_minus": "minus",
+            "plus_sign": "plus",
+        }.get(name, name)
     return "+".join((*modifiers, name))
 
 

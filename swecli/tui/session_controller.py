@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from swecli.core.protocol.commands import Answer, Command, EditQueue, Interrupt, ReplyPermission
-from swecli.core.protocol.events import Event, FileChanged, ItemDelta, Rewound, TurnEnded, TurnStarted
+from swecli.core.protocol.events import Event, FileChanged, ItemDelta, ModeChanged, Rewound, TurnEnded, TurnStarted
 from swecli.tui import compat, session_state
 from swecli.tui.backend import OpenSession
 from swecli.tui.main_screen import MainScreen
@@ -147,6 +147,9 @@ class SessionController:
 
     class Opened(Message):
         """A prompt that is sent now is worked on now."""
+
+    class Planned(Message):
+        """A turn in plan mode has ended; its answer may be a plan."""
 
     class Unconnected(Message):
         """The session that was opened has no model."""
@@ -319,6 +322,8 @@ class SessionController:
                 self._screen.activity.flash(f"Sandbox: {sandbox.label or sandbox.level}")
             if isinstance(event.body, Rewound) and event.body.text and view and event.seq > view.started_seq:
                 self._screen.prompt.put_back(event.body.text)
+        if view is not None:
+            self._follow_plan([event for event in batch if event.seq > view.started_seq], view)
         if self._new and view is not None:
             self._new = False
             if view.model is None:
@@ -327,6 +332,19 @@ class SessionController:
         if any(isinstance(event.body, TurnEnded | FileChanged) for event in batch):
             self.refresh_branch()
         self.show()
+
+    def _follow_plan(self, batch: Sequence[Event], view: SessionView) -> None:
+        """A plan is asked about when its turn has ended, and its steps are shown while it is carried out."""
+        from swecli.core.engine.plan import ACCEPTED
+
+        for event in batch:
+            if isinstance(event.body, TurnStarted | ModeChanged):
+                self._screen.dock.dismiss_plan()
+            if isinstance(event.body, ModeChanged) and event.body.reason == ACCEPTED and self.state.todos:
+                self._screen.todos.display = True
+        done = any(isinstance(event.body, TurnEnded) and event.body.outcome == "done" for event in batch)
+        if done and not self.state.busy and view.mode == "plan":
+            self._screen.post_message(self.Planned())
 
     def _interval(self) -> float:
         return FRAME if self._screen.app.app_focus and not self._remote else AWAY_FRAME

@@ -51,7 +51,7 @@ def restored(terminal: Terminal) -> bool:
 
 def test_the_demonstration_from_the_first_frame_to_the_last(start: Start) -> None:
     terminal = start("demo", fresh=True)
-    terminal.shows("Make this change?", "y once")
+    terminal.shows("Make this change?", "1 yes")
     time.sleep(0.4)  # longer than the time in which keys don't count
     terminal.send("y")
     terminal.shows("Run this command?")

@@ -189,7 +189,7 @@ def test_one_change_of_two_is_made_and_another_command_runs(project: Path, progr
         terminal.send("e")
         terminal.shows("shows it for approval")
         terminal.send("\x05bc\r")
-        terminal.shows("$ touch abc", "y once")
+        terminal.shows("$ touch abc", "1 yes")
         assert not (project / "abc").exists()
         time.sleep(GRACE)
         terminal.send("y")

@@ -68,6 +68,7 @@ class FakeView:
     messages: tuple[Any, ...] = ()
     conversation: Conversation = field(default_factory=Conversation)
     instructions: tuple[str, ...] = ()
+    plan: Any = None
 
 
 class FakeSession:

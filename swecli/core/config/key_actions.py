@@ -99,11 +99,14 @@ ACTIONS: tuple[KeyAction, ...] = (
     *_actions(
         "approval",
         ("approve_once", "y", "run it this time"),
-        ("approve_always", "a", "run it, and allow what the shown rule matches"),
+        ("approve_always", "a", "run it, and don't ask again for what the shown rule matches"),
         ("reject", "n", "reject, with a note on what to do instead"),
+        ("approve_edits", "w", "approve all edits that wait"),
         ("change_call", "e", "edit it first: the command, or which parts of a change to apply"),
-        ("grant_span", "s", "how long always holds"),
-        ("full_view", "v", "full screen on or off"),
+        ("grant_span", "s", "how long the rule holds"),
+        ("full_view", "v", "show all of it on the whole screen, or less again"),
+        ("tick_all", "+", "in the list of hunks: tick all"),
+        ("tick_none", "-", "in the list of hunks: tick none"),
     ),
 )
 """In the order in which they are listed."""

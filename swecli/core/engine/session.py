@@ -19,6 +19,7 @@ from swecli.core.engine.files import SessionFiles
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
+from swecli.core.engine.plan import ACCEPTED, GO_AHEAD, WITH_TODOS, todos_of
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.results import Results
 from swecli.core.engine.services import Connection, Services
@@ -34,6 +35,7 @@ from swecli.core.protocol.commands import (
     Answer,
     Background,
     CancelItem,
+    CarryOut,
     Close,
     Command,
     Compact,
@@ -66,6 +68,7 @@ from swecli.core.protocol.events import (
     Rewound,
     SessionStarted,
     SideAnswered,
+    TodosChanged,
     TurnStarted,
 )
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
@@ -165,7 +168,9 @@ def _show(recorder: Recorder, item: str, text: str) -> None:
         recorder.emit(ItemDelta(item, text, "output"))
 
 
-BetweenTurns = Compact | RedoCompaction | RedoFiles | Rewind | RunShell | SetModel | UndoCompaction | UndoFiles
+BetweenTurns = (
+    CarryOut | Compact | RedoCompaction | RedoFiles | Rewind | RunShell | SetModel | UndoCompaction | UndoFiles
+)
 _BUSY: dict[type, str] = {
     SetModel: "A turn is running; change the model when it ends.",
     Rewind: "A turn is running; rewind when it ends.",
@@ -283,6 +288,8 @@ class Session:
             return
         client = self._connection.client
         match command:
+            case CarryOut():
+                self._carry_out(command)
             case SetModel():
                 trouble = self._models.choose(command.model)
                 if trouble is not None:
@@ -321,6 +328,20 @@ class Session:
         else:
             self._recorder.emit(Rewound(item, "chosen by the user"))
             self._models.measure()
+
+    def _carry_out(self, command: CarryOut) -> None:
+        plan = self.view.plan
+        if plan is None:
+            self.notice("The newest answer proposes no plan. Describe the task in plan mode first.", "warning")
+        elif self._connection.client is None:
+            self.notice("No model is connected; the plan was not started.", "error", "Use /model; see /help.")
+        else:
+            todos = todos_of(plan, self._recorder.state.todos)
+            if todos != self._recorder.state.todos:
+                self._recorder.emit(TodosChanged(todos))
+            if command.mode != self._recorder.state.mode:
+                self._recorder.emit(ModeChanged(command.mode, ACCEPTED))
+            self._begin_turn(Submit(WITH_TODOS if todos else GO_AHEAD, mentions=()))
 
     def _begin_turn(self, message: Submit | Queued) -> None:
         self._recorder.turn += 1

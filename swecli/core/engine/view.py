@@ -9,6 +9,7 @@ from pathlib import Path
 from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.ledger import Entry
 from swecli.core.context_management.projection import project
+from swecli.core.engine.plan import ProposedPlan, proposed
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
 from swecli.core.engine.state import Spending, Totals
@@ -131,6 +132,11 @@ class SessionView:
     @property
     def messages(self) -> Sequence[Message]:
         return project(self._recorder.ledger)
+
+    @property
+    def plan(self) -> ProposedPlan | None:
+        """The plan that the newest answer proposes, while nothing has been said since."""
+        return proposed(self.messages)
 
     @property
     def conversation(self) -> Conversation:

@@ -91,6 +91,13 @@ class SetMode(Tagged, frozen=True, tag="set_mode"):
     mode: Mode
 
 
+class CarryOut(Tagged, frozen=True, tag="carry_out"):
+    """Carry out the plan that the newest answer proposes: the mode becomes ``mode``, the plan's steps the todo list,
+    and a turn begins."""
+
+    mode: Literal["default", "accept-edits"] = "default"
+
+
 class SetModel(Tagged, frozen=True, tag="set_model"):
     """``model`` is ``provider/name``, an alias of the settings, or a name at the present provider."""
 
@@ -162,6 +169,7 @@ Command = (
     | ReplyPermission
     | Answer
     | SetMode
+    | CarryOut
     | SetModel
     | SetEffort
     | Compact

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from textual import on
@@ -18,7 +18,19 @@ from swecli.core.protocol.events import EditedText, Hunk, PermissionChoice, Perm
 from swecli.safe_text import SafeText, safe_line
 from swecli.tui.dock import panel
 from swecli.tui.dock.block_view import BlockView
-from swecli.tui.dock.panel import NARROW, SPANS, CommandEditor, DockPanel, Hint, KeyEffect, KeyLine, height
+from swecli.tui.dock.choices import UNTOUCHED, Choice, ChoiceList, step_of
+from swecli.tui.dock.panel import (
+    GRACE,
+    NARROW,
+    SPANS,
+    TOO_EARLY,
+    CommandEditor,
+    DockPanel,
+    Hint,
+    KeyEffect,
+    KeyLine,
+    height,
+)
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput
 from swecli.tui.transcript.diff import TextDiff, change_lines, render_lines
@@ -125,20 +137,38 @@ def _without_returns(removed: list[str], added: list[str]) -> tuple[list[str], l
 
 
 _Doing = Literal["asks", "word", "command", "hunks"]
-"""What the panel is at: it asks, or takes a word to the model, a command, a choice of hunks."""
+"""What the panel is at: it asks, or takes a note to the model, a command, a choice of hunks."""
 
 ESSENCE = 3
 """Lines of what would be done that are shown before anything about it is."""
 
+Answer = Literal["approve_once", "approve_always", "reject", "approve_edits"]
+ANSWERS: tuple[Answer, ...] = ("approve_once", "approve_always", "reject", "approve_edits")
+"""What the numbered choices do, from 1: a number means the same in every approval."""
+NO = ANSWERS.index("reject")
+
+
+def answers(request: PermissionRequested, span: int, edits: int, letters: Sequence[str]) -> list[Choice]:
+    """The numbered choices; ``letters`` are the keys that do the same. Where no rule can be offered, the second says
+    so; the last is there while several edits wait."""
+    once, always, reject, every = letters
+    if request.rule is None:
+        why = "dangerous commands always ask" if request.danger else "no narrow rule fits this"
+        again = Choice(f"(don't ask again: {why})", open=False)
+    else:
+        again = Choice(f"yes, and don't ask again for {safe_line(request.rule)} ({SPANS[span][1]})", always)
+    found = [Choice("yes", once), again, Choice("no, and say what to do instead", reject)]
+    return [*found, Choice(f"yes to all {edits} waiting edits", every)] if edits > 1 else found
+
 
 class ApprovalPanel(DockPanel):
-    """One request. Nothing but the keys of "once" and "always" approves, at first those that are set for it."""
+    """One request. What approves is a number, a letter set for it, or Enter on a choice that the user moved to."""
 
     DEFAULT_CSS = """
     ApprovalPanel { border-top: solid $warning; }
     ApprovalPanel .dock--title { color: $warning; }
-    ApprovalPanel #rule, ApprovalPanel #facts { height: auto; color: $foreground-muted; text-style: $muted-style; }
-    ApprovalPanel #warnings { height: auto; color: $warning; }
+    ApprovalPanel #danger { height: auto; color: $error; text-style: bold; }
+    ApprovalPanel #facts { height: auto; color: $foreground-muted; text-style: $muted-style; }
     ApprovalPanel #word { display: none; }
     """
 
@@ -147,16 +177,21 @@ class ApprovalPanel(DockPanel):
         request: PermissionRequested,
         *,
         place: tuple[int, int] = (1, 1),
+        waiting: Sequence[PermissionRequested] = (),
     ) -> None:
+        """``waiting`` are all requests that wait, this one among them."""
         super().__init__()
         self.request = request
         self._place = place
+        self._edits = _edits(waiting)
+        self._edits_at = 0.0
+        """When the last of them came, by the clock of the panel."""
         self._expanded = False
-        self._always = False
+        self._more = False
+        """Whether something about the call is not shown."""
         self._span = 0
         self._decided = False
         self._doing: _Doing = "asks"
-        self._notice = ""
         self._body = BlockView(request.blocks)
         self._hunks = HunkList(request.blocks, request.hunks) if request.hunks else None
         command = (request.arguments or {}).get("command")
@@ -164,33 +199,42 @@ class ApprovalPanel(DockPanel):
         self._refused = _refused_command(request) if self._command is not None else ""
         self._editor = CommandEditor(self._refused or self._command or "")
         self._word = LineInput(id="word")
+        self._list = ChoiceList()
         self._keys = KeyLine("keys")
 
     def compose(self) -> ComposeResult:
         yield Static(id="title", classes="dock--title")
-        yield Static(id="warnings")
-        yield Static(id="facts")
-        yield Static(id="reason", classes="dock--note")
         yield self._body
         if self._hunks is not None:
             yield self._hunks
         yield self._editor
-        yield Static(id="rule")
+        yield Static(id="danger")
+        yield Static(id="facts")
+        yield Static(id="reason", classes="dock--note")
+        yield self._list
         yield self._word
         yield self._keys
 
     def on_mount(self) -> None:
         self.appear()
+        self._list.show(self._answers(), NO if self.request.danger else 0)
         self._be("command" if self._refused else "asks")
 
-    def show_place(self, place: tuple[int, int]) -> None:
-        """Say which of how many waiting requests this is."""
+    def show_place(self, place: tuple[int, int], waiting: Sequence[PermissionRequested] = ()) -> None:
+        """Say which of how many waiting requests this is, and offer to accept all edits among them."""
         self._place = place
+        edits = _edits(waiting)
+        if len(edits) > len(self._edits):
+            self._edits_at = self.prompt_context.clock()
+        self._edits = edits
         self.fit()
 
     def toggle_expanded(self) -> bool:
-        self._expanded = not self._expanded
-        self.fit()
+        if self._expanded or self._more:
+            self._expanded = not self._expanded
+            self.fit()
+        else:
+            self._say("Everything is shown already.")
         return True
 
     def available(self) -> int:
@@ -209,50 +253,86 @@ class ApprovalPanel(DockPanel):
         return {"word": self._word, "command": self._editor}.get(self._doing)
 
     def key_effect(self, key: str) -> KeyEffect:
-        if _action(self, key, self._moving if self._doing == "hunks" else ()) is not None:
+        if self._doing == "hunks" and key in _MOVING_HUNKS:
+            return "moves"
+        if self._action(key) is not None or key == "enter":
             return "decides"
-        return "moves" if key == "enter" or key in self._moves else "nothing"
+        if self._doing == "asks" and (self._list.numbered(key) is not None or step_of(self, key) is not None):
+            return "decides"
+        return "moves" if key in _SCROLLING else "nothing"
 
     def take(self, key: str) -> None:
-        action = _action(self, key, self._moving if self._doing == "hunks" else ())
-        if action is not None:
-            self._act(action)
-        elif self._doing == "hunks" and self._hunks is not None and key in self._moving:
-            self._moving[key](self._hunks)
+        hunks = self._hunks if self._doing == "hunks" else None
+        number = self._list.numbered(key)
+        if hunks is not None and key in _MOVING_HUNKS:
+            _move_in(hunks, key)
             self.fit()
-        elif key in self._scrolling:
-            self._scrolling[key](self._hunks if self._doing == "hunks" and self._hunks is not None else self._body)
+        elif (action := self._action(key)) is not None:
+            self._act(action)
+        elif key == "enter":
+            self._enter()
+        elif hunks is None and number is not None:
+            self._act(ANSWERS[number])
+        elif hunks is None and (step := step_of(self, key)) is not None:
+            self._list.move(step)
+        elif key in _SCROLLING:
+            _scroll(hunks or self._body, key)
+
+    def _action(self, key: str) -> str | None:
+        keymap = keymap_of(self)
+        return keymap.action("approval", key) or keymap.action("approval", key.lower())
+
+    def _enter(self) -> None:
+        if self._doing == "hunks":
+            self.said = f"Enter does nothing here; {keymap_of(self).shown('approve_once')} applies what is ticked."
+        elif self._list.display and self._list.moved:
+            self._act(ANSWERS[self._list.selected])
+        else:
+            self.said = UNTOUCHED
 
     def no_choice(self, digit: str) -> None:
-        self.notify_line(f"{digit} does nothing here. Use the keys below.")
+        """A digit came that chooses nothing here."""
+        choices = self._list.choices
+        if self._doing == "hunks":
+            self.said = "Numbers choose nothing among hunks; Space ticks one."
+        elif digit == "2" and len(choices) > 1:
+            self.said = f"2 does nothing here {choices[1].text}"
+        else:
+            super().no_choice(digit)
 
     def key_handled(self) -> None:
-        self._keys.wait(self.grace)
-
-    @property
-    def _moves(self) -> frozenset[str]:
-        moving = self._moving if self._doing == "hunks" else {}
-        return frozenset((*moving, *self._scrolling))
+        self._keys.say(self.said)
+        self._keys.wait(self.grace, self._list.pale)
 
     def _act(self, action: str) -> None:
         hunks = self._hunks if self._doing == "hunks" else None
         match action:
-            case "approve_once" if hunks is None or hunks.accepted:
+            case "approve_once" if hunks is not None and not hunks.accepted:
+                self.said = (
+                    "Nothing is ticked: Space ticks a hunk, " + keymap_of(self).shown("reject") + " rejects all."
+                )
+            case "approve_once":
                 self._decide("once")
-            case "approve_always" | "reject" if hunks is not None:
-                hunks.tick(action == "approve_always")
-                self.fit()
-            case "approve_always" if self._always:
+            case "approve_always" | "approve_edits" if hunks is not None:
+                self.said = f"That is one level up: {keymap_of(self).shown('close')} goes back."
+            case "approve_always" if self._offers_rule:
                 self._decide("always")
-            case "approve_once" | "reject":
+            case "approve_always":
+                self.no_choice("2")
+            case "approve_edits":
+                self._accept_edits()
+            case "reject":
                 self._be("word")
+            case "tick_all" | "tick_none" if hunks is not None:
+                hunks.tick(action == "tick_all")
+                self.fit()
             case "change_call" if hunks is not None:
                 self.run_worker(self._edit_text(hunks), exclusive=True)
             case "change_call" if self._hunks is not None:
                 self._be("hunks")
             case "change_call" if self._command is not None:
                 self._be("command")
-            case "grant_span" if self._always:
+            case "grant_span" if self._offers_rule and hunks is None:
                 self._span = (self._span + 1) % len(SPANS)
                 self.fit()
             case "full_view":
@@ -260,29 +340,26 @@ class ApprovalPanel(DockPanel):
             case _:
                 pass
 
-    _scrolling = {
-        "up": lambda body: body.scroll_up(animate=False),
-        "down": lambda body: body.scroll_down(animate=False),
-        "k": lambda body: body.scroll_up(animate=False),
-        "j": lambda body: body.scroll_down(animate=False),
-        "pageup": lambda body: body.scroll_page_up(animate=False),
-        "pagedown": lambda body: body.scroll_page_down(animate=False),
-        "space": lambda body: body.scroll_page_down(animate=False),
-        "b": lambda body: body.scroll_page_up(animate=False),
-        "home": lambda body: body.scroll_home(animate=False),
-        "end": lambda body: body.scroll_end(animate=False),
-    }
+    @property
+    def _offers_rule(self) -> bool:
+        """Whether there is a rule, and the user sees which."""
+        return self.request.rule is not None and bool(self._list.display)
 
-    _moving = {
-        "up": lambda hunks: hunks.move(-1),
-        "down": lambda hunks: hunks.move(1),
-        "k": lambda hunks: hunks.move(-1),
-        "j": lambda hunks: hunks.move(1),
-        "space": lambda hunks: hunks.toggle(),
-    }
+    def _accept_edits(self) -> None:
+        """Approve this edit and the others that wait, as many as the user has read of."""
+        if len(self._edits) < 2:
+            self.said = "No other edits wait."
+        elif self.prompt_context.clock() - self._edits_at < GRACE:
+            self.said = TOO_EARLY
+        else:
+            for request in self._edits:
+                if request != self.request.request:
+                    self.post_message(self.Decided(ReplyPermission(request, "once")))
+            if self.request.request in self._edits:
+                self._decide("once")
 
     @on(Input.Submitted)
-    def _said(self, event: Input.Submitted) -> None:
+    def _noted(self, event: Input.Submitted) -> None:
         event.stop()
         self._decide("reject", event.value.strip())
 
@@ -301,7 +378,7 @@ class ApprovalPanel(DockPanel):
 
         found = hunks.text_at_cursor()
         if found is None:
-            self.notify_line("A deleted file has no text to edit.")
+            self._say("A deleted file has no text to edit.")
             return
         block, text = found
         name = getattr(self.request.blocks[block], "path", "")
@@ -309,28 +386,30 @@ class ApprovalPanel(DockPanel):
         try:
             edited = await edit(self.app, text, suffix if suffix[1:].isalnum() else ".txt")
         except ExternalError as error:
-            self.notify_line(str(error))
+            self._say(safe_line(str(error)))
             return
         if edited != text:
             texts = hunks.texts_with(EditedText(block, edited))
             self._reply(ReplyPermission(self.request.request, "edit", texts=texts))
 
-    def notify_line(self, text: str) -> None:
-        """Say something in place of the facts until the panel changes."""
-        self._notice = safe_line(text)
-        self.fit()
+    def _say(self, text: str) -> None:
+        """Say something in place of the keys until the next one."""
+        self.said = text
+        self._keys.say(text)
 
     def _be(self, doing: _Doing) -> None:
-        self._doing, self._notice = doing, ""
+        self._doing = doing
+        self.said = ""
         self._word.value = ""
-        self._word.placeholder = "What should it do instead? Enter sends, Esc goes back"
+        self._word.placeholder = "What should it do instead? Enter sends it to the model with your no"
         self._word.display = doing == "word"
         self._editor.display = doing == "command"
         self._body.display = doing in ("asks", "word")
         if self._hunks is not None:
             self._hunks.display = doing == "hunks"
         {"word": self._word, "command": self._editor}.get(doing, self).focus()
-        self._keys.wait(self.grace if doing == "asks" else None)
+        self._keys.say("")
+        self._keys.wait(self.grace if doing == "asks" else None, self._list.pale)
         self.fit()
 
     def _decide(self, choice: PermissionChoice, note: str = "") -> None:
@@ -345,51 +424,54 @@ class ApprovalPanel(DockPanel):
             self._decided = True
             self.post_message(self.Decided(reply))
 
+    def _answers(self) -> list[Choice]:
+        letters = [keymap_of(self).shown(action) for action in ANSWERS]
+        return answers(self.request, self._span, len(self._edits), letters)
+
     def fit(self) -> None:
-        """Share the lines that there are: title, keys and some lines of the body first, then warnings, the rule, the
-        facts, the reason, and the rest of the body. Where the rule finds no place, always is not offered."""
+        """Share the lines that there are: title, keys and some lines of the body first, then the danger, the choices,
+        the facts, the reason, and the rest of the body. Where the choices find no place, no rule is offered."""
         if not self.is_mounted:
             return
         columns = self.screen.size.width
-        width = max(1, columns - 2)
-        hints = self._hints(columns < NARROW)
+        narrow, width = columns < NARROW, max(1, columns - (0 if columns < NARROW else 2))
         asked = self._doing in ("asks", "word")
         heading = panel.title(self.request, self._place)
-        shown = len(self._body.lines(width)) if asked else ESSENCE
-        fixed = 2 + height(heading, width) + (self._doing == "word")
-        best, least = fixed + min(ESSENCE, shown), fixed + min(2, shown)
-        rows = self.measure(panel.least_width(hints), best, least)
-        spare = rows - min(rows - 1, best)
-        texts = {
-            "#warnings": panel.warnings(self.request),
-            "#rule": panel.rule(self.request, self._span) if asked else "",
-            "#facts": self._notice or panel.facts(self.request),
-        }
-        for name, text in texts.items():
-            wanted = height(text, width)
-            fits = bool(text) and wanted <= spare
-            _put(self, name, text if fits else "")
-            spare -= wanted if fits else 0
-        reason = panel.reasons(self.request, width, spare) if asked else ""
-        _put(self, "#reason", reason)
-        spare -= height(reason, width)
-        _put(self, "#title", heading)
-        self._always = self.request.rule is not None and bool(self.query_one("#rule").display)
-        # what "always" means may have had no room
-        self._keys.tell(self._hints(columns < NARROW), width, narrow=columns < NARROW)
-        room = max(1, spare + min(ESSENCE, shown))
-        most = room if self._expanded or self._doing == "hunks" else max(1, min(room, max(6, rows * 6 // 10)))
+        self._list.show(self._answers())
+        choices = self._list.lines(width) if self._doing == "asks" else 0
+        essence = min(ESSENCE, len(self._body.lines(width))) if asked else ESSENCE
+        danger = panel.danger(self.request)
+        fixed = 2 + height(heading, width) + (self._doing == "word") + bool(danger)
+        least = fixed + min(2, essence)
+        rows = self.measure(panel.least_width(self._hints(narrow)), fixed + essence + choices, least)
+        spare = rows - fixed - essence
+        danger = _cut(danger, width, max(1, spare + 1))
+        spare -= _put(self, "#danger", danger, width, rows) - bool(danger)
+        self._list.display = bool(choices) and choices <= spare
+        spare -= choices if self._list.display else 0
+        spare -= _put(self, "#facts", panel.facts(self.request), width, spare)
+        reason = panel.reasons(self.request, folded=not self._expanded) if asked else ""
+        shown = _put(self, "#reason", reason, width, spare)
+        spare -= shown
+        _put(self, "#title", heading, width, rows)
+        whole = len(self._body.lines(width)) if asked else 0
+        if not self._expanded and self._doing != "hunks" and rows <= super().available():
+            # What is above the panel is worth more than the rest of a long change.
+            spare = min(spare, self.screen.size.height * 2 // 3 - (rows - spare))
+        most = max(1, essence + spare)
         for view in (self._body, self._hunks):
             if view is not None:
                 view.styles.max_height = most
-        self._editor.styles.max_height = room
-        self.set_class(columns < NARROW, "-tight")
+        self._editor.styles.max_height = max(1, most)
+        unfolded = panel.reasons(self.request, folded=False) if asked else ""
+        self._more = whole > most or unfolded != (reason if shown else "")
+        self._keys.tell(self._hints(narrow), width, narrow=narrow)
+        self.set_class(narrow, "-tight")
 
     def _hints(self, narrow: bool) -> list[Hint]:
         keymap = keymap_of(self)
-        yes, every, no, leave, change, full = map(
-            keymap.shown, ("approve_once", "approve_always", "reject", "close", "change_call", "full_view")
-        )
+        names = ("approve_once", "reject", "close", "change_call", "full_view", "grant_span", "next_mode")
+        yes, no, leave, change, full, span, mode = map(keymap.shown, names)
         leave = leave.lower()
         match self._doing:
             case "word":
@@ -398,21 +480,59 @@ class ApprovalPanel(DockPanel):
                 return [("enter", "shows it for approval", 0), ("ctrl+j", "new line", 2), (leave, "back", 1)]
             case "hunks":
                 assert self._hunks is not None
-                chosen = f"apply {len(self._hunks.accepted)} of {self._hunks.count}"
                 return [
-                    ("space", "toggle", 0),
-                    (every, "all", 3),
-                    (no, "none", 4),
-                    (yes, chosen if self._hunks.accepted else "none: reject", 0),
+                    ("space", "tick", 0),
+                    (yes, f"apply {len(self._hunks.accepted)} of {self._hunks.count}", 0),
+                    (keymap.shown("tick_all"), "all", 3),
+                    (keymap.shown("tick_none"), "none", 4),
                     (change, "edit the text", 2),
+                    (no, "reject", 3),
                     (leave, "back", 1),
                 ]
             case "asks":
-                hints: list[Hint] = [(yes, "once", 0)]
-                hints += [(every, "always", 0)] if self._always else []
-                hints += [(change, "edit", 3)] if self._hunks is not None or self._command is not None else []
-                hints += [(no, "no…" if narrow else "reject with a note", 0), (leave, "no", 2)]
-                return [*hints, (full, "full", 4), *([] if narrow else [("↑↓", "scroll", 5)])]
+                hints: list[Hint] = [("\u2191\u2193 enter", "choose", 5)]
+                if not self._list.display:
+                    hints = [(yes, "yes", 0), (no, "no\u2026" if narrow else "no, with a note", 0)]
+                hints += [(change, "edit", 2)] if self._hunks is not None or self._command is not None else []
+                hints += [(span, "how long", 4)] if self._offers_rule else []
+                hints += [(full, "less" if self._expanded else "more", 3)] if self._more or self._expanded else []
+                hints += [(mode.lower(), "accept edits", 6)] if self.request.acceptable else []
+                return [*hints, (leave, "reject", 1)]
+
+
+_MOVING_HUNKS = frozenset(("up", "down", "k", "j", "space"))
+_SCROLLING = frozenset(("k", "j", "pageup", "pagedown", "space", "b", "home", "end"))
+
+
+def _move_in(hunks: HunkList, key: str) -> None:
+    match key:
+        case "up" | "k":
+            hunks.move(-1)
+        case "down" | "j":
+            hunks.move(1)
+        case _:
+            hunks.toggle()
+
+
+def _scroll(body: BlockView, key: str) -> None:
+    match key:
+        case "k":
+            body.scroll_up(animate=False)
+        case "j":
+            body.scroll_down(animate=False)
+        case "pageup" | "b":
+            body.scroll_page_up(animate=False)
+        case "home":
+            body.scroll_home(animate=False)
+        case "end":
+            body.scroll_end(animate=False)
+        case _:
+            body.scroll_page_down(animate=False)
+
+
+def _edits(waiting: Sequence[PermissionRequested]) -> tuple[str, ...]:
+    """The requests that mode accept-edits would not have made, by id."""
+    return tuple(request.request for request in waiting if request.acceptable)
 
 
 def _refused_command(request: PermissionRequested) -> str:
@@ -421,13 +541,17 @@ def _refused_command(request: PermissionRequested) -> str:
     return command if isinstance(command, str) else ""
 
 
-def _action(panel: ApprovalPanel, key: str, taken: Container[str]) -> str | None:
-    """What a key does to the question, unless it is taken for something else."""
-    keymap = keymap_of(panel)
-    return None if key in taken else keymap.action("approval", key) or keymap.action("approval", key.lower())
+def _cut(text: str, width: int, lines: int) -> str:
+    """The text in at most so many lines."""
+    if height(text, width) <= lines:
+        return text
+    cut = Content(text).truncate(max(1, width * lines - 8 * (lines - 1)), ellipsis=True).plain
+    return cut if height(cut, width) <= lines else cut[: width * lines - 1]
 
 
-def _put(panel: ApprovalPanel, name: str, text: str) -> None:
-    widget = panel.query_one(name, Static)
-    widget.display = bool(text)
+def _put(panel: ApprovalPanel, name: str, text: str, width: int, room: int) -> int:
+    """Show a text where it has room. Returns the lines that it takes."""
+    widget, lines = panel.query_one(name, Static), height(text, width)
+    widget.display = bool(text) and lines <= room
     widget.update(Content(text))
+    return lines if widget.display else 0

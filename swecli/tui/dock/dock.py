@@ -14,6 +14,7 @@ from swecli.tui.dock.panel import Clock, DockPanel, PanelContext
 from swecli.tui.prompt.box import Prompt
 
 if TYPE_CHECKING:
+    from swecli.core.protocol.events import PermissionRequested
     from swecli.tui.session_state import Request
 
 
@@ -48,19 +49,29 @@ class Dock(Vertical):
             if self._request is not None:
                 self.close()
             return
+        from swecli.core.protocol.events import PermissionRequested
+
+        waiting = [request for request in requests if isinstance(request, PermissionRequested)]
         first, place = requests[0], (self._answered + 1, self._answered + len(requests))
         if first.request != self._request:
             self._answered += self._request is not None
             place = (self._answered + 1, self._answered + len(requests))
             self._request = first.request
-            self._open(self._panel_for(first, place))
+            self._open(self._panel_for(first, place, waiting))
         elif self.panel is not None:
-            self.panel.show_place(place)
+            self.panel.show_place(place, waiting)
 
     def show(self, panel: DockPanel) -> None:
         """Show a panel of the user's own, unless the model waits for an answer."""
         if self._request is None:
             self._open(panel)
+
+    def dismiss_plan(self) -> None:
+        """What was asked about a plan is settled otherwise."""
+        from swecli.tui.dock.plan import PlanPanel
+
+        if isinstance(self.panel, PlanPanel):
+            self.close()
 
     @property
     def asks_consent(self) -> bool:
@@ -130,14 +141,14 @@ class Dock(Vertical):
         if panel is self.panel:
             self.screen.set_class(on, FULL_SCREEN)
 
-    def _panel_for(self, request: Request, place: tuple[int, int]) -> DockPanel:
+    def _panel_for(self, request: Request, place: tuple[int, int], waiting: Sequence[PermissionRequested]) -> DockPanel:
         from swecli.core.protocol.events import PermissionRequested
 
         self._consent = isinstance(request, PermissionRequested)
         if isinstance(request, PermissionRequested):
             from swecli.tui.dock.approval import ApprovalPanel
 
-            return ApprovalPanel(request, place=place)
+            return ApprovalPanel(request, place=place, waiting=waiting)
         from swecli.tui.dock.question import QuestionPanel
 
         return QuestionPanel(request)

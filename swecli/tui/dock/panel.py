@@ -118,8 +118,8 @@ _VERBS = {
 }
 
 SPANS: tuple[tuple[GrantSpan, str], ...] = (
-    ("session", "for this session"),
-    ("turn", "for this turn"),
+    ("session", "this session"),
+    ("turn", "this turn"),
     ("week", "here for 7 days"),
     ("project", "here until revoked"),
 )
@@ -140,30 +140,19 @@ def facts(request: PermissionRequested) -> str:
     return " \u00b7 ".join(safe_line(fact) for fact in request.facts)
 
 
-def warnings(request: PermissionRequested) -> str:
-    """What has to be seen before any answer."""
-    return "\n".join(safe_line(warning) for warning in request.warnings)
+def danger(request: PermissionRequested) -> str:
+    """What has to be seen before any answer, on one line."""
+    return "; ".join(safe_line(text) for text in (request.danger, *request.warnings) if text)
 
 
-def reasons(request: PermissionRequested, width: int, room: int) -> str:
-    """Why it asks and what that rests on, in at most ``room`` lines; a last line says how much was left out."""
+def reasons(request: PermissionRequested, *, folded: bool) -> str:
+    """Why it asks and what that rests on; folded, only the reason. What the line of danger says is not repeated."""
     from swecli.core.protocol.events import grounds  # not needed by the first frame
 
     lines = [str(sanitise(line)) for line in grounds(request)]
-    out: list[str] = []
-    for number, line in enumerate(lines):
-        last = number == len(lines) - 1
-        if height("\n".join((*out, line)), width) > room - (not last):
-            left = f"\u2026 {len(lines) - number} more lines (v shows all)"
-            return "\n".join((*out, left) if height("\n".join((*out, left)), width) <= room else out)
-        out.append(line)
-    return "\n".join(out)
-
-
-def rule(request: PermissionRequested, span: int) -> str:
-    """What "always" would add, and how long it would hold; empty where it is not offered."""
-    text = request.rule
-    return "" if text is None else f"always = {safe_line(text)}, {SPANS[span][1]} (s: duration)"
+    if folded and request.danger and lines and request.danger.startswith(lines[0].rstrip(".")):
+        return ""
+    return "\n".join(lines[:1] if folded else lines)
 
 
 def keys(hints: Sequence[Hint], width: int, *, narrow: bool, early: bool = False) -> Content:
@@ -191,8 +180,12 @@ def height(text: str, width: int) -> int:
     return sum(1 + max(0, cell_len(line) - 1) // width for line in text.split("\n")) if text else 0
 
 
+TOO_EARLY = "Ignored: that key came before you could read this."
+TO_PROMPT = "Your typing goes to the prompt behind this question."
+
+
 class KeyLine(Static):
-    """Shows as many keys as have room."""
+    """Shows as many keys as have room, or what became of the last one."""
 
     def __init__(self, id: str) -> None:
         super().__init__(id=id, classes="dock--keys")
@@ -200,26 +193,39 @@ class KeyLine(Static):
         self._width = 1
         self._narrow = False
         self._grace: Grace | None = None
+        self._pale: Callable[[bool], object] = lambda early: None
         self._timer: Timer | None = None
+        self._said = ""
+
+    def say(self, text: str) -> None:
+        """Show this in place of the keys; empty: the keys."""
+        self._said = text
+        self._draw()
 
     def tell(self, hints: Sequence[Hint], width: int, *, narrow: bool) -> None:
         self._hints, self._width, self._narrow = hints, width, narrow
         self._draw()
 
-    def wait(self, grace: Grace | None) -> None:
-        """Be pale until the keys count; None: they count."""
-        self._grace = grace
+    def wait(self, grace: Grace | None, pale: Callable[[bool], object] = lambda early: None) -> None:
+        """Be pale until the keys count; None: they count. ``pale`` is told of it too."""
+        self._grace, self._pale = grace, pale
         self._draw()
         if grace is not None and grace.left and self._timer is None:
             self._timer = self.set_timer(grace.left, self._look_again)
 
     def _look_again(self) -> None:
         self._timer = None
-        self.wait(self._grace)
+        if self._grace is not None and not self._grace.ignores() and self._said in (TOO_EARLY, TO_PROMPT):
+            self._said = ""
+        self.wait(self._grace, self._pale)
 
     def _draw(self) -> None:
         early = self._grace is not None and self._grace.ignores()
-        self.update(keys(self._hints, self._width, narrow=self._narrow, early=early))
+        self._pale(early)
+        if self._said:
+            self.update(Content(self._said).truncate(max(1, self._width), ellipsis=True).stylize("$warning"))
+        else:
+            self.update(keys(self._hints, self._width, narrow=self._narrow, early=early))
 
 
 _NEW_LINE = frozenset(("ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"))
@@ -328,6 +334,8 @@ class DockPanel(Vertical, can_focus=True):
     """Whether not even the whole screen has room for what is asked: nothing can be decided then."""
     grace: Grace | None = None
     """Weighs the keys of a panel that appeared without being asked for; made when it is on the screen."""
+    said = ""
+    """What became of the last key, where that has to be said."""
 
     DEFAULT_CSS = """
     DockPanel { height: auto; border-top: solid $accent; padding: 0 1; }
@@ -389,7 +397,12 @@ class DockPanel(Vertical, can_focus=True):
 
     def appear(self) -> None:
         """From now on the panel is to be seen."""
-        self.grace = Grace(self.prompt_context.clock, self.prompt_context.typed(), self.prompt_context.stray)
+        self.grace = Grace(self.prompt_context.clock, self.prompt_context.typed(), self._stray)
+
+    def _stray(self, text: str) -> None:
+        if text:
+            self.said = TO_PROMPT
+        self.prompt_context.stray(text)
 
     async def on_key(self, event: events.Key) -> None:
         """Tab would take the keyboard away from the question; what is typed before the line has the keyboard is meant
@@ -416,15 +429,30 @@ class DockPanel(Vertical, can_focus=True):
             return
         event.stop()
         event.prevent_default()
+        self.said = ""
         if self.grace is None:
             self.prompt_context.stray(letter)
-        elif weight == "letter" and letter.isdigit() and not self.grace.in_sentence(letter):
-            self.no_choice(letter)
+        elif letter.isdigit():
+            self._handle_digit(letter, weight)
         elif weight == "letter":
             self.grace.typed(letter)
         elif self.grace.counts(letter, decides=weight == "decides"):
             self.take(event.key)
+        elif not self.said:
+            self.said = TOO_EARLY
         self.key_handled()
+
+    def _handle_digit(self, digit: str, weight: KeyEffect) -> None:
+        """A digit is meant for the panel and never kept for the prompt, except in the middle of a sentence."""
+        assert self.grace is not None
+        if self.grace.in_sentence(digit):
+            return
+        if weight == "letter":
+            self.no_choice(digit)
+        elif self.grace.counts(decides=weight == "decides"):
+            self.take(digit)
+        else:
+            self.said = TOO_EARLY
 
     def key_effect(self, key: str) -> KeyEffect:
         """What a key is to this panel while no line is typed in."""
@@ -432,6 +460,7 @@ class DockPanel(Vertical, can_focus=True):
 
     def no_choice(self, digit: str) -> None:
         """A digit came that chooses nothing here. It is meant for the panel, so the prompt does not get it."""
+        self.said = f"There is no choice {digit} here."
 
     def take(self, key: str) -> None:
         """Do what a key means that counts."""
@@ -453,8 +482,9 @@ class DockPanel(Vertical, can_focus=True):
         self.prompt_context.pasted(event.text)
         self.key_handled()
 
-    def show_place(self, place: tuple[int, int]) -> None:
-        """Which of how many waiting requests this is: ``(2, 3)``. Panels that don't show it ignore it."""
+    def show_place(self, place: tuple[int, int], waiting: Sequence[PermissionRequested] = ()) -> None:
+        """Which of how many waiting requests this is: ``(2, 3)``, and those that ask for permission. Panels that don't
+        show it ignore it."""
 
     def toggle_expanded(self) -> bool:
         """Ctrl+O: show more, or less again. Whether the panel can."""

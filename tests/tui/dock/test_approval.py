@@ -48,7 +48,15 @@ async def test_keys_that_approve(key: str, choice: str) -> None:
 async def test_the_panel_shows_change_reason_rule_and_keys() -> None:
     async with running((ask(),)) as it:
         await appear(it)
-        await it.shows("src/a.py", "- a", "+ b", "Edits ask.", "Edit(src/**)", "y once", "a always", "n reject")
+        await it.shows(
+            "src/a.py",
+            "- a",
+            "+ b",
+            "Edits ask.",
+            "1 yes",
+            "2 yes, and don't ask again for Edit(src/**) (this session)",
+            "3 no, and say",
+        )
 
 
 async def test_keys_soon_after_the_appearance_are_ignored() -> None:
@@ -148,10 +156,10 @@ async def test_a_letter_that_scrolled_belongs_to_the_word_that_it_begins() -> No
 async def test_digits_are_for_the_panel_and_never_reach_the_hidden_prompt(after: float) -> None:
     async with running((ask(),)) as it:
         await appear(it, after=after)
-        for key in "123":
+        for key in "879":
             await it.press(key)
             it.clock.now += 0.4
-        await it.shows("3 does nothing here")
+        await it.shows("There is no choice 9 here")
         assert it.text == ""
         assert not replies(it)
         it.clock.now += 1
@@ -171,15 +179,15 @@ async def test_a_paste_goes_to_the_draft_and_counts_as_typing() -> None:
 async def test_the_panel_shows_from_when_on_keys_count() -> None:
     def pale() -> bool:
         strips = it.app.screen._compositor.render_strips()
-        (line,) = (strip for strip in strips if "y once" in strip.text)
-        return not any(segment.text == "y" and segment.style and segment.style.bold for segment in line)
+        segments = [segment for strip in strips for segment in strip if " yes" in segment.text]
+        return len(segments) == 2 and len({segment.style and segment.style.color for segment in segments}) == 1
 
     async with running((ask(),)) as it:
         await appear(it, after=0.0)
         assert pale()
         it.clock.now += 0.3
         await it.until(lambda: not pale())
-        await it.press("w")
+        await it.press("z")
         await it.until(pale)
         await it.press("y")
         assert not replies(it)
@@ -202,7 +210,8 @@ async def test_always_only_where_it_is_offered() -> None:
         await appear(it)
         await it.press("a")
         assert not replies(it)
-        assert "always" not in it.screen()
+        assert "dangerous" not in it.screen()
+        await it.shows("2 (don't ask again: no narrow rule fits this)")
 
 
 async def test_a_sentence_that_was_meant_for_the_prompt_decides_nothing() -> None:
@@ -223,7 +232,7 @@ async def test_no_takes_a_word_to_the_model() -> None:
     async with running((ask(),)) as it:
         await appear(it)
         await it.press("n")
-        await it.shows("What should it do instead?")
+        await it.shows("What should it do instead")
         await it.press(*"yes any", "enter")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject", "yes any")])
 
@@ -232,7 +241,7 @@ async def test_escape_leaves_the_word_then_rejects_then_interrupts() -> None:
     async with running((ask(), WAIT_FOR_INTERRUPT)) as it:
         await appear(it)
         await it.press("n", "x", "escape")
-        await it.hides("What should it do instead?")
+        await it.hides("What should it do instead")
         assert not replies(it)
         await it.press("escape")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject")])
@@ -253,7 +262,10 @@ async def test_control_c_interrupts_the_turn() -> None:
 async def test_hidden_characters_of_a_command_are_visible() -> None:
     async with running((run("echo hi\u202e \x1b[2K\trm -rf x\r\nsecond [b]line[/b]"),)) as it:
         await it.say("go")
-        await it.shows("Run this command?", "echo hi⟨U+202E⟩ ␛[2K␉rm -rf x␍", "second [b]line[/b]", "writes x")
+        await it.shows("Run this command?", "echo hi⟨U+202E⟩ ␛[2K␉rm -rf x␍", "second [b]line[/b]")
+        it.clock.now += 1
+        await it.press("v")
+        await it.shows("writes x")
 
 
 async def test_a_long_change_scrolls_inside_of_the_panel() -> None:
@@ -263,7 +275,7 @@ async def test_a_long_change_scrolls_inside_of_the_panel() -> None:
         await appear(it)
         await it.press("end")
         await it.until(lambda: "+ new 99" in it.screen())
-        assert "y once" in it.screen()
+        assert "yes" in it.screen()
         await it.press("home")
         await it.until(lambda: "- old 0" in it.screen())
         assert it.screen().splitlines()[-1].startswith(" default")
@@ -329,7 +341,7 @@ async def test_the_panel_fits_into_small_screens(size: tuple[int, int]) -> None:
     old = "".join(f"old {n}\n" for n in range(100))
     async with running((ask(old=old, new="new\n"),), size=size) as it:
         await appear(it)
-        await it.shows("y once")
+        await it.shows("yes")
         lines = it.screen().splitlines()
         assert len(lines) == size[1]
         assert all(len(line) <= size[0] for line in lines)
@@ -342,7 +354,7 @@ async def test_a_lower_window_never_hides_the_keys() -> None:
     async with running((ask(old=old, new="new\n"),), size=(80, 40)) as it:
         await appear(it)
         await it.pilot.resize_terminal(80, 12)
-        await it.until(lambda: len(it.screen().split("\n")) == 12 and "y once" in it.screen())
+        await it.until(lambda: len(it.screen().split("\n")) == 12 and "yes" in it.screen())
 
 
 async def test_tab_leaves_the_keyboard_with_the_question() -> None:
@@ -355,8 +367,8 @@ async def test_tab_leaves_the_keyboard_with_the_question() -> None:
 async def test_how_long_always_holds_is_shown_and_chosen() -> None:
     async with running((ask(),)) as it:
         await appear(it)
-        await it.shows("for this session")
-        for shown in ("for this turn", "here for 7 days", "here until revoked", "for this session", "for this turn"):
+        await it.shows("(this session)")
+        for shown in ("(this turn)", "(here for 7 days)", "(here until revoked)", "(this session)", "(this turn)"):
             await it.press("s")
             await it.shows(shown)
         await it.press("s", "a")
@@ -378,7 +390,7 @@ FAR = ask(old=LINES, new=LINES.replace("line 20\n", "LINE 20\n"))
 async def test_what_would_change_can_be_seen_at_every_size(size: tuple[int, int]) -> None:
     async with running((FAR,), size=size) as it:
         await appear(it)
-        await it.shows("20 - line 20", "20 + LINE 20", "Make this change?", "y once")
+        await it.shows("20 - line 20", "20 + LINE 20", "Make this change?", "yes")
 
 
 async def test_the_user_can_scroll_away_from_the_first_change() -> None:
@@ -400,7 +412,7 @@ async def test_where_nothing_can_be_seen_nothing_is_decided() -> None:
         await it.press("y", "a", "n", "v", "y")
         assert not replies(it)
         await it.pilot.resize_terminal(80, 24)
-        await it.shows("Make this change?", "y once", "default")
+        await it.shows("Make this change?", "yes", "default")
         assert "Enlarge" not in it.screen()
         await it.press("y")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])

@@ -37,7 +37,7 @@ COMMAND = PermissionRequested(
     "run_command",
     "rm -rf build",
     (TerminalBlock("rm -rf build", "", cwd="/work"),),
-    "rm deletes files.",
+    "rm -rf build removes whole directories.",
     "hash",
     None,
     (
@@ -48,9 +48,10 @@ COMMAND = PermissionRequested(
         "rm -rf build: may change files",
     ),
     (),
-    ("is not sandboxed", "12 bytes"),
-    ("/undo would not restore: build (an ignored folder)",),
+    ("not sandboxed",),
+    (),
     {"command": "rm -rf build", "timeout": 5},
+    danger="deletes 3 files, 1,204 bytes; /undo would not restore: build (an ignored folder)",
 )
 PATCH = PermissionRequested(
     "p1",
@@ -74,7 +75,7 @@ def replies(it: Running) -> list[Any]:
 async def appear(it: Running) -> None:
     await it.say("go")
     await it.until(lambda: it.app.main.dock.panel)
-    await it.shows("once")
+    await it.shows("yes")
     it.clock.now += 1.0
 
 
@@ -99,7 +100,7 @@ async def test_a_command_that_was_left_as_it_is_stays_asked_about() -> None:
         await it.hides("enter shows it for approval")
         assert not replies(it)
         await it.press("e", "x", "escape")
-        await it.shows("y once")
+        await it.shows("1 yes")
         assert not replies(it)
         await it.press("y")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
@@ -130,15 +131,22 @@ async def test_hunks_are_chosen_singly() -> None:
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once", hunks=(1, 3))])
 
 
-async def test_all_none_and_back() -> None:
+async def test_no_key_among_the_hunks_means_the_opposite_of_what_it_means_before() -> None:
     async with running((CHANGE,)) as it:
         await appear(it)
-        await it.press("e", "n")
-        await it.shows("[ ] 1 of 3", "none: reject")
+        await it.press("e", "-")
+        await it.shows("[ ] 1 of 3", "apply 0 of 3")
         await it.press("y")
-        await it.shows("What should it do instead?")
-        await it.press("escape", "e", "a")
+        await it.shows("Nothing is ticked")
+        await it.press("a")
+        await it.shows("one level up")
+        await it.press("2")
+        await it.shows("Numbers choose nothing among hunks")
+        assert not replies(it), "yes is never a no, and all is never a rule"
+        await it.press("+")
         await it.shows("apply 3 of 3")
+        await it.press("n")
+        await it.shows("What should it do instead")
         await it.press("escape", "y")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
 
@@ -162,11 +170,13 @@ async def test_the_proposed_text_is_edited_in_the_editor(tmp_path: Path, monkeyp
 async def test_full_view_and_back() -> None:
     async with running((CHANGE,)) as it:
         await appear(it)
+        await it.shows("v more")
+        await it.pilot.pause()
         before = it.app.main.dock.size.height
         await it.press("v")
         await it.until(lambda: it.app.main.dock.size.height > before)
         await it.press("end")
-        await it.shows("+ more", "y once")
+        await it.shows("+ more", "1 yes")
         await it.press("v")
         await it.until(lambda: it.app.main.dock.size.height == before)
 
@@ -183,14 +193,15 @@ async def test_screens(scene: str, size: tuple[int, int]) -> None:
         elif scene == "edited":
             await it.press("e")
             await it.shows("for approval")
-        await it.shows("esc back" if scene in ("hunks", "edited") else "once")
+        await it.shows("esc back" if scene in ("hunks", "edited") else "yes")
         for _ in range(3):
             await it.pilot.pause()
         screen = it.screen()
         if scene == "destructive":
-            assert "/undo would not restore" in screen
+            assert "deletes 3 files, 1,204 bytes" in screen
+            assert "not restore" in screen
             assert "not sandboxed" in screen
-            assert "3 files, 1,204 bytes" in screen
+            assert "12 bytes" not in screen
         check(f"approval-{scene}-{size[0]}x{size[1]}", screen)
 
 
@@ -213,6 +224,6 @@ async def test_esc_leads_from_a_refused_edit_to_the_call_as_it_was() -> None:
         await it.shows("shows it for approval")
         it.clock.now += 1
         await it.press("escape")
-        await it.shows("rm -rf build", "y once")
+        await it.shows("rm -rf build", "1 yes")
         await it.press("y")
         await it.until(lambda: [reply.choice for reply in replies(it)] == ["once"])

@@ -120,7 +120,7 @@ async def test_names_are_shown_as_text_and_cut_to_the_screen() -> None:
 async def test_files_and_keys_are_seen_at_every_size(size: tuple[int, int]) -> None:
     gate = Gate(tuple(f"file-{number}" for number in range(6)))
     async with running(open_session=Opening(gate), trust=gate, size=size) as it:
-        await it.shows("Do you trust /work?", "file-0", "y yes", "esc")
+        await it.shows("Do you trust /work?", "file-0", "yes", "esc")
 
 
 async def test_where_nothing_can_be_read_nothing_is_trusted() -> None:
@@ -131,7 +131,7 @@ async def test_where_nothing_can_be_read_nothing_is_trusted() -> None:
         await it.press("y", "s")
         assert gate.told == []
         await it.pilot.resize_terminal(80, 24)
-        await it.shows("y yes")
+        await it.shows("1 yes")
         await it.press("y")
         await it.until(lambda: "trust" in gate.told)
 
@@ -139,7 +139,7 @@ async def test_where_nothing_can_be_read_nothing_is_trusted() -> None:
 async def test_letters_and_pastes_there_go_to_the_prompt() -> None:
     gate = Gate()
     async with running(open_session=Opening(gate), trust=gate) as it:
-        await it.shows("y yes")
+        await it.shows("1 yes")
         it.clock.now += 5
         for key in "fix my bugs":
             await it.press("space" if key == " " else key)

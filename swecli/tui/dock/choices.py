@@ -1,0 +1,283 @@
+"""Numbered choices as every panel of the dock shows them, and a panel that is one question with such choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.geometry import Size
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Static
+
+from swecli.safe_text import safe_line
+from swecli.tui.dock.panel import NARROW, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
+from swecli.tui.keymap import keymap_of
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One answer. ``key`` is its letter, ``mark`` stands before the text (a checkbox). ``open`` is False for one that
+    is shown only to say why it can't be chosen."""
+
+    text: str
+    key: str = ""
+    detail: str = ""
+    mark: str = ""
+    open: bool = True
+
+
+class ChoiceList(Widget, can_focus=False):
+    """Choices with their numbers, one of them highlighted; scrolled so that it is visible. ``moved`` says whether the
+    user has moved the highlight since the choices appeared."""
+
+    DEFAULT_CSS = """
+    ChoiceList { height: auto; color: $foreground; }
+    ChoiceList > .choices--dim { color: $foreground-muted; text-style: $muted-style; }
+    ChoiceList > .choices--chosen { color: $accent; text-style: $chosen-style; background: $panel; }
+    """
+    COMPONENT_CLASSES = {"choices--dim", "choices--chosen"}
+
+    def __init__(self, *, limit: int = 12, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._limit = limit
+        self._choices: tuple[Choice, ...] = ()
+        self._early = False
+        self.selected = 0
+        self.moved = False
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        return self._choices
+
+    def show(self, choices: Sequence[Choice], selected: int | None = None) -> None:
+        """Show these; ``selected`` is highlighted, or else what was."""
+        if tuple(choices) != self._choices or selected is not None:
+            self._choices = tuple(choices)
+            self.selected = min(max(0, self.selected if selected is None else selected), max(0, len(choices) - 1))
+            self.refresh(layout=True)
+
+    def pale(self, early: bool) -> None:
+        """Be pale while it is too early for keys."""
+        if early != self._early:
+            self._early = early
+            self.refresh()
+
+    def move(self, step: int) -> None:
+        """Highlight another choice, around the ends, past those that can't be chosen."""
+        self.moved = True
+        for _ in self._choices:
+            self.selected = (self.selected + step) % len(self._choices)
+            if self._choices[self.selected].open:
+                break
+        self.refresh()
+
+    def numbered(self, key: str) -> int | None:
+        """The index of the choice with this number, if there is one that can be chosen."""
+        index = int(key) - 1 if len(key) == 1 and key.isdecimal() else -1
+        return index if 0 <= index < len(self._choices) and self._choices[index].open else None
+
+    def lines(self, width: int) -> int:
+        """Lines that all of them take."""
+        return sum(len(_wrapped(choice, number, width)) for number, choice in enumerate(self._choices, 1))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return min(self.lines(width), self._limit, max(1, viewport.height // 2))
+
+    def render_line(self, y: int) -> Strip:
+        width, tall = self.size.width, self.size.height
+        if width < 1:
+            return Strip.blank(max(0, width), self.rich_style)
+        rows = [
+            (index, place, text)
+            for index, choice in enumerate(self._choices)
+            for place, text in enumerate(_wrapped(choice, index + 1, width))
+        ]
+        at = [number for number, (index, _, _) in enumerate(rows) if index == self.selected]
+        first = max(0, min((at[-1] if at else 0) - tall + 1 + (tall > 2), len(rows) - tall))
+        if first + y >= len(rows):
+            return Strip.blank(width, self.rich_style)
+        index, place, text = rows[first + y]
+        line = self._styled(index, place, text, last=first + y + 1 == len(rows) or rows[first + y + 1][0] != index)
+        return Strip(list(line.truncate(width, ellipsis=True, pad=True).render_segments(self.visual_style)), width)
+
+    def _styled(self, index: int, place: int, text: str, *, last: bool) -> Content:
+        choice, chosen = self._choices[index], index == self.selected and self._choices[index].open
+        dim = self.get_visual_style("choices--dim", partial=True)
+        width = self.size.width
+        lead = ("\u203a " if chosen else "  ") + (f"{index + 1} " if place == 0 else "  ")
+        line = Content(lead + text)
+        room = width - line.cell_length
+        if last and choice.detail and room > 12:
+            before = self._column(width, with_detail=True) - line.cell_length if place == 0 else 2
+            line += Content(" " * max(2, before) + safe_line(choice.detail)).stylize(dim)
+        elif last and choice.key and not choice.detail and room >= len(choice.key) + 2:
+            before = self._column(width, with_detail=False) - line.cell_length if place == 0 else 2
+            line += Content(" " * max(2, before) + choice.key).stylize(dim)
+        if self._early or not choice.open:
+            return line.stylize(dim)
+        return line.stylize(self.get_visual_style("choices--chosen", partial=True)) if chosen else line
+
+    def _column(self, width: int, *, with_detail: bool) -> int:
+        """Where the letters, or the details, begin."""
+        most = max(4 + cell_len(choice.mark) + cell_len(safe_line(choice.text)) for choice in self._choices) + 2
+        return most if most <= (width * 3 // 5 if with_detail else width - 4) else 0
+
+
+def _wrapped(choice: Choice, number: int, width: int) -> list[str]:
+    """The lines of a choice without its number. Only what can't be chosen is cut."""
+    del number
+    room = max(8, width - 4)
+    text = choice.mark + safe_line(choice.text)
+    if not choice.open or cell_len(text) <= room:
+        return [text]
+    lines: list[str] = []
+    for word in text.split(" "):
+        while cell_len(word) > room:
+            cut = next(at for at in range(len(word), 0, -1) if cell_len(word[:at]) <= room)
+            lines, word = [*lines, word[:cut]], word[cut:]
+        if lines and cell_len(lines[-1]) + 1 + cell_len(word) <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def step_of(panel: DockPanel, key: str) -> int | None:
+    """Where a key moves the highlight: the keys that move in every list."""
+    return {"previous": -1, "next": 1}.get(keymap_of(panel).action("list", key) or "")
+
+
+UNTOUCHED = "Enter chooses only what you moved to: press a number, or move first."
+
+
+class ChoicePanel(DockPanel):
+    """A question about something, with numbered answers. Keys that were meant for what was there before decide nothing,
+    and neither does Enter before the user has moved. ``done`` gets the value of the chosen answer, or that of Esc."""
+
+    DEFAULT_CSS = """
+    ChoicePanel { border-top: solid $warning; }
+    ChoicePanel .dock--title { color: $warning; }
+    ChoicePanel.-calm { border-top: solid $accent; }
+    ChoicePanel.-calm .dock--title { color: $accent; }
+    ChoicePanel #lines, ChoicePanel #intro { height: auto; }
+    """
+
+    def __init__(
+        self,
+        title: str,
+        lines: Sequence[str],
+        note: str,
+        choices: Sequence[tuple[str, Choice]],
+        done: Callable[[str], None],
+        *,
+        intro: str = "",
+        leave: tuple[str, str],
+        calm: bool = False,
+    ) -> None:
+        """``choices`` are values with what is shown of them, ``leave`` the value of Esc and what it means. ``calm``:
+        nothing is at stake."""
+        super().__init__(classes="-calm" if calm else None)
+        self._title = title
+        self._intro = intro
+        self._lines = [safe_line(line) for line in lines]
+        self._note = note
+        self._values = [value for value, _ in choices]
+        self._leave = leave
+        self._done = done
+        self._list = ChoiceList()
+        self._list.show([choice for _, choice in choices])
+        self._legend = KeyLine("keys")
+        self._decided = False
+
+    def compose(self) -> ComposeResult:
+        yield Static(Content(self._title), classes="dock--title")
+        yield Static(Content(self._intro), id="intro")
+        yield Static(Content(""), id="lines")
+        yield Static(Content(self._note), classes="dock--note")
+        yield self._list
+        yield self._legend
+
+    def on_mount(self) -> None:
+        self.appear()
+        self._legend.wait(self.grace, self._list.pale)
+        self.fit()
+
+    def key_handled(self) -> None:
+        self._legend.say(self.said)
+        self._legend.wait(self.grace, self._list.pale)
+
+    def _hints(self, *, listed: bool) -> list[Hint]:
+        """What the choices don't say themselves."""
+        letters = [
+            (choice.key, choice.text.split(",")[0], 3 if number else 0)
+            for number, choice in enumerate(self._list.choices)
+            if choice.key and not listed
+        ]
+        move: list[Hint] = [("\u2191\u2193 enter", "choose", 1)] if listed else []
+        return [*move, *letters, ("esc", self._leave[1], 0)]
+
+    def fit(self) -> None:
+        """Show what it is about first, as much of it as there is room for, then what is said of it."""
+        if not self.is_mounted:  # a terminal that changes its size may ask before the lines are there
+            return
+        columns = self.screen.size.width
+        narrow = columns < NARROW
+        width = max(1, columns - (0 if narrow else 2))
+        answers = self._list.lines(width)
+        fixed = 2 + height(self._title, width)
+        best, least = fixed + min(3, len(self._lines)) + answers, fixed + min(2, len(self._lines))
+        rows = self.measure(least_width(self._hints(listed=True)), best, least)
+        listed = rows >= fixed + answers + min(1, len(self._lines))
+        self._list.display = listed
+        spare = rows - fixed - (answers if listed else 0)
+        taken = min(len(self._lines), 3)
+        for text, selector in ((self._note, ".dock--note"), (self._intro, "#intro")):
+            fits = bool(text) and height(text, width) <= spare - taken
+            taken += height(text, width) if fits else 0
+            self.query_one(selector).display = fits
+        room = max(1, spare - taken + min(len(self._lines), 3))
+        shown = self._lines if len(self._lines) <= room else self._lines[: room - 1]
+        hidden = len(self._lines) - len(shown)
+        lines = [line if len(line) <= width else line[: width - 1] + "\u2026" for line in shown]
+        text = "\n".join([*lines, *([f"\u2026 and {hidden} more"] if hidden else [])])
+        about = self.query_one("#lines", Static)
+        about.display = bool(text)
+        about.update(Content(text))
+        self._legend.tell(self._hints(listed=listed), width, narrow=narrow)
+        self.set_class(narrow, "-tight")
+
+    def _letter(self, key: str) -> int | None:
+        letters = [choice.key for choice in self._list.choices]
+        return letters.index(key.lower()) if key.lower() in letters and key else None
+
+    def key_effect(self, key: str) -> KeyEffect:
+        known = key == "enter" or self._list.numbered(key) is not None or self._letter(key) is not None
+        return "decides" if known or step_of(self, key) is not None else "nothing"
+
+    def take(self, key: str) -> None:
+        step = step_of(self, key)
+        index = self._list.numbered(key) if key.isdecimal() else self._letter(key)
+        if step is not None:
+            self._list.move(step)
+        elif index is not None:
+            self._decide(self._values[index])
+        elif self._list.moved:
+            self._decide(self._values[self._list.selected])
+        else:
+            self.said = UNTOUCHED
+
+    def no_choice(self, digit: str) -> None:
+        self.said = f"There is no choice {digit} here."
+
+    def escape(self) -> None:
+        self._decide(self._leave[0])
+
+    def _decide(self, value: str) -> None:
+        if not self._decided:
+            self._decided = True
+            self.post_message(self.Finished(self))
+            self._done(value)

@@ -1,0 +1,130 @@
+"""Numbered choices: by number, by letter, or by moving and Enter; never by Enter alone or by a key that came early."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from swecli.core.protocol.commands import ReplyPermission
+from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.dock.test_approval import appear, ask, replies, run
+from tests.tui.support import Running, Session, running
+
+
+@pytest.mark.parametrize(
+    ("keys", "choice"),
+    [
+        (("1",), "once"),
+        (("2",), "always"),
+        (("down", "enter"), "always"),
+        (("down", "up", "enter"), "once"),
+        (("up", "enter", "enter"), "reject"),
+        (("3", "enter"), "reject"),
+    ],
+)
+async def test_ways_to_choose(keys: tuple[str, ...], choice: Any) -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press(*keys)
+        await it.until(lambda: [reply.choice for reply in replies(it)] == [choice])
+        assert it.text == ""
+
+
+async def test_enter_on_the_untouched_panel_approves_nothing_and_says_so() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press("enter", "enter")
+        await it.shows("Enter chooses only what you moved to")
+        assert not replies(it)
+        await it.press("1")
+        await it.until(lambda: [reply.choice for reply in replies(it)] == ["once"])
+
+
+async def test_arrows_enter_and_digits_that_come_early_do_nothing_and_are_said() -> None:
+    async with running((ask(),)) as it:
+        await it.say("go")
+        await it.shows("1 yes")
+        for key in ("down", "enter", "1", "up", "enter", "2", "3"):
+            it.clock.now += 0.1
+            await it.press(key)
+        await it.shows("Ignored: that key came before you could read this.")
+        assert not replies(it)
+        assert it.text == ""
+        it.clock.now += 1
+        await it.press("enter")
+        await it.shows("Enter chooses only")
+        assert not replies(it), "no early arrow has moved the highlight"
+
+
+async def test_three_opens_a_note_for_the_model() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.shows("3 no, and say what to do instead")
+        await it.press("3")
+        await it.shows("What should it do instead? Enter sends it to the model")
+        await it.press(*"12y", "enter")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject", "12y")])
+
+
+async def test_a_danger_is_one_line_before_the_choices_and_no_is_highlighted() -> None:
+    danger = "deletes 36 files, 1,204 bytes; /undo restores them"
+    async with running((replace(run("rm -rf build"), danger=danger),)) as it:
+        await it.say("go")
+        await it.shows(danger, "\u203a 3 no", "2 (don't ask again: dangerous commands always ask)")
+        shown = it.screen()
+        assert shown.index("$ rm -rf build") < shown.index(danger) < shown.index("1 yes")
+        it.clock.now += 1
+        await it.press("2")
+        await it.shows("2 does nothing here")
+        await it.press("up", "enter")
+        await it.until(lambda: [reply.choice for reply in replies(it)] == ["once"])
+
+
+async def several(it: Running, session: Session) -> None:
+    await it.say("go")
+    await it.until(lambda: it.app.session.state.busy)
+    for number in (1, 2, 3):
+        session.emit(replace(ask(number), acceptable=True))
+    session.emit(replace(run("make"), request="p4"))
+    await it.shows("(1 of 4)", "4 yes to all 3 waiting edits")
+
+
+@pytest.mark.parametrize("key", ["4", "w"])
+async def test_all_waiting_edits_are_accepted_at_once_and_nothing_else(key: str) -> None:
+    session = Session((WAIT_FOR_INTERRUPT,))
+    async with running(session=session) as it:
+        await several(it, session)
+        it.clock.now += 1
+        await it.press(key)
+        await it.shows("Run this command?")
+        assert sorted(reply.request for reply in replies(it)) == ["p1", "p2", "p3"]
+        assert {reply.choice for reply in replies(it)} == {"once"}
+
+
+async def test_an_edit_that_has_just_joined_is_not_accepted_with_the_others() -> None:
+    session = Session((WAIT_FOR_INTERRUPT,))
+    async with running(session=session) as it:
+        await several(it, session)
+        it.clock.now += 1
+        session.emit(replace(ask(5), acceptable=True))
+        await it.shows("yes to all 4 waiting edits")
+        await it.press("4")
+        await it.shows("Ignored")
+        assert not replies(it)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 15), (20, 6), (12, 3)])
+async def test_sizes(size: tuple[int, int]) -> None:
+    async with running((replace(run("rm -rf build"), danger="deletes 3 files"),), size=size) as it:
+        await it.say("go")
+        await it.until(lambda: it.app.main.dock.panel)
+        it.clock.now += 1
+        await it.pilot.pause()
+        lines = it.screen().split("\n")
+        assert len(lines) == size[1]
+        if size[1] >= 6:
+            await it.shows("deletes 3", "rm -rf build", "yes")
+        if size[1] >= 15:
+            await it.shows("1 yes", "3 no")

@@ -1,0 +1,98 @@
+"""A plan ends with choices, and is shown while it is carried out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from swecli.core.engine.plan import ACCEPTED, ProposedPlan
+from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.commands import CarryOut, SetMode, Submit
+from swecli.core.protocol.events import ItemCompleted, ItemStarted, ModeChanged, TodosChanged, TurnEnded
+from swecli.core.protocol.messages import TextPart
+from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.golden import check
+from tests.tui.support import Running, Session, running
+
+TEXT = "## Plan\n\n1. Fix the comparison in shop/pricing.py\n2. Add a test for ten pens\n3. Run the tests\n"
+STEPS = ("Fix the comparison in shop/pricing.py", "Add a test for ten pens", "Run the tests")
+ANSWER = (ItemStarted("a1", "text"), ItemCompleted("a1", "ok", (TextPart(TEXT),)), TurnEnded("done", duration=2.0))
+
+
+def planning() -> Session:
+    session = Session(ANSWER, (WAIT_FOR_INTERRUPT,))
+    session.view.mode = "plan"
+    session.view.plan = ProposedPlan(STEPS)
+    return session
+
+
+async def appear(it: Running) -> None:
+    await it.say("plan it")
+    await it.shows(
+        "Carry out this plan? (3 steps)", "1 go ahead", "2 go ahead and accept edits", "3 change it", "4 keep"
+    )
+    it.clock.now += 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "mode"),
+    [(("1",), "default"), (("y",), "default"), (("down", "enter"), "accept-edits"), (("a",), "accept-edits")],
+)
+async def test_a_plan_is_carried_out(keys: tuple[str, ...], mode: Any) -> None:
+    async with running(session=planning()) as it:
+        await appear(it)
+        await it.press("enter")
+        assert not it.session.sent(CarryOut)
+        await it.press(*keys)
+        await it.until(lambda: it.session.sent(CarryOut) == [CarryOut(mode)])
+        await it.hides("Carry out this plan?")
+
+
+async def test_change_it_takes_words_for_the_model() -> None:
+    async with running(session=planning()) as it:
+        await appear(it)
+        await it.press("3")
+        await it.shows("What should change in the plan?")
+        await it.press(*"no test", "enter")
+        await it.until(lambda: Submit("Change the plan: no test") in it.session.sent(Submit))
+        assert not it.session.sent(SetMode)
+
+
+@pytest.mark.parametrize("key", ["4", "escape"])
+async def test_keep_planning_goes_back_to_the_prompt(key: str) -> None:
+    async with running(session=planning()) as it:
+        await appear(it)
+        await it.press(key)
+        await it.until(lambda: it.editor.has_focus)
+        assert not it.session.sent(CarryOut)
+
+
+async def test_another_mode_settles_the_question_and_the_plan_is_shown_while_it_is_carried_out() -> None:
+    session = planning()
+    async with running(session=session) as it:
+        await appear(it)
+        session.emit(TodosChanged(tuple(Todo(step) for step in STEPS)))
+        session.emit(ModeChanged("default", ACCEPTED))
+        await it.hides("Carry out this plan?")
+        await it.shows("Todos 0/3", "Add a test for ten pens")
+
+
+async def test_an_answer_that_is_no_plan_asks_nothing() -> None:
+    session = planning()
+    session.view.plan = None
+    async with running(session=session) as it:
+        await it.say("what is it?")
+        await it.shows("done in 2.0s")
+        await it.pilot.pause()
+        assert it.app.main.dock.panel is None
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 15)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_screens(size: tuple[int, int]) -> None:
+    async with running(session=planning(), size=size) as it:
+        await appear(it)
+        await it.shows("esc keep planning")
+        for _ in range(3):
+            await it.pilot.pause()
+        check(f"plan-{size[0]}x{size[1]}", it.screen())
