@@ -24,6 +24,7 @@ from swecli.tui.backend import TrustItem
 from swecli.tui.dock.panel import DockPanel, KeyLine
 from swecli.tui.screens.list_screen import ListPage
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.tui.dock.test_plan import planning
 from tests.tui.dock.test_trust import Gate
 from tests.tui.golden import FOLDER
 from tests.tui.scenes import TODOS, WORK
@@ -154,6 +155,7 @@ SCENES: dict[str, Scene] = {
     "panel-trust": Scene(waits("/work"), options=guarded()),
     "panel-trust-setting": Scene(waits("/work", "y"), options=guarded(ITEM)),
     "panel-first-run": Scene(waits("running here"), session=nobody, options={**LOGINS, "open_demo": lambda: None}),
+    "panel-plan": Scene(asks("Carry out this plan?"), session=planning),
     "panel-mode": Scene(says("/mode", "accept-edits")),
     "panel-effort": Scene(effort),
     "panel-model": Scene(says("/model", "openai/gpt-6"), options={"models": lambda: MODELS}),
@@ -168,6 +170,7 @@ SCENES: dict[str, Scene] = {
 
 PANELS = {
     "ApprovalPanel": "command",
+    "PlanPanel": "panel-plan",
     "QuestionPanel": "question",
     "ChoicePanel": "panel-trust",
     "SecretPanel": "panel-key",
@@ -226,7 +229,7 @@ def subclasses(kind: type, package: Any) -> set[str]:
 def test_every_panel_screen_and_command_has_goldens() -> None:
     assert subclasses(DockPanel, swecli.tui.dock) == set(PANELS)
     assert subclasses(ListPage, swecli.tui.screens) == set(LIST_PAGES)
-    assert set(OPENED) == {*get_args(Screen)} - {"quit", "clear", "add_folder"}
+    assert set(OPENED) == {*get_args(Screen)} - {"quit", "clear", "add_folder", "editing"}
     for scene in {*PANELS.values(), *LIST_PAGES.values(), *OPENED.values(), *SCENES}:
         side = ["styles"] if scene.endswith(("-dark", "-light")) else ["dark-styles", "light-styles"]
         for kind in ("80x24", "120x40", "200x60", *side):

@@ -83,7 +83,7 @@ async def test_an_answer_that_is_no_plan_asks_nothing() -> None:
     session.view.plan = None
     async with running(session=session) as it:
         await it.say("what is it?")
-        await it.shows("done in 2.0s")
+        await it.shows("done in 2 s")
         await it.pilot.pause()
         assert it.app.main.dock.panel is None
 
