@@ -153,8 +153,8 @@ def answers(request: PermissionRequested, span: int, edits: int, letters: Sequen
     so; the last is there while several edits wait."""
     once, always, reject, every = letters
     if request.rule is None:
-        why = "dangerous commands always ask" if request.danger else "no narrow rule fits this"
-        again = Choice(f"(don't ask again: {why})", open=False)
+        why = safe_line(request.rule_note).rstrip(".") or "No rule is offered"
+        again = Choice(f"({why})", open=False)
     else:
         again = Choice(f"yes, and don't ask again for {safe_line(request.rule)} ({SPANS[span][1]})", always)
     found = [Choice("yes", once), again, Choice("no, and say what to do instead", reject)]

@@ -150,9 +150,12 @@ def reasons(request: PermissionRequested, *, folded: bool) -> str:
     from swecli.core.protocol.events import grounds  # not needed by the first frame
 
     lines = [str(sanitise(line)) for line in grounds(request)]
-    if folded and request.danger and lines and request.danger.startswith(lines[0].rstrip(".")):
-        return ""
-    return "\n".join(lines[:1] if folded else lines)
+    if folded:
+        said = request.danger and lines and request.danger.startswith(lines[0].rstrip("."))
+        lines = [] if said else lines[:1]
+    if request.rule is not None and request.rule_note:
+        lines.append(f"2 {request.rule_note[:1].lower()}{safe_line(request.rule_note[1:])}")
+    return "\n".join(lines)
 
 
 def keys(hints: Sequence[Hint], width: int, *, narrow: bool, early: bool = False) -> Content:

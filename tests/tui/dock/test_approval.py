@@ -211,7 +211,7 @@ async def test_always_only_where_it_is_offered() -> None:
         await it.press("a")
         assert not replies(it)
         assert "dangerous" not in it.screen()
-        await it.shows("2 (don't ask again: no narrow rule fits this)")
+        await it.shows("2 (No rule is offered)")
 
 
 async def test_a_sentence_that_was_meant_for_the_prompt_decides_nothing() -> None:
