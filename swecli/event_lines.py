@@ -38,6 +38,7 @@ MAX_LINES = 60
 """Lines of a diff or of a command's output where blocks are cut; a longer one is cut in the middle."""
 MAX_OTHER_LINES = 12
 """The same for all other blocks."""
+_BAR = re.compile(r"[\u2580-\u259f]+")
 _DRAWN = re.compile(r"\s*[\u2500-\u259f][\s\u2500-\u259f]*")
 """A line that is drawn, of lines and blocks."""
 _MARKS = {"pending": "to do", "in_progress": "at work", "completed": "done"}
@@ -69,7 +70,9 @@ class EventLines:
         """Write what a slash command or a tool shows. Without ``drawings`` lines of nothing but bars and boxes are left
         out, which would be read aloud sign by sign."""
         for block in blocks:
-            lines = [line for line in block_lines(block) if drawings or not _DRAWN.fullmatch(line)]
+            lines = list(block_lines(block))
+            if not drawings:
+                lines = [_BAR.sub("", line) for line in lines if not _DRAWN.fullmatch(line)]
             limit = MAX_LINES if isinstance(block, DiffBlock | TerminalBlock) else MAX_OTHER_LINES
             if self._cut and len(lines) > limit:
                 half = limit // 2

@@ -459,6 +459,8 @@ class ModelSupply:
 
     def _only_model(self) -> str:
         """Take the one model that the user's server has. Returns why there is none to take."""
+        if self._options.look_only:
+            return no_model(self._environment)
         near = [offer for offer in asyncio.run(self.offers()) if offer.listed or offer.running]
         chatting = [offer for offer in near if chats(offer.ref)]
         if len(chatting) == 1:
@@ -482,6 +484,8 @@ class ModelSupply:
             known = self._ordered(offers(load_catalog(), self.accounts.all(), (), utc_now()))
             found = find_model(name, known)
             if found.ref and not any(account.elsewhere and account.key != "missing" for account in self.accounts.all()):
+                return found
+            if self._options.look_only:  # which opens no connection
                 return found
             asyncio.run(self.offers())
         return find_model(name, self._offered or ())

@@ -87,7 +87,7 @@ class Tmux:
 def opened(kind: str, command: list[str], folder: Path, variables: dict[str, str]) -> Window:
     """A window of this kind in which the command runs, with a home of its own."""
     if kind == "terminal":
-        return Terminal(command, cwd=folder, environment={"TERM": "vt100", **variables})
+        return Terminal(command, cwd=folder, environment={"TERM": "xterm", **variables})
     if shutil.which("tmux") is None:
         pytest.skip("tmux is not installed")
     return Tmux(command, folder, {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **variables})
@@ -218,7 +218,8 @@ def test_a_turn_and_its_transcript(window: Window) -> None:
     shows(window, ctrl("B"), "Job j1")
     window.damage()
     shows(window, ctrl("L"), last, "esc to interrupt")
-    shows(window, ESC, "interrupted", READY)
+    shows(window, ESC, "interrupted", "sooner")  # what waited is in the prompt again
+    expect(window, ctrl("U"), PLACEHOLDER)
     shows(window, "work\r", "esc to interrupt")
     shows(window, ctrl("C"), READY)
 

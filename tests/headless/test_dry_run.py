@@ -78,6 +78,6 @@ def test_what_makes_no_request_is_an_error(program: Program) -> None:
     assert both.code == 2
     assert "--dry-run" in both.stderr
     unknown = dry(program, "-m", "nobody/model")
-    assert unknown.code == 1
+    assert unknown.code == 52
     assert "nobody" in unknown.stderr
     assert unknown.stdout == ""

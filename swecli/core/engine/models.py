@@ -62,7 +62,7 @@ class ModelChoice:
         before = self._connection.client
         self._own_model, self._next = "", 0
         trouble = self._connection.connect(model)
-        if trouble is not None and "/" not in model and before is not None and before.info.address:
+        if trouble is not None and "/" not in model and before is not None:
             trouble = self._connection.connect(f"{before.info.provider}/{model}")
         if trouble is not None:
             return trouble

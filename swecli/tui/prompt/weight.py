@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from swecli.core.atomic_text import make_private
+
 SAMPLE = 30_000
 """Characters of each of three parts by which a long text is judged, so that a paste of any size takes no time."""
 
@@ -61,7 +63,7 @@ def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> s
         OSError: a file can't be written.
     """
     folder = cwd / ".swecli" / "pastes"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     ignore = folder / ".gitignore"
     if not ignore.exists():
         ignore.write_text("*\n")

@@ -70,14 +70,14 @@ async def test_plan_refuses_what_waits_and_the_model_is_told_why(tmp_path: Path)
 
 async def test_a_mode_that_still_asks_leaves_the_question_as_it_is(tmp_path: Path) -> None:
     policy = replace(POLICY, mode="accept-edits")
-    async with bench(step(call("run_command", "touch a")), tmp_path, policy=policy) as b:
+    async with bench(step(call("run_command", "make a")), tmp_path, policy=policy) as b:
         b.send(Submit("go"))
         asked = await b.asked()
         b.send(SetMode("default"))
         assert waiting(b) == {asked.request}
         b.allow(asked)
         await ended(b)
-        assert b.gates.ended == ["touch a"]
+        assert b.gates.ended == ["make a"]
 
 
 async def test_a_new_rule_settles_the_other_questions_that_it_covers(tmp_path: Path) -> None:
