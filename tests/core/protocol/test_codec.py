@@ -110,6 +110,14 @@ def test_an_unknown_command_is_refused() -> None:
 STORED = Path(__file__).parents[2] / "data" / "stored-protocol.tsv"
 
 
+LATER = {
+    "permission_requested": {"rules", "rule_note", "danger", "acceptable"},
+    "sandbox_changed": {"contains"},
+    "turn_ended": {"waited"},
+}
+"""Fields that events have got since; they are written with what says nothing."""
+
+
 @pytest.mark.parametrize("line", STORED.read_text("utf-8").split("\n")[:-1])
 def test_text_of_earlier_versions_is_read_and_written_with_the_same_content(line: str) -> None:
     """The lines were written by version 0.1, whose codec was pydantic's: every event, message part and command."""
@@ -118,16 +126,13 @@ def test_text_of_earlier_versions_is_read_and_written_with_the_same_content(line
         body = codec.decode_body(text)
         assert not isinstance(body, Unknown)
         written = codec.encode_body(body)
-        kept, now = json.loads(text), json.loads(written)
-        assert {name: now[name] for name in kept} == kept, "a later version may add fields"
-        return
-    if kind == "messages":
+    elif kind == "messages":
         written = codec.encode_messages(codec.decode_messages(text))
     else:
         written = codec.encode_command(codec.decode_command(text))
     found, stored = json.loads(written), json.loads(text)
-    if kind == "body":  # a later version may have added fields
-        found = {name: value for name, value in found.items() if name in stored}
+    for name in LATER.get(stored["type"], set()) if kind == "body" else set():
+        assert not found.pop(name)
     assert found == stored
 
 
