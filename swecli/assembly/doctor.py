@@ -90,13 +90,9 @@ async def _row(
     supply: ModelSupply, account: Account, main: str | None, at_work: ModelInfo | None, *, online: bool
 ) -> _Row:
     name, usual = account.provider.name, account.provider.default_model
-    ref = (
-        main
-        if _is(account, main) and main is not None
-        else f"{name}/{usual}"
-        if usual and not account.elsewhere
-        else ""
-    )
+    ref = f"{name}/{usual}" if usual and not account.elsewhere else ""
+    if main is not None and _is(account, main):
+        ref = main
     if not ref:
         return _Row((name, without_password(account.address), _key(account), "-", "-", "-", "-"), account.problem)
     try:

@@ -361,6 +361,15 @@ _MOST_REMEMBERED = 4_096
 """Counts that are remembered: sizes of what was said are kept with it, this is for what is counted twice at once."""
 
 
+def sampled(text: str, count: Callable[[str], int], characters: int, parts: int) -> int:
+    """About how many tokens a text has, from ``parts`` of so many ``characters`` each, from beginning to end."""
+    if len(text) <= characters * parts:
+        return count(text)
+    step = (len(text) - characters) // (parts - 1)
+    tokens = sum(count(text[at * step : at * step + characters]) for at in range(parts))
+    return max(1, tokens * len(text) // (characters * parts))
+
+
 class HybridCounter:
     """Counts tokens of o200k_base. ``count`` is quick for any text, and an estimate where exactness takes longer.
 
@@ -410,7 +419,7 @@ class HybridCounter:
         if known is not None:
             return known
         if len(text) > INLINE_CHARS:
-            return self._sampled(text)
+            return sampled(text, self._estimator.count, SAMPLE_CHARS, SAMPLES)
         if self._tokenizer is None:
             return self._estimator.count(text)
         tokens = self._tokenizer.count(text)
@@ -443,13 +452,6 @@ class HybridCounter:
                 self._tokenizer = tokenizer
         except (ImportError, OSError, RanksError) as error:
             self.tell(f"Exact token counts are not available, estimates are used: {error}.")
-
-    def _sampled(self, text: str) -> int:
-        if len(text) <= SAMPLE_CHARS * SAMPLES:
-            return self._estimator.count(text)
-        step = (len(text) - SAMPLE_CHARS) // (SAMPLES - 1)
-        tokens = sum(self._estimator.count(text[at * step : at * step + SAMPLE_CHARS]) for at in range(SAMPLES))
-        return max(1, tokens * len(text) // (SAMPLE_CHARS * SAMPLES))
 
     def _remembered(self, text: str) -> int | None:
         if len(text) < _REMEMBERED_FROM:

@@ -82,7 +82,7 @@ class ChoiceList(Widget, can_focus=False):
 
     def lines(self, width: int) -> int:
         """Lines that all of them take."""
-        return sum(len(_wrapped(choice, number, width)) for number, choice in enumerate(self._choices, 1))
+        return sum(len(_wrapped(choice, width)) for choice in self._choices)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return min(self.lines(width), self._limit, max(1, viewport.height // 2))
@@ -94,7 +94,7 @@ class ChoiceList(Widget, can_focus=False):
         rows = [
             (index, place, text)
             for index, choice in enumerate(self._choices)
-            for place, text in enumerate(_wrapped(choice, index + 1, width))
+            for place, text in enumerate(_wrapped(choice, width))
         ]
         at = [number for number, (index, _, _) in enumerate(rows) if index == self.selected]
         first = max(0, min((at[-1] if at else 0) - tall + 1 + (tall > 2), len(rows) - tall))
@@ -127,9 +127,8 @@ class ChoiceList(Widget, can_focus=False):
         return most if most <= (width * 3 // 5 if with_detail else width - 4) else 0
 
 
-def _wrapped(choice: Choice, number: int, width: int) -> list[str]:
+def _wrapped(choice: Choice, width: int) -> list[str]:
     """The lines of a choice without its number. Only what can't be chosen is cut."""
-    del number
     room = max(8, width - 4)
     text = choice.mark + safe_line(choice.text)
     if not choice.open or cell_len(text) <= room:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from swecli.core.atomic_text import make_private
+from swecli.figures import percent, tokens
 
 SAMPLE = 30_000
 """Characters of each of three parts by which a long text is judged, so that a paste of any size takes no time."""
@@ -31,8 +32,6 @@ class Weight:
 
     @property
     def shown(self) -> str:
-        from swecli.tui.status_bar import percent, tokens
-
         count = f"~{tokens(self.tokens)} tokens"
         if self.window <= 0:
             return count
@@ -41,19 +40,10 @@ class Weight:
         return f"{count}, {percent(self.share) if self.share >= 0.01 else '<1%'} of the window"
 
 
-def tokens_of(text: str, count: Callable[[str], int]) -> int:
-    """About how many tokens the text has; of a long one the beginning, the middle and the end are counted."""
-    if len(text) <= 3 * SAMPLE:
-        return count(text)
-    middle = (len(text) - SAMPLE) // 2
-    parts = (text[:SAMPLE], text[middle : middle + SAMPLE], text[-SAMPLE:])
-    return round(sum(map(count, parts)) * len(text) / (3 * SAMPLE))
-
-
 def weigh(text: str, images: int, window: int, used: int = 0) -> Weight:
-    from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator  # after the first frame
+    from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator, sampled  # after the first frame
 
-    return Weight(tokens_of(text, PieceEstimator().count) + images * IMAGE_TOKENS, window, used)
+    return Weight(sampled(text, PieceEstimator().count, SAMPLE, 3) + images * IMAGE_TOKENS, window, used)
 
 
 def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> str:
@@ -62,6 +52,8 @@ def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> s
     Raises:
         OSError: a file can't be written.
     """
+    from swecli.core.tools.base import plural  # not needed by the first frame
+
     folder = cwd / ".swecli" / "pastes"
     make_private(folder)
     ignore = folder / ".gitignore"
@@ -74,9 +66,7 @@ def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> s
         with open(descriptor, "wb") as file:
             file.write(data)
         lines = text.count("\n") + (not text.endswith("\n"))
-        typed = typed.replace(
-            placeholder, f"{path.relative_to(cwd)} (a pasted text of {lines:,} {'line' if lines == 1 else 'lines'})", 1
-        )
+        typed = typed.replace(placeholder, f"{path.relative_to(cwd)} (a pasted text of {plural(lines, 'line')})", 1)
     return typed
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from textual import events
 
+from swecli.core.context_management.counter import sampled
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import PermissionRequested
 from swecli.tui.prompt.editor import Pastes
-from swecli.tui.prompt.weight import Weight, keep_as_files, tokens_of, weigh
+from swecli.tui.prompt.weight import SAMPLE, Weight, keep_as_files, weigh
 from tests.tui.support import Running, Session, running
 
 BUDGET = Budget((), 1000, 1100, 10_000, 12_000, 2_000, "ok", "measured")
@@ -47,7 +48,7 @@ def test_fifty_megabytes_are_judged_by_three_parts() -> None:
         counted.append(len(part))
         return len(part) // 4
 
-    assert tokens_of(text, count) == len(text) // 4
+    assert sampled(text, count, SAMPLE, 3) == len(text) // 4
     assert sum(counted) < 100_000
     began = time.process_time()
     pastes = Pastes()
