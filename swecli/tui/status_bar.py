@@ -23,7 +23,7 @@ from swecli.figures import BAR, bar, duration, percent, tokens
 from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
-    from swecli.core.engine.view import SessionView
+    from swecli.core.engine.session import SessionView
     from swecli.core.protocol.budget import Budget, ContextLevel
     from swecli.core.protocol.events import Mode, SandboxChanged
     from swecli.tui.session_state import Running, UiState
