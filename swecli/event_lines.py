@@ -129,6 +129,8 @@ class EventLines:
         match started.kind:
             case "text" | "reasoning":
                 self._end_text(completed.item, _STREAMED[started.kind], text, ending)
+            case "note":
+                self.say([started.title])
             case "user":
                 self._user(started, completed, text)
             case "tool" | "attachment":

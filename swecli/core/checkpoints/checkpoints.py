@@ -145,11 +145,11 @@ class Checkpoints:
     ) -> AsyncGenerator[None]:
         """Record what a call changes while the block runs, however it ends. One that is proven to change nothing
         (``reads_only``) is not held up by the first copy."""
-        changes = bool(effects.writes or effects.command is not None)
+        changes = bool(effects.writes or effects.opaque)
         if self.failure or not changes or (reads_only and not self._is_copied):
             yield
             return
-        kind = "command" if effects.command is not None else "edit"
+        kind = "command" if effects.opaque else "edit"
         running = await self._begin(Origin(session, turn, item, kind, title), effects)
         try:
             yield
@@ -160,9 +160,9 @@ class Checkpoints:
     async def _begin(self, origin: Origin, effects: Effects) -> Running | None:
         try:
             history = await self._history.get()
-            if effects.command is None:
+            if not effects.opaque:
                 return await _begun(history, lambda: history.begin(origin, effects.writes, watch=False))
-            paths = [*effects.writes, *await asyncio.to_thread(self._untracked.watched, effects.command)]
+            paths = [*effects.writes, *await asyncio.to_thread(self._untracked.watched, effects.command or "")]
             if not await self._copied():
                 return await _begun(history, lambda: history.begin(origin, paths, watch=False, note=UNFINISHED))
             async with self._trees:
@@ -178,7 +178,7 @@ class Checkpoints:
 
     def delays(self, effects: Effects) -> bool:
         self.start()
-        return effects.command is not None and not self.failure and not self._is_copied and self._seconds_left() > 0
+        return effects.opaque and not self.failure and not self._is_copied and self._seconds_left() > 0
 
     def _seconds_left(self) -> float:
         """Counted from the first time that somebody waits: all commands wait together."""

@@ -314,7 +314,7 @@ def _added(part: object, environment: str) -> bool:
     return isinstance(part, TextPart) and (part.text == environment or part.text in _NOTES)
 
 
-EntryKind = Literal["user", "attachment", "text", "reasoning", "call", "result", "opaque"]
+EntryKind = Literal["user", "attachment", "note", "text", "reasoning", "call", "result", "opaque"]
 RESULT = ".result"
 """Suffix of the ledger id of a tool call's result; the call itself has the item's id."""
 
@@ -574,7 +574,7 @@ class Ledger:
             body.item, kind, name, body.status, call, EntryBody(body.parts), event.turn, _exit_status(body)
         )
         self.items[body.item] = record
-        if (kind == "user" or kind == "attachment") and body.parts:
+        if (kind == "user" or kind == "attachment" or kind == "note") and body.parts:
             self._add(Entry(body.item, kind, body.item, body.item, record.body, name, event.turn, event.ts))
         elif kind == "tool" and body.item in self._response_of:
             self._add_result(record, self._response_of[body.item], event)

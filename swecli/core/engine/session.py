@@ -22,6 +22,7 @@ from swecli.core.engine.files import SessionFiles, words_of
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
+from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.plan import ACCEPTED, GO_AHEAD, WITH_TODOS, ProposedPlan, proposed, todos_of
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.results import Results
@@ -33,6 +34,7 @@ from swecli.core.engine.turn import Turn
 from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, SystemBlock
+from swecli.core.ports import Asker
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock, Todo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import (
@@ -81,6 +83,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.tools.base import ToolOutcome
+from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import JobInfo, Jobs, RunOptions
 from swecli.core.workspace.process import CommandSpec, LaunchError
@@ -340,6 +343,7 @@ class Session:
         self._models = ModelChoice(services, recorder, self._connection, self._compactions)
         self._sandbox = SandboxWatch(services, recorder)
         self._jobs = JobWatch(services, recorder)
+        self._offered = OfferedTools(services, recorder)
         self._scheduler = Scheduler(
             ToolCalls(
                 services,
@@ -372,6 +376,9 @@ class Session:
         cwd, mode, version = str(self._services.workspace.cwd), self._services.policy.mode, self._services.version
         address = self._models.address
         self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address))
+        self._offered.adopt()
+        for extension in self._services.extensions:
+            extension.start(self)
         if resumed:
             self._compactions.snapshots.resume()
         self._sandbox.publish()
@@ -381,6 +388,19 @@ class Session:
             self.notice(trouble, "error")
         elif name:
             self._models.start(name)
+
+    @property
+    def tools(self) -> ToolRegistry:
+        return self._services.tools
+
+    @property
+    def asker(self) -> Asker:
+        return self._requests
+
+    def tell_model(self, title: str, text: str) -> None:
+        """Append a note to the conversation, before the next request: ``text`` for the model, ``title`` for the
+        user."""
+        self._offered.tell_model(title, text)
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
         self._recorder.emit(Notice(text, level, "session", hint))
@@ -501,6 +521,7 @@ class Session:
             self._compactions,
             self._models,
             self._jobs,
+            self._offered,
             item,
             words_of(message),
         )
@@ -616,6 +637,7 @@ class Session:
             return
         self._closed = True
         await self._work.stop()
+        await asyncio.gather(*(extension.close() for extension in self._services.extensions))
         await self._models.close()
         await self._sandbox.stop()
         await self._jobs.close()

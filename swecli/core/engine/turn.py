@@ -25,6 +25,7 @@ from swecli.core.engine.model_call import (
     why_not_again,
 )
 from swecli.core.engine.models import ModelChoice
+from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.services import Services
@@ -73,6 +74,7 @@ class Turn:
         compactions: Compactions,
         models: ModelChoice,
         jobs: JobWatch,
+        offered: OfferedTools,
         item: str,
         mentions: Sequence[str] = (),
     ) -> None:
@@ -83,6 +85,7 @@ class Turn:
         self._compactions = compactions
         self._models = models
         self._jobs = jobs
+        self._offered = offered
         self._asking = Asking(services, recorder)
         self._item = item
         self._mentions = mentions
@@ -128,7 +131,7 @@ class Turn:
         if self._item not in ids:
             return
         after = [ledger.entries[one] for one in ids[ids.index(self._item) + 1 :] if one in ledger.entries]
-        if all(entry.kind == "attachment" for entry in after):
+        if all(entry.kind in ("attachment", "note") for entry in after):
             said = "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
             self._recorder.emit(Rewound(self._item, NOT_SENT, said))
             self._unmeasured = True
@@ -151,6 +154,7 @@ class Turn:
                 words = [word for one in steering for word in words_of(one)]
                 await attach(self._recorder, self._scheduler, words, cwd, self._client.info)
             self._check_caps()
+            await self._offered.settle()
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             await self._changed.check()
             prepared = self._prepare()

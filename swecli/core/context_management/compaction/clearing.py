@@ -393,7 +393,7 @@ def important(
 
 def _score(ledger: Ledger, group: Sequence[ViewEntry], recent_text: str, options: ImportanceStrategy) -> float:
     known = [ledger.entries[entry.id] for entry in group if entry.id in ledger.entries]
-    if not known or any(entry.kind == "user" for entry in known):
+    if not known or any(entry.kind in ("user", "note") for entry in known):
         return options.user_message_score
     if any(entry.kind in ("call", "result", "attachment") for entry in known):
         return options.tool_use_score
