@@ -8,6 +8,7 @@ from swecli.core.protocol.blocks import (
     DisplayBlock,
     MarkdownBlock,
     TableBlock,
+    TerminalBlock,
     TextBlock,
 )
 from swecli.safe_text import sanitise
@@ -59,6 +60,8 @@ def display_text(block: DisplayBlock) -> str:
         case DiffBlock():
             lines = compare(block).lines
             return _lines(block.path, *(f"{line.sign}{line.text}" for line in lines if line.sign != "~"))
+        case TerminalBlock():  # how it ended is in the call's own line
+            return _lines(f"$ {block.command}" if block.command else "", block.output)
         case TableBlock():
             return _lines(block.title, *("\t".join(row) for row in (block.headers, *block.rows)))
         case _:
