@@ -73,7 +73,7 @@ class Stored:
             lambda events: self.store.append(masked_events(events, self.cover)),
             publish,
             lambda text: self.tell(text),
-            read=partial(_read_both, self.history, stored) if self.elsewhere else stored,
+            read=partial(read_both, self.history, stored) if self.elsewhere else stored,
             on_recovery=lambda text: self.tell(text),
             on_close=self.release,
         )
@@ -92,7 +92,7 @@ class Stored:
         self.store.close()
 
 
-def _read_both(
+def read_both(
     history: Sequence[Event], stored: Callable[[int, int, int], Sequence[Event]], after: int, upto: int, limit: int
 ) -> Sequence[Event]:
     """A page of the facts of a session whose history is not in the store that has the rest of them."""
