@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 from swecli import __version__
@@ -20,7 +21,7 @@ from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.journal import half_written
 from swecli.core.checkpoints.store import SCHEMA
 from swecli.core.config.paths import PROJECT_FOLDER, Paths, workspace_key
-from swecli.core.config.settings import ContextSettings, SandboxSettings, Settings
+from swecli.core.config.settings import ContextSettings, SandboxSettings, Settings, SubagentSettings
 from swecli.core.config.trust import GRANTS_FILE, GrantStore, Span, accept_items, file_digest
 from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, MANUAL_ADVICE, ComponentLimits, Limits
 from swecli.core.context_management.calibration import FamilyRatios, LearnedRatios
@@ -30,7 +31,8 @@ from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
-from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
+from swecli.core.engine.agent_profiles import BUILT_IN
+from swecli.core.engine.services import ModelFactory, Services, SubagentOptions, TurnLimits, Workspace
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import decide
@@ -43,11 +45,13 @@ from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox, own_code
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
+from swecli.core.tools.task import TaskTool
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.process_tree import PLACE, end_owned
 from swecli.core.workspace.walk import left_out_by_ripgrep
+from swecli.core.worktrees import worktrees_folder
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -285,7 +289,10 @@ def build_services(
         *(() if settings.context.auto_compact else (COMPACT_TOOL,)),  # nothing is compacted unless the user says so
     }
     tools = builtin_tools(settings.tools.command_timeout)
-    registry = ToolRegistry(tool for tool in tools if tool.name not in left_out)
+    kept = [tool for tool in tools if tool.name not in left_out]
+    if settings.subagents.enabled:
+        kept.append(TaskTool(lambda: [(profile.name, profile.description) for profile in BUILT_IN]))
+    registry = ToolRegistry(kept)
     texts = PromptTexts(
         base=options.system_prompt,
         append=options.append_system_prompt or "",
@@ -296,18 +303,31 @@ def build_services(
     roots = (options.cwd, *options.add_dirs)
     environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
     grants = grants_of(startup, options.cwd)
+    monitor = token_monitor(options, startup)
+
+    def context(tools: ToolRegistry, texts: PromptTexts) -> ContextManager:
+        return ContextManager(
+            tools.schemas(),
+            texts,
+            context_limits(settings),
+            monitor,
+            (COMPACT_ADVICE, *BLOCK_ADVICE) if settings.context.auto_compact else MANUAL_ADVICE,
+            lean_schemas(tools),
+            special_tools=tools.special,
+        )
+
+    def context_for(tools: ToolRegistry, prompt: str) -> ContextManager:
+        append = "\n\n".join(filter(None, (texts.append, prompt)))
+        return context(tools, replace(texts, append=append, headless=False))
+
     return Services(
         workspace=Workspace(options.cwd, roots, environment),
         tools=registry,
-        context=ContextManager(
-            registry.schemas(),
-            texts,
-            context_limits(settings),
-            token_monitor(options, startup),
-            (COMPACT_ADVICE, *BLOCK_ADVICE) if settings.context.auto_compact else MANUAL_ADVICE,
-            lean_schemas(registry),
-            special_tools=registry.special,
-        ),
+        context=context(registry, texts),
+        context_for=context_for,
+        subagents=subagent_options(settings.subagents),
+        worktrees=worktrees_folder(startup.paths),
+        sandbox_for=lambda folder: build_sandbox(replace(options, cwd=folder, add_dirs=()), startup, environment),
         make_client=make_client,
         decide=with_grants(decide, grants),
         keep_rule=rule_saver(grants),
@@ -326,6 +346,17 @@ def build_services(
         jitter=random.random,
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),
+    )
+
+
+def subagent_options(settings: SubagentSettings) -> SubagentOptions:
+    return SubagentOptions(
+        settings.at_once,
+        settings.max_steps,
+        settings.max_tokens,
+        Decimal(str(settings.max_price)) if settings.max_price is not None else None,
+        settings.result_tokens,
+        settings.model,
     )
 
 

@@ -30,6 +30,7 @@ from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Answer, Compact, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
+    MAIN,
     CompactionCompleted,
     CompactionFailed,
     Event,
@@ -183,7 +184,7 @@ class Client:
         calls: set[str] = set()
         async with aclosing(self._followed()) as events:
             async for event in events:
-                if isinstance(event.body, TurnEnded):
+                if isinstance(event.body, TurnEnded) and event.agent == MAIN:
                     if event.body.outcome in ("blocked", "error"):
                         raise AgentError(event.body.reason)
                     return
@@ -192,7 +193,9 @@ class Client:
 
     async def _shown(self, event: Event, users: set[str], calls: set[str]) -> tuple[Part, ...]:
         """What an event says that the agent said or did. ``users`` and ``calls`` are the items of the user and the
-        tool calls so far."""
+        tool calls so far. Of subagents only what they ask counts."""
+        if event.agent != MAIN and not isinstance(event.body, PermissionRequested | QuestionAsked):
+            return ()
         match event.body:
             case ItemStarted(item=item, kind="user" | "attachment"):
                 users.add(item)
@@ -226,6 +229,8 @@ class Client:
         session.send(Compact(focus))
         async with aclosing(self._followed()) as events:
             async for event in events:
+                if event.agent != MAIN:
+                    continue
                 if isinstance(event.body, CompactionCompleted):
                     return event.body
                 if isinstance(event.body, CompactionFailed):

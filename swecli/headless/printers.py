@@ -8,6 +8,7 @@ from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.codec import encode_event, to_text
 from swecli.core.protocol.commands import Command, ReplyPermission
 from swecli.core.protocol.events import (
+    MAIN,
     ContextMeasured,
     Event,
     QuestionAsked,
@@ -119,7 +120,7 @@ class TranscriptPrinter:
             self._lines.say([banner])
 
     def event(self, event: Event) -> None:
-        if isinstance(event.body, StepStarted | ContextMeasured):
+        if isinstance(event.body, StepStarted | ContextMeasured) and event.agent == MAIN:
             self._budget = event.body.budget
         if isinstance(event.body, QuestionAsked):
             self._lines.say(question.text for question in event.body.questions)

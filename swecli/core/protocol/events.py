@@ -544,6 +544,40 @@ class JobChanged(Tagged, frozen=True, tag="job_changed"):
     """What stopped it, where that is known."""
 
 
+MAIN = "main"
+"""The agent that the user talks to."""
+
+
+class AgentStarted(Tagged, frozen=True, tag="agent_started"):
+    """A subagent begins to work for the call ``item``; its own events follow with ``agent`` in their envelope, without
+    deltas of text. ``item`` of its events are unlike those of all others."""
+
+    agent: str
+    item: str
+    title: str
+    profile: str
+    model: str
+    background: bool = False
+    """Whether the call ended when the work began; the result comes as a note."""
+    folder: str = ""
+    """Its own work tree; empty where it works in the session's folder."""
+
+
+class AgentEnded(Tagged, frozen=True, tag="agent_ended"):
+    """A subagent has ended, and nothing of it runs any more. ``folder`` is its work tree where that was kept."""
+
+    agent: str
+    outcome: TurnOutcome
+    reason: str = ""
+    steps: int = 0
+    tokens: int = 0
+    """Input and output of all its requests."""
+    cost: str | None = None
+    """US dollars as a decimal string; None = unknown."""
+    duration: float = 0.0
+    folder: str = ""
+
+
 class ToolDefinition(Struct, frozen=True):
     """A tool of a source, as the model is told of it. ``parameters`` is a JSON Schema object."""
 
@@ -613,6 +647,8 @@ Body = (
     | JobChanged
     | SandboxChanged
     | ToolsChanged
+    | AgentStarted
+    | AgentEnded
 )
 """The closed union of known bodies, discriminated by ``type``."""
 
@@ -634,7 +670,7 @@ class Event(Struct, frozen=True):
     session: str
     turn: int
     body: Body | Unknown
-    agent: str = "main"
+    agent: str = MAIN
     v: int = PROTOCOL_VERSION
 
 
