@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.context_management.compaction.options import CompactionOptions
@@ -22,6 +22,10 @@ from swecli.core.protocol.messages import Usage
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.process_limit import PROCESSES
+
+if TYPE_CHECKING:
+    from swecli.core.hooks.hook import Hook
+    from swecli.core.hooks.runner import Hooks
 
 ModelFactory = Callable[[str], ModelClient]
 """Makes a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with what to do."""
@@ -155,6 +159,14 @@ class Services:
     """Where an internal failure is written with its traceback."""
     instructions: Sequence[str] = ()
     """Paths of the instruction files in the prompt."""
+    hooks: Hooks | None = None
+    """The user's programs that run at events of the session; None where there are none, and then they cost nothing."""
+    allow_hook: Callable[[Hook], Hook] = lambda hook: hook
+    """Remembers that the user lets a hook run as it is now, and gives it back so. May take the time of a disk.
+
+    Raises:
+        OSError: it can't be kept.
+    """
 
 
 class Connection:

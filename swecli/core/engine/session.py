@@ -16,6 +16,7 @@ from swecli.core.engine.attachments import words_of
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import SessionFiles
+from swecli.core.engine.hooks import EndReason, SessionHooks
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
@@ -184,11 +185,14 @@ class Session:
     def __init__(
         self, session_id: str, services: Services, make_log: LogFactory, history: Sequence[Event] = ()
     ) -> None:
-        self._services = services
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock)
+        self.hooks = SessionHooks(services, recorder)
+        if services.hooks is not None:
+            services = replace(services, compaction=self.hooks.around_compaction(services.compaction))
+        self._services = services
         self._closed = False
         self._work = Work(self._ended)
-        self._requests = Requests(recorder)
+        self._requests = Requests(recorder, lambda text: self.hooks.notify("elicitation_dialog", text))
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
         self._compactions = Compactions(services, recorder, self._connection, self._requests)
@@ -202,6 +206,7 @@ class Session:
                 self._requests,
                 self._results,
                 self._sandbox,
+                self.hooks,
                 self._compactions.request_compaction,
                 self._jobs.jobs,
             )
@@ -236,6 +241,7 @@ class Session:
             self.notice(trouble, "error")
         elif name:
             self._models.start(name)
+        self.hooks.start("resume" if resumed else "startup")
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
         self._recorder.emit(Notice(text, level, "session", hint))
@@ -257,7 +263,7 @@ class Session:
             case EditQueue():
                 edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
-                if not (command.skip and self._models.skip()):
+                if not (command.skip and (self.hooks.skip() or self._models.skip())):
                     self._work.interrupt()
             case Close():
                 self._work.interrupt()
@@ -356,6 +362,7 @@ class Session:
             self._compactions,
             self._models,
             self._jobs,
+            self.hooks,
             item,
             words_of(message),
         )
@@ -466,11 +473,13 @@ class Session:
         """Write an internal failure of something beside the session to where its own go. Never raises."""
         self._services.report_defect(error)
 
-    async def close(self) -> None:
+    async def close(self, reason: EndReason = "other") -> None:
+        """End everything of the session and give everything back. ``reason`` is told to hooks."""
         if self._closed:
             return
         self._closed = True
         await self._work.stop()
+        await self.hooks.end(reason)
         await self._models.close()
         await self._sandbox.stop()
         await self._jobs.close()

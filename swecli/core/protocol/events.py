@@ -543,6 +543,25 @@ class JobChanged(Tagged, frozen=True, tag="job_changed"):
     """What stopped it, where that is known."""
 
 
+class HookRan(Tagged, frozen=True, tag="hook_ran"):
+    """A hook ran for an event. ``outcome``: "ok"; "blocked" and "asked" as it wished; "context" where it told the model
+    something; "stopped" where it ended the work; "problem" where it failed, was not started, or ran too long;
+    "skipped" by the user. ``text`` is its reason, message or problem for the user, empty where there is none."""
+
+    event: str
+    command: str
+    outcome: Literal["ok", "blocked", "asked", "context", "stopped", "problem", "skipped"]
+    text: str = ""
+    item: str = ""
+    """The call that it was about."""
+    matcher: str = ""
+    origin: str = ""
+    """File of the settings, with its line where that is known."""
+    exit_status: int | None = None
+    duration: float = 0.0
+    """Seconds."""
+
+
 PROTOCOL_VERSION = 1
 
 
@@ -592,6 +611,7 @@ Body = (
     | TodosChanged
     | JobChanged
     | SandboxChanged
+    | HookRan
 )
 """The closed union of known bodies, discriminated by ``type``."""
 

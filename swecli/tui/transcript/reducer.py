@@ -18,6 +18,7 @@ from swecli.core.protocol.events import (
     CompactionStarted,
     CompactionUndone,
     Event,
+    HookRan,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -37,6 +38,7 @@ from swecli.core.protocol.events import (
     SessionStarted,
     TurnEnded,
 )
+from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ImagePart
 from swecli.figures import duration
 from swecli.tui.transcript.blocks import (
@@ -71,6 +73,7 @@ NOTICES: Final[tuple[type, ...]] = (
     ItemsOffloaded,
     CacheBreak,
     JobChanged,
+    HookRan,
 )
 
 
@@ -99,6 +102,9 @@ def notice_of(event: Event) -> NoticeBlock | None:
             return NoticeBlock(key, f"Prompt cache miss ({body.tokens:,} tokens): {body.cause}")
         case JobChanged() as body:
             return _job(key, body)
+        case HookRan() as body:
+            line = hook_line(body)
+            return NoticeBlock(key, line, "warning" if body.outcome == "problem" else "info") if line else None
         case _:
             return None
 
