@@ -258,7 +258,7 @@ _SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "settings": 
 _USER_OF_ADDRESS = re.compile(r"(?<=://)[^/@\s]+@")
 _SECRET_SHAPED = ("api_key", "apikey", "key", "token", "secret", "password")
 
-SAFE = "Safe mode: the project's settings and your own keys, themes, hooks and status line command are ignored in this run."
+SAFE = "Safe mode ignores the project's settings and your own keys, themes, hooks and status line command in this run."
 
 Path_ = tuple[str, ...]
 

@@ -42,7 +42,7 @@ def overlap(one: str, other: str) -> bool:
 def conflict(one: Effects, other: Effects) -> bool:
     if one.interactive or other.interactive or one.internal or other.internal:
         return False
-    if one.command is not None or other.command is not None:
+    if one.opaque or other.opaque:
         return True
     return _touches(one, other) or _touches(other, one)
 
@@ -134,6 +134,8 @@ class ToolCalls:
         self._files = SeenFiles(recorder, services.workspace.cwd)
         self._locks = EffectLocks()
         self._live = LiveOutput()
+        self._said: dict[str, str] = {}
+        """What hooks want the model to read behind a result, by call."""
 
     def prepare(self, call: Call) -> PreparedCall | None:
         """Validate the arguments. None when the call already ended with an error result."""
@@ -211,7 +213,8 @@ class ToolCalls:
             duration = self._services.monotonic() - started
             outcome = self._files.shortened(outcome)
             outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
-            outcome = replace(outcome, text=call.with_note(outcome.text))
+            text = "\n".join(filter(None, (outcome.text, self._said.get(call.item, ""))))
+            outcome = replace(outcome, text=call.with_note(text))  # in full, whatever of the result is stored
             self._end(call.item, call.part, _status(outcome), outcome, duration)
             self._files.record(call.item, outcome.seen)
         except Rejected as rejected:
@@ -229,6 +232,7 @@ class ToolCalls:
             raise
         finally:
             self._live.forget(call.item)
+            self._said.pop(call.item, None)
             self.order.passed(call.item)
             self.close(call)
 
@@ -257,7 +261,8 @@ class ToolCalls:
     async def _execute(self, consent: Consent) -> ToolOutcome:
         call, ctx = consent.call, consent.ctx
         async with self._recorded(consent):  # what hooks do to the files is a part of it, and is taken back with it
-            outcome = await self._after(call, await self._run_tool(consent))
+            outcome = await self._run_tool(consent)
+            self._said[call.item] = await self._after(call, outcome)
         self._sandbox.ran(ctx, call.effects)
         self._sandbox.publish()
         for origin in _strangers(call, ctx, outcome):
@@ -272,8 +277,10 @@ class ToolCalls:
         try:
             return await call.tool.run(call.params, consent.ctx)
         except ToolError as error:
-            told = await self._after(call, ToolOutcome(str(error), is_error=True))
-            raise ToolError(told.text, error.seen) from error
+            said = await self._after(call, ToolOutcome(str(error), is_error=True))
+            if not said:
+                raise
+            raise ToolError(f"{error}\n{said}", error.seen) from error
 
     async def _hooked(self, call: PreparedCall) -> PreparedCall:
         """The call as hooks leave it; they may change it, or want the user to decide.
@@ -302,8 +309,8 @@ class ToolCalls:
         opened = self._recorder.ledger.open.get(call.item)
         return opened is None or opened.kind != "attachment"
 
-    async def _after(self, call: PreparedCall, outcome: ToolOutcome) -> ToolOutcome:
-        """The outcome with what hooks say to it."""
+    async def _after(self, call: PreparedCall, outcome: ToolOutcome) -> str:
+        """What hooks say to the call and its outcome."""
         event = "PostToolUseFailure" if outcome.is_error else "PostToolUse"
         said = call.told
         if self._hooks.listens(event) and self._is_models(call):
@@ -311,7 +318,7 @@ class ToolCalls:
                 call.item, call.use(), outcome.text, failed=outcome.is_error, exit_status=outcome.exit_status
             )
             said = "\n".join(filter(None, (said, more)))
-        return replace(outcome, text=f"{outcome.text}\n{said}") if said else outcome
+        return said
 
     def _recorded(self, consent: Consent) -> AbstractAsyncContextManager[None]:
         """What the call changes while it runs is recorded, so that it can be taken back."""
@@ -400,8 +407,8 @@ def _same_target(earlier: PreparedCall, later: PreparedCall) -> bool:
 
 
 def _comes_after(earlier: PreparedCall, later: PreparedCall) -> bool:
-    """Whether ``later`` is a command, which may need what ``earlier`` writes or does."""
-    return later.effects.command is not None and (earlier.effects.command is not None or bool(earlier.effects.writes))
+    """Whether ``later`` may do anything, as a command does, and so may need what ``earlier`` writes or does."""
+    return later.effects.opaque and (earlier.effects.opaque or bool(earlier.effects.writes))
 
 
 def _raise_defects(tasks: Iterable[asyncio.Task[None]]) -> None:

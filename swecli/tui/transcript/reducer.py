@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from swecli.core.protocol.blocks import TextBlock
-from swecli.core.protocol.compaction_words import CLEARING, completed_line, started_words
 from swecli.core.protocol.events import (
     Body,
     CacheBreak,
@@ -36,10 +35,12 @@ from swecli.core.protocol.events import (
     RetryScheduled,
     Rewound,
     SessionStarted,
+    ToolsChanged,
     TurnEnded,
 )
 from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ImagePart
+from swecli.event_lines import CLEARING, completed_line, started_words
 from swecli.figures import duration
 from swecli.tui.transcript.blocks import (
     CHOSEN,
@@ -74,6 +75,7 @@ NOTICES: Final[tuple[type, ...]] = (
     CacheBreak,
     JobChanged,
     HookRan,
+    ToolsChanged,
 )
 
 
@@ -105,6 +107,8 @@ def notice_of(event: Event) -> NoticeBlock | None:
         case HookRan() as body:
             line = hook_line(body)
             return NoticeBlock(key, line, "warning" if body.outcome == "problem" else "info") if line else None
+        case ToolsChanged(reason=reason) if reason:
+            return NoticeBlock(key, reason)
         case _:
             return None
 
@@ -273,6 +277,8 @@ def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
             reducer.put(ReasoningBlock(body.item))
         case "tool" | "attachment":
             reducer.put(ToolBlock(body.item, body.name, body.title))
+        case "note":
+            reducer.put(NoticeBlock(body.item, body.title))
         case "compaction":
             if body.item not in reducer.ids:
                 reducer.put(CompactionBlock(body.item))
