@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from swecli.core.checkpoints.history import UNFINISHED, Difference, FileHistory, LazyHistory, Running
 from swecli.core.checkpoints.journal import Origin
 from swecli.core.checkpoints.restore import LeftPath, Recent, Restored, Target
+from swecli.core.checkpoints.shadow import USUAL
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Effects
 from swecli.core.workspace.atomic_write import shielded_thread
@@ -52,8 +53,6 @@ def named_outside(command: str, cwd: str, roots: Sequence[str], home: str) -> tu
 
 
 _NAMED = 4
-_USUAL = frozenset(("generated folder", "ignored folder", "git's own data", "swecli's own data"))
-"""Reasons that go without saying."""
 
 
 class UntrackedPaths:
@@ -71,7 +70,7 @@ class UntrackedPaths:
 
     def notice(self, listed: Sequence[LeftPath]) -> str:
         """A sentence on what is not covered, unless it is only the usual or was said before; empty then."""
-        unusual = [one for one in listed if one.why not in _USUAL]
+        unusual = [one for one in listed if one.why not in USUAL]
         if self._reported or not unusual:
             return ""
         self._reported = True
@@ -263,12 +262,12 @@ class Checkpoints:
         except _FAILURES as error:
             return Recent(reason=f"The checkpoint store can't be read ({error}).")
 
-    async def difference(self) -> Difference:
+    async def difference(self, below: str = "") -> Difference:
         if self.failure:
             return Difference(reason=self.failure)
         try:
             history = await self._history.get()
-            return await shielded_thread(history.difference)
+            return await shielded_thread(lambda: history.difference(below))
         except _FAILURES as error:
             return Difference(reason=f"The checkpoint store can't be read ({error}).")
 
