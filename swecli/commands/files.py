@@ -41,7 +41,9 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
         if not listed:  # it was only about those
             listed, generated = list(how), GeneratedFiles()
         rows = tuple((shown_path(path, cwd), how[path]) for path in listed[:SHOWN])
-        blocks.append(TableBlock(("file", "now"), rows, _count(len(done.files), "file changed", "files changed")))
+        blocks.append(
+            TableBlock(("file", "now"), rows, _count(len(listed) + generated.files, "file changed", "files changed"))
+        )
         if len(listed) > SHOWN:
             blocks.append(TextBlock(f"and {len(listed) - SHOWN:,} more files", "dim"))
         if generated.folders:
@@ -258,7 +260,8 @@ def _row(operation: Operation, cwd: Path, listed: frozenset[str]) -> tuple[str, 
     title = " ".join(operation.origin.title.split())
     unsure = " (swecli was killed during it)" if operation.state == "unsure" else ""
     own = [change.path for change in operation.active if change.path in listed]
-    made = len(operation.active) - len(own)
+    folders = sum("folder" in (change.before.kind, change.after.kind) for change in operation.active)
+    made = max(0, len(operation.active) - len(own) - folders)
     parts = [", ".join(shown_path(path, cwd) for path in own[:3]) + (f" +{len(own) - 3}" if len(own) > 3 else "")]
     parts += [f"{made:,} generated"] if made else []
     names = ", ".join(filter(None, parts))
