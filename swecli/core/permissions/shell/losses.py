@@ -89,7 +89,7 @@ def merged(losses: Sequence[Loss]) -> Loss | None:
     if not found:
         return None
     named = [loss for loss in found if loss.what]
-    strongest = [one for one in _STRONGEST if any(loss.what == one for loss in named)]
+    strongest: list[What] = [one for one in _STRONGEST if any(loss.what == one for loss in named)]
     known = [loss.unknown for loss in named]
     return Loss(
         strongest[0] if strongest else "",
