@@ -656,7 +656,7 @@ class ModelSupply:
         answer = await list_models(endpoint_of(config))
         if not answer.models:
             why = answer.problem or "it lists no models"
-            return (), f"{provider} at {without_password(account.address)} names no models: {why}."
+            return (), f"{provider} at {without_password(account.address)} names no models: {why.rstrip('.')}."
 
         def known() -> tuple[ModelOffer, ...]:
             return listed_offers(account, answer.models, lambda model: self._info(provider, model))
