@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from swecli.core.protocol.events import CompactionCompleted, CompactionStarted
+from swecli.figures import percent
 
 CLEARING: Final = ("clearing",)
 """The strategies of a batch that only cleared old results: no compaction, for everything is still in its place."""
@@ -50,4 +51,4 @@ def _means(strategies: tuple[str, ...]) -> str:
 
 
 def _percent(tokens: int, effective: int) -> str:
-    return f"{round(100 * tokens / effective)} %"
+    return percent(tokens / effective)
