@@ -20,9 +20,8 @@ from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 from swecli.figures import dollars, percent
 
 if TYPE_CHECKING:
-    from swecli.core.engine.session import Session
+    from swecli.core.engine.session import Session, SessionView
     from swecli.core.engine.state import Tally
-    from swecli.core.engine.view import SessionView
 
 
 MODE_MEANINGS: dict[Mode, str] = {

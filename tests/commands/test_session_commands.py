@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.commands.registry import Invocation, parse
+from swecli.core.engine.session import Conversation
 from swecli.core.engine.state import Totals
-from swecli.core.engine.view import Conversation
 from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock
 from swecli.core.protocol.budget import Budget, Component
 from swecli.core.protocol.commands import SetMode, SetModel

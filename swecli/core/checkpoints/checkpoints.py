@@ -15,10 +15,11 @@ from contextlib import asynccontextmanager
 
 from swecli.core.checkpoints.history import UNFINISHED, Difference, FileHistory, LazyHistory, Running
 from swecli.core.checkpoints.journal import Origin
-from swecli.core.checkpoints.restore import LeftPath, Recent, Restored, Target
+from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.checkpoints.shadow import USUAL
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Effects
+from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.atomic_write import shielded_thread
 
 MOST = 32
@@ -68,7 +69,7 @@ class UntrackedPaths:
         """Paths outside the workspace that a command names, and that can be watched. Waits for the disk."""
         return named_outside(command, self._cwd, self._roots, self._home)[0]
 
-    def notice(self, listed: Sequence[LeftPath]) -> str:
+    def notice(self, listed: Sequence[LeftFile]) -> str:
         """A sentence on what is not covered, unless it is only the usual or was said before; empty then."""
         unusual = [one for one in listed if one.why not in USUAL]
         if self._reported or not unusual:
@@ -78,7 +79,7 @@ class UntrackedPaths:
         more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
         return f"/undo can't revert changes by commands to: {named}{more}."
 
-    def named(self, command: str, listed: Sequence[LeftPath]) -> str:
+    def named(self, command: str, listed: Sequence[LeftFile]) -> str:
         """What a command names that is not covered, as a sentence; empty where there is nothing."""
         words = {word.strip("'\"").rstrip("/").removeprefix("./") for word in command.split()}
         found = [self._named(one) for one in listed if self._shown(one.path) in words]
@@ -90,7 +91,7 @@ class UntrackedPaths:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         return f"{self._shown(paths[0])}{more}"
 
-    def _named(self, one: LeftPath) -> str:
+    def _named(self, one: LeftFile) -> str:
         return f"{self._shown(one.path)} ({one.why})"
 
     def _shown(self, path: str) -> str:
@@ -147,11 +148,11 @@ class Checkpoints:
     ) -> AsyncGenerator[None]:
         """Record what a call changes while the block runs, however it ends. One that is proven to change nothing
         (``reads_only``) is not held up by the first copy."""
-        changes = bool(effects.writes or effects.command is not None)
+        changes = bool(effects.writes or effects.opaque)
         if self.failure or not changes or (reads_only and not self._is_copied):
             yield
             return
-        kind = "command" if effects.command is not None else "edit"
+        kind = "command" if effects.opaque else "edit"
         running = await self._begin(Origin(session, turn, item, kind, title), effects)
         try:
             yield
@@ -162,9 +163,9 @@ class Checkpoints:
     async def _begin(self, origin: Origin, effects: Effects) -> Running | None:
         try:
             history = await self._history.get()
-            if effects.command is None:
+            if not effects.opaque:
                 return await _begun(history, lambda: history.begin(origin, effects.writes, watch=False))
-            paths = [*effects.writes, *await asyncio.to_thread(self._untracked.watched, effects.command)]
+            paths = [*effects.writes, *await asyncio.to_thread(self._untracked.watched, effects.command or "")]
             if not await self._copied():
                 return await _begun(history, lambda: history.begin(origin, paths, watch=False, note=UNFINISHED))
             async with self._trees:
@@ -180,7 +181,7 @@ class Checkpoints:
 
     def delays(self, effects: Effects) -> bool:
         self.start()
-        return effects.command is not None and not self.failure and not self._is_copied and self._seconds_left() > 0
+        return effects.opaque and not self.failure and not self._is_copied and self._seconds_left() > 0
 
     def _seconds_left(self) -> float:
         """Counted from the first time that somebody waits: all commands wait together."""
@@ -251,22 +252,22 @@ class Checkpoints:
         except _FAILURES as error:
             self._failed(error)
 
-    async def undo(self, target: Target) -> Restored:
+    async def undo(self, target: Target) -> FilesRestored:
         return await self._restore("undo", lambda history: history.undo(target))
 
-    async def redo(self) -> Restored:
+    async def redo(self) -> FilesRestored:
         return await self._restore("redo", lambda history: history.redo())
 
-    async def _restore(self, direction: str, work: Callable[[FileHistory], Restored]) -> Restored:
+    async def _restore(self, direction: str, work: Callable[[FileHistory], FilesRestored]) -> FilesRestored:
         shown = "redo" if direction == "redo" else "undo"
         if self.failure:
-            return Restored(shown, reason=self.failure)
+            return FilesRestored(shown, reason=self.failure)
         try:
             history = await self._history.get()
             async with self._trees:
                 return await shielded_thread(lambda: work(history))
         except _FAILURES as error:
-            return Restored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
+            return FilesRestored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
 
     async def recent(self) -> Recent:
         if self.failure:

@@ -13,9 +13,8 @@ from swecli.core.context_management.budget import (
     gate_reason,
 )
 from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
-from swecli.core.context_management.counter import IMAGE_TOKENS
+from swecli.core.context_management.counter import IMAGE_TOKENS, texts_of
 from swecli.core.context_management.ledger import Entry, Ledger
-from swecli.core.context_management.message_size import texts_of
 from swecli.core.context_management.monitor import (
     GrowingBudget,
     TokenMonitor,
@@ -61,7 +60,8 @@ class PreparedRequest:
 
 
 class ContextManager:
-    """Owns the measure of one session's context. The tools are frozen for the session."""
+    """Owns the measure of one session's context. The tools that it is made with are frozen for the session;
+    ``added_tools`` follow them."""
 
     def __init__(
         self,
@@ -81,6 +81,8 @@ class ContextManager:
         self._prompt = SystemPrompt(tools, lean_tools, special_tools, texts, self.limits)
         self.unattended = texts.headless
         """Whether the model knows that nobody watches."""
+        self.added_tools: tuple[ToolSchema, ...] = ()
+        """Tools that came while the session ran, in the order in which the model was told of them."""
         self.monitor = monitor or TokenMonitor()
         self._advice = tuple(advice)
         self._warned = False
@@ -226,6 +228,7 @@ class ContextManager:
             tail=tail,
             effort=effort,
             watermarks=watermarks,
+            added_tools=self.added_tools,
         )
 
     def _measure(self, request: ModelRequest, info: ModelInfo) -> Budget:

@@ -116,7 +116,7 @@ def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[t
             current, start = owner, index
         if entry is None:
             yield index, Message("user", (TextPart(view_entry.text),), view_entry.id)
-        elif entry.kind == "user":
+        elif entry.kind in ("user", "note"):
             yield index, Message("user", _parts(entry, view_entry), entry.id)
         elif entry.kind == "attachment":
             yield index, Message("user", _attached(_parts(entry, view_entry)), entry.id)

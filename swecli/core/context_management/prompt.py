@@ -196,17 +196,19 @@ def build_request(
     tail: str = "",
     effort: str | None = None,
     watermarks: Sequence[int] = (),
+    added_tools: Sequence[ToolSchema] = (),
 ) -> ModelRequest:
     """One request. Without its tail, request k is a prefix of request k + 1 as long as the caller's values only
     grow at the end.
 
     ``watermarks`` are indexes of the last message that was cleared, and of the one before the newest clearing where
-    that has just been done, in this order: what comes up to there the next clearing leaves alone.
+    that has just been done, in this order: what comes up to there the next clearing leaves alone. ``added_tools``
+    follow the others in their own order, so that one more changes nothing before it.
     """
     marks = message_breakpoints(messages, *watermarks)
     return ModelRequest(
         system=_limited(prompt.system, MAX_BREAKPOINTS - len(marks)),
-        tools=tuple(sorted(tools, key=lambda tool: tool.name)),
+        tools=(*sorted(tools, key=lambda tool: tool.name), *added_tools),
         messages=tuple(messages),
         breakpoints=marks,
         tail=tail,

@@ -315,6 +315,8 @@ class Recall:
         match entry.kind:
             case "user":
                 name = "the user's command" if entry.source == "shell" else "user"
+            case "note":
+                name = "a note of swecli"
             case "attachment":
                 name = f"attached by the user:{target}"
             case "text":

@@ -16,9 +16,9 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
-from swecli.core.ports import BlobStore, Snapshots
+from swecli.core.ports import Asker, BlobStore, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.events import Price
+from swecli.core.protocol.events import NoticeLevel, Price
 from swecli.core.protocol.messages import Usage
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
@@ -60,6 +60,38 @@ class NoWindowKnowledge:
 
     async def learn(self, client: ModelClient, error: ProviderError) -> str:
         return ""
+
+
+class Extension(Protocol):
+    """Something that runs beside a session and brings tools: it tells the registry which source it expects, and later
+    which tools that has."""
+
+    def start(self, host: ExtensionHost) -> None:
+        """The session has begun; called on the event loop. What takes time goes on in tasks of its own."""
+        ...
+
+    async def close(self) -> None:
+        """The session ends: no process, task or connection may be left."""
+        ...
+
+
+class ExtensionHost(Protocol):
+    """What a session gives to its extensions."""
+
+    @property
+    def tools(self) -> ToolRegistry: ...
+
+    @property
+    def asker(self) -> Asker: ...
+
+    def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
+        """A line for the user."""
+        ...
+
+    def tell_model(self, title: str, text: str) -> None:
+        """Append a note to the conversation, before the next request: ``text`` for the model, ``title`` for the
+        user."""
+        ...
 
 
 async def no_offers() -> Sequence[ModelOffer]:
@@ -159,6 +191,10 @@ class Services:
     """Where an internal failure is written with its traceback."""
     instructions: Sequence[str] = ()
     """Paths of the instruction files in the prompt."""
+    extensions: Sequence[Extension] = ()
+    """What brings tools, and runs as long as the session."""
+    tools_wait: float = 30.0
+    """Seconds that a request waits for expected tools."""
 
 
 class Connection:

@@ -39,6 +39,8 @@ from swecli.core.protocol.events import (
     StepEnded,
     StepStarted,
     TodosChanged,
+    ToolDefinition,
+    ToolsChanged,
     TurnEnded,
     TurnOutcome,
     TurnStarted,
@@ -181,6 +183,8 @@ class SessionState:
     rules: tuple[Rule, ...] = ()
     """What the user answered with "always" in this session, or in this turn for the turn."""
     tools: Counter[str] = field(default_factory=Counter)
+    offered: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
+    """What the model is told of besides swecli's own tools, in the order of its list. Not to be changed."""
     spending: Spending = field(default_factory=Spending)
 
     def apply(self, event: Event) -> None:
@@ -230,6 +234,9 @@ class SessionState:
                 self.jobs[job] = changed
             case SandboxChanged() as sandbox:
                 self.sandbox = sandbox
+            case ToolsChanged(added=added, removed=removed):
+                kept = {name: tool for name, tool in self.offered.items() if name not in removed}
+                self.offered = kept | {tool.name: tool for tool in added}
             case PermissionRequested() as request:
                 self.permissions[request.request] = request
             case PermissionResolved() as resolved:

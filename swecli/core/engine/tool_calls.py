@@ -41,7 +41,7 @@ def overlap(one: str, other: str) -> bool:
 def conflict(one: Effects, other: Effects) -> bool:
     if one.interactive or other.interactive or one.internal or other.internal:
         return False
-    if one.command is not None or other.command is not None:
+    if one.opaque or other.opaque:
         return True
     return _touches(one, other) or _touches(other, one)
 
@@ -349,8 +349,8 @@ def _same_target(earlier: PreparedCall, later: PreparedCall) -> bool:
 
 
 def _comes_after(earlier: PreparedCall, later: PreparedCall) -> bool:
-    """Whether ``later`` is a command, which may need what ``earlier`` writes or does."""
-    return later.effects.command is not None and (earlier.effects.command is not None or bool(earlier.effects.writes))
+    """Whether ``later`` may do anything, as a command does, and so may need what ``earlier`` writes or does."""
+    return later.effects.opaque and (earlier.effects.opaque or bool(earlier.effects.writes))
 
 
 def _raise_defects(tasks: Iterable[asyncio.Task[None]]) -> None:

@@ -10,9 +10,8 @@ from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.projection import project, watermarks
-from swecli.core.engine.attachments import Attachments, words_of
 from swecli.core.engine.compaction import Compactions, report_cache_miss
-from swecli.core.engine.files import ChangedFiles
+from swecli.core.engine.files import ChangedFiles, attach, words_of
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import (
     AnswerCompleted,
@@ -26,6 +25,7 @@ from swecli.core.engine.model_call import (
     why_not_again,
 )
 from swecli.core.engine.models import ModelChoice
+from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.services import Services
@@ -74,6 +74,7 @@ class Turn:
         compactions: Compactions,
         models: ModelChoice,
         jobs: JobWatch,
+        offered: OfferedTools,
         item: str,
         mentions: Sequence[str] = (),
     ) -> None:
@@ -84,10 +85,10 @@ class Turn:
         self._compactions = compactions
         self._models = models
         self._jobs = jobs
+        self._offered = offered
         self._asking = Asking(services, recorder)
         self._item = item
         self._mentions = mentions
-        self._attachments = Attachments(recorder, scheduler, services.workspace.cwd)
         self._account = StepAccount(services, recorder)
         self._changed = ChangedFiles(recorder, services.workspace.cwd)
         self._repeats = RepeatGuard(recorder, services.tools, asker)
@@ -130,7 +131,7 @@ class Turn:
         if self._item not in ids:
             return
         after = [ledger.entries[one] for one in ids[ids.index(self._item) + 1 :] if one in ledger.entries]
-        if all(entry.kind == "attachment" for entry in after):
+        if all(entry.kind in ("attachment", "note") for entry in after):
             said = "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
             self._recorder.emit(Rewound(self._item, NOT_SENT, said))
             self._unmeasured = True
@@ -144,13 +145,16 @@ class Turn:
     async def _loop(self) -> TurnStopped:
         self._models.end_fallback()
         await self._models.ready()
-        await self._attachments.attach(self._mentions, self._client.info)
+        cwd = self._services.workspace.cwd
+        await attach(self._recorder, self._scheduler, self._mentions, cwd, self._client.info)
         while True:
             steering = absorb_steering(self._recorder)
             if steering:
                 self._repeats.user_spoke()
-                await self._attachments.attach([word for one in steering for word in words_of(one)], self._client.info)
+                words = [word for one in steering for word in words_of(one)]
+                await attach(self._recorder, self._scheduler, words, cwd, self._client.info)
             self._check_caps()
+            await self._offered.settle()
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             await self._changed.check()
             prepared = self._prepare()

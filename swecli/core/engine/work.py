@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 
 from msgspec.structs import replace
 
+from swecli.core.context_management.prompts import note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.protocol.commands import Steer, Submit
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, QueueChanged, Queued
@@ -54,6 +55,13 @@ def add_user_message(recorder: Recorder, item: str, message: Submit | Queued) ->
     """A message of the user enters the conversation as this item."""
     recorder.emit(ItemStarted(item, "user"))
     recorder.emit(ItemCompleted(item, "ok", (TextPart(message.text), *message.images)))
+
+
+def add_note(recorder: Recorder, title: str, text: str) -> None:
+    """Something that swecli itself tells the model joins the conversation: ``title`` is for the user."""
+    item = recorder.new_item("n")
+    recorder.emit(ItemStarted(item, "note", title=title))
+    recorder.emit(ItemCompleted(item, "ok", (TextPart(note(text)),)))
 
 
 class Work:

@@ -53,6 +53,8 @@ def _way_out(policy: Policy, call: Call) -> str:
     effects = call.effects
     if effects.command is not None:
         return "is not sandboxed"
+    if effects.external and set(policy.untrusted) != {effects.external}:
+        return f"goes to {effects.external}"
     if effects.network is not None and set(policy.untrusted) != {effects.network}:
         return f"connects to {effects.network}"
     for path in (*effects.reads, *effects.writes):
@@ -102,6 +104,8 @@ def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decisio
     mode = _effective_mode(policy)
     if _changes_nothing(call):
         return Decision("allow", "This affects only the session.")
+    if call.effects.external:
+        return after_untrusted(policy, call, _noted(_external(policy, call, mode), call), proven=False)
     if judgement is not None:
         found = _command(policy, call, mode, judgement)
         return after_untrusted(policy, call, found, proven=judgement.proven and not call.effects.outside)
@@ -199,8 +203,26 @@ def _broken_rules(policy: Policy) -> bool:
 
 def _changes_nothing(call: Call) -> bool:
     effects = call.effects
-    touches = effects.reads or effects.writes or effects.command is not None or effects.network is not None
+    touches = effects.reads or effects.writes or effects.external
+    touches = touches or effects.command is not None or effects.network is not None
     return (effects.internal or effects.interactive) and not touches
+
+
+# --- other programs -----------------------------------------------------------------------------------------------
+
+
+def _external(policy: Policy, call: Call, mode: Mode) -> Decision:
+    """A call that a program outside of swecli carries out: nothing contains it, and only it knows what it touches."""
+    program = call.effects.external
+    if mode == "plan" and not call.effects.vouched:
+        return Decision("deny", f"Plan mode is read-only, and {program} may change something.", evidence=(program,))
+    rule = _matching_rule(policy, call, "allow")
+    if rule is not None:
+        return _by_rule(rule)
+    if call.effects.vouched:
+        return Decision("allow", f"You trust {program}, which marks this call as read-only.", evidence=(program,))
+    reason = f"{program[:1].upper()}{program[1:]} runs this, outside of the sandbox."
+    return Decision("ask", reason, offers=_offered(policy, call, call.tool))
 
 
 # --- files and hosts -----------------------------------------------------------------------------------------------

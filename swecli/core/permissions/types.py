@@ -26,6 +26,9 @@ class Effects:
     touch anything; ``network`` is a host; ``interactive`` calls only talk to the user; ``internal`` calls
     change nothing but the session itself (todos, notes). ``outside``: the command asks to run outside the sandbox.
     ``unread`` are those of ``writes`` whose present content goes without the model having seen any of it.
+    ``external`` is the program that carries the call out, outside of swecli and its sandbox, in words ("the MCP server
+    github"): what it touches is not known. ``vouched``: the user trusts that program, and it says that the call changes
+    nothing.
     """
 
     reads: tuple[str, ...] = ()
@@ -36,6 +39,13 @@ class Effects:
     internal: bool = False
     outside: bool = False
     unread: tuple[str, ...] = ()
+    external: str = ""
+    vouched: bool = False
+
+    @property
+    def opaque(self) -> bool:
+        """Whether the call may change anything at all, so that others wait for it and it waits for them."""
+        return self.command is not None or (bool(self.external) and not self.vouched)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,9 +109,10 @@ class CacheBreak(Tagged, frozen=True, tag="cache_break"):
     tokens: int
 
 
-ItemKind = Literal["user", "text", "reasoning", "tool", "opaque", "compaction", "attachment"]
+ItemKind = Literal["user", "text", "reasoning", "tool", "opaque", "compaction", "attachment", "note"]
 """``opaque`` items are provider data that nobody needs to see; they are kept for the next request. ``attachment`` items
-are files that the user mentioned with ``@``: a call of a tool that the user made, whose result joins the message."""
+are files that the user mentioned with ``@``: a call of a tool that the user made, whose result joins the message.
+``note`` items are what swecli itself tells the model in the conversation; their title is for the user."""
 
 ItemStatus = Literal["ok", "error", "rejected", "interrupted"]
 
@@ -573,6 +574,25 @@ class JobChanged(Tagged, frozen=True, tag="job_changed"):
     """What stopped it, where that is known."""
 
 
+class ToolDefinition(Struct, frozen=True):
+    """A tool of a source, as the model is told of it. ``parameters`` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    source: str
+
+
+class ToolsChanged(Tagged, frozen=True, tag="tools_changed"):
+    """From the next request on the model is told of other tools besides swecli's own. ``added`` come at the end of the
+    list, in this order; one whose name is in the list takes the place of that one. ``reason`` is a clause for the user;
+    empty where it goes without saying."""
+
+    added: tuple[ToolDefinition, ...] = ()
+    removed: tuple[str, ...] = ()
+    reason: str = ""
+
+
 PROTOCOL_VERSION = 1
 
 
@@ -623,6 +643,7 @@ Body = (
     | TodosChanged
     | JobChanged
     | SandboxChanged
+    | ToolsChanged
 )
 """The closed union of known bodies, discriminated by ``type``."""
 

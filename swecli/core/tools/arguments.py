@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from swecli.core.llm.json_values import is_too_deep, parse_loose
 from swecli.core.tools.base import AnyTool, Params, ToolError
+from swecli.core.tools.dynamic import DynamicTool
 
 _AROUND = 40
 _MAX_PROBLEMS = 6
@@ -40,6 +41,8 @@ def parse_arguments(raw: str, tool: AnyTool) -> Params:
         ToolError: no JSON (the position is quoted), no object, or values that don't fit (each is listed).
     """
     arguments = _decode(raw, tool.name)
+    if isinstance(tool, DynamicTool):
+        return tool.validated(arguments)
     fields = tool.params.model_fields
     try:
         return tool.params.model_validate(_tidied(arguments, fields))

@@ -186,11 +186,11 @@ class ToolContext:
 class Tool(ABC, Generic[P]):
     """One tool. The description is the text file ``descriptions/<name>.md`` beside the tools."""
 
-    name: ClassVar[str]
-    verb: ClassVar[str]
+    name: str
+    verb: str
     """What the transcript shows: Read, Edit, Search, Run."""
     params: ClassVar[type[Params]]
-    source: ClassVar[str] = ""
+    source: str = ""
     """Whose tool it is, as the measure of the context names it; empty for swecli's own."""
     result_kind: ClassVar[ResultKind] = "page"
     """How results are kept at a size that a context can take. The text of ``output`` is given whole: what is too
@@ -198,6 +198,10 @@ class Tool(ABC, Generic[P]):
 
     def description(self) -> str:
         return (Path(__file__).parent / "descriptions" / f"{self.name}.md").read_text(encoding="utf-8").strip()
+
+    def schema(self) -> Mapping[str, Any]:
+        """What the model is told of the parameters: a JSON Schema object, the same each time."""
+        return compact_schema(self.params)
 
     @abstractmethod
     def effects(self, params: P, ctx: ToolContext) -> Effects:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import Any
 
 from swecli.core.llm.types import ToolSchema
 from swecli.core.tools.apply_patch import ApplyPatch
-from swecli.core.tools.base import AnyTool, compact_schema
+from swecli.core.tools.base import AnyTool
 from swecli.core.tools.edit_file import EditFile, WriteFile
 from swecli.core.tools.read_file import ReadFile
 from swecli.core.tools.read_result import ReadResult, Recall
@@ -91,38 +92,106 @@ ALIASES = MappingProxyType(
 """Names of other agents for our tools, in lower case."""
 
 
+MOST_NAMED = 60
+"""Names of tools in one sentence."""
+
+
+def schema_of(tool: AnyTool) -> ToolSchema:
+    return ToolSchema(tool.name, tool.description(), tool.schema(), tool.source)
+
+
 class ToolRegistry:
+    """The tools that a session begins with, and those of sources (an MCP server, a folder of skills) that come and go
+    while it runs. A source is expected, then settled or dropped; what of its tools the model is told is recorded by
+    ``OfferedTools`` of the engine before the next request."""
+
     def __init__(self, tools: Iterable[AnyTool]) -> None:
         self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
-        schemas = [
-            ToolSchema(tool.name, tool.description(), compact_schema(tool.params), tool.source)
-            for tool in self._tools.values()
-        ]
+        schemas = [schema_of(tool) for tool in self._tools.values()]
         self._schemas = tuple(schema for schema in schemas if not is_special(schema.name))
         self._special = tuple(schema for schema in schemas if is_special(schema.name))
+        self._sources: dict[str, dict[str, AnyTool]] = {}
+        self._pending: set[str] = set()
+        self._settled = asyncio.Event()
+        self.revision = 0
+        """Changes with each change of the sources."""
+
+    # --- sources ----------------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """Sources that are expected and have not said yet which tools they have."""
+        return frozenset(self._pending)
+
+    def expect(self, source: str) -> None:
+        """This source is about to tell its tools: the first request waits for it, and what the model was told of it in
+        an earlier run stays."""
+        self._pending.add(source)
+        self._settled.clear()
+        self.revision += 1
+
+    def settle(self, source: str, tools: Iterable[AnyTool]) -> tuple[str, ...]:
+        """These are the tools of a source, in place of those that it had. Returns the names that others have already,
+        which are left out."""
+        found = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+        taken = [name for name in found if name in self._tools or self._owner(name) not in (None, source)]
+        for name in taken:
+            del found[name]
+        self._sources[source] = found
+        self._arrived(source)
+        return tuple(taken)
+
+    def drop(self, source: str) -> None:
+        """The source has no tools any more, and none are expected."""
+        self._sources.pop(source, None)
+        self._arrived(source)
+
+    def _arrived(self, source: str) -> None:
+        self._pending.discard(source)
+        self.revision += 1
+        if not self._pending:
+            self._settled.set()
+
+    async def settled(self) -> None:
+        """Returns when no source is expected any more."""
+        while self._pending:
+            await self._settled.wait()
+
+    def _owner(self, name: str) -> str | None:
+        return next((source for source, tools in self._sources.items() if name in tools), None)
+
+    def dynamic(self) -> tuple[AnyTool, ...]:
+        """The tools of all sources, by source in the order of their first arrival, then by name."""
+        return tuple(tool for tools in self._sources.values() for tool in tools.values())
+
+    # --- all tools --------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> AnyTool | None:
         """The tool of this name, or of this alias where no tool has the name itself."""
-        return self._tools.get(name) or self._tools.get(ALIASES.get(name.strip().lower(), name.strip()))
+        own = self._tools.get(name) or self._tools.get(ALIASES.get(name.strip().lower(), name.strip()))
+        return own or next((tools[name] for tools in self._sources.values() if name in tools), None)
 
     def names(self) -> tuple[str, ...]:
-        return tuple(self._tools)
+        return (*self._tools, *(tool.name for tool in self.dynamic()))
 
     def schemas(self) -> tuple[ToolSchema, ...]:
-        """What the model is told, sorted by name: the same tools always give the same bytes."""
+        """What the model is told of the tools that the session began with, sorted by name: the same tools always give
+        the same bytes."""
         return self._schemas
 
     def special(self, model: str) -> tuple[ToolSchema, ...]:
         return tuple(schema for schema in self._special if is_offered(schema.name, model))
 
     def nearest(self, name: str) -> str | None:
-        near = get_close_matches(name.lower(), self._tools, 1, 0.5)
+        near = get_close_matches(name.lower(), self.names(), 1, 0.5)
         return near[0] if near else None
 
     def unknown(self, name: str) -> str:
         near = self.nearest(name)
         hint = f" Did you mean {near}?" if near else ""
-        return f"There is no tool named {name!r}.{hint} Available: {', '.join(self._tools)}."
+        names = self.names()
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return f"There is no tool named {name!r}.{hint} Available: {', '.join(names[:MOST_NAMED])}{more}."
 
 
 LEAN_TOOLS = ("compact_context", "edit_file", "read_file", "read_result", "run_command", "search", "write_file")

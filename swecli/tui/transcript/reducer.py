@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from swecli.core.protocol.blocks import TextBlock
-from swecli.core.protocol.compaction_words import CLEARING, completed_line, started_words
 from swecli.core.protocol.events import (
     Body,
     CacheBreak,
@@ -35,9 +34,11 @@ from swecli.core.protocol.events import (
     RetryScheduled,
     Rewound,
     SessionStarted,
+    ToolsChanged,
     TurnEnded,
 )
 from swecli.core.protocol.messages import ImagePart
+from swecli.event_lines import CLEARING, completed_line, started_words
 from swecli.figures import duration
 from swecli.tui.transcript.blocks import (
     CHOSEN,
@@ -71,6 +72,7 @@ NOTICES: Final[tuple[type, ...]] = (
     ItemsOffloaded,
     CacheBreak,
     JobChanged,
+    ToolsChanged,
 )
 
 
@@ -99,6 +101,8 @@ def notice_of(event: Event) -> NoticeBlock | None:
             return NoticeBlock(key, f"Prompt cache miss ({body.tokens:,} tokens): {body.cause}")
         case JobChanged() as body:
             return _job(key, body)
+        case ToolsChanged(reason=reason) if reason:
+            return NoticeBlock(key, reason)
         case _:
             return None
 
@@ -267,6 +271,8 @@ def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
             reducer.put(ReasoningBlock(body.item))
         case "tool" | "attachment":
             reducer.put(ToolBlock(body.item, body.name, body.title))
+        case "note":
+            reducer.put(NoticeBlock(body.item, body.title))
         case "compaction":
             if body.item not in reducer.ids:
                 reducer.put(CompactionBlock(body.item))

@@ -53,7 +53,7 @@ class EntrySizes:
 
 def _role(entry: Entry) -> Role:
     match entry.kind:
-        case "user" | "attachment":
+        case "user" | "attachment" | "note":
             return "user"
         case "result":
             return "tool"

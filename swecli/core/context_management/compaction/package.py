@@ -16,7 +16,7 @@ from pathlib import Path
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
 from swecli.core.context_management.ledger import ItemRecord, Ledger
-from swecli.core.context_management.prompts import harmless
+from swecli.core.context_management.prompts import harmless, unmarked
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
@@ -77,6 +77,7 @@ def build_package(
         f"# Summary\n\n{harmless(summary)}" if summary else "",
         f"# What the user asked to be kept to\n\n{harmless(rules)}" if rules else "",
         f"# State, from the record\n\n{harmless(state)}" if (state := state_block(ledger, facts)) else "",
+        f"# Notes of swecli\n\n{told}" if (told := _notes(ledger, set(removed))) else "",
         *map(_attached, attachments),
         "</compacted>",
     ]
@@ -86,6 +87,13 @@ def build_package(
 def _attached(file: Attachment) -> str:
     path = harmless(file.path.replace('"', "'"))
     return f'<file path="{path}" note="as it is on disk now">\n{harmless(file.text)}\n</file>'
+
+
+def _notes(ledger: Ledger, removed: set[str]) -> str:
+    """What swecli told the model, word for word: nothing else in the conversation says it."""
+    notes = (entry for entry in ledger.entries.values() if entry.kind == "note" and entry.id in removed)
+    texts = (part.text for entry in notes for part in entry.parts if isinstance(part, TextPart))
+    return "\n\n".join(harmless(unmarked(text)) for text in texts)
 
 
 def _user_messages(

@@ -40,6 +40,11 @@ def note(text: str) -> str:
     return f"<swecli-note>\n{text}\n</swecli-note>"
 
 
+def unmarked(text: str) -> str:
+    """What ``note`` was given."""
+    return text.removeprefix("<swecli-note>\n").removesuffix("\n</swecli-note>")
+
+
 _NOTE = re.compile(r"<(?=\s*/?\s*swecli-note\b)", re.IGNORECASE)
 _FRAME = re.compile(
     r"<(?=\s*/?\s*(?:compacted|swecli-note|summary-so-far)\b|/?(?:file|environment|conversation)(?:[\s>/]|$))",
@@ -47,7 +52,7 @@ _FRAME = re.compile(
 )
 _QUOTE = re.compile(r"^(\s*)\[(?=[a-z]\d+\])", re.MULTILINE)
 _HEADING = re.compile(
-    r"^#(?=\s+(?:Earlier messages of the user|Summary|What the user asked|State, from the record)\b)",
+    r"^#(?=\s+(?:Earlier messages of the user|Summary|What the user asked|State, from the record|Notes of swecli)\b)",
     re.MULTILINE | re.IGNORECASE,
 )
 

@@ -1,0 +1,287 @@
+"""Tools that come while the program runs: a JSON Schema in place of a class of parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from pydantic import ConfigDict
+
+from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.events import ResultKind
+from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+MOST_PROBLEMS = 6
+_TITLE = 120
+_MOST_SHOWN = 20_000
+"""Characters of arguments in a question."""
+
+
+class RawParams(Params):
+    """Arguments as they came, by name, after the schema of their tool accepted them."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        return self.__pydantic_extra__ or {}
+
+
+class DynamicTool(Tool[RawParams]):
+    """Base of tools that a source brings. A subclass declares ``effects`` and does the work in ``run``.
+
+    ``parameters`` is a JSON Schema object as any provider takes it (``portable_schema``); ``checked`` is the schema
+    that arguments are checked against, where that says more. ``source`` is whose tool it is.
+    """
+
+    params: ClassVar[type[Params]] = RawParams
+    result_kind: ClassVar[ResultKind] = "output"
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, Any],
+        source: str,
+        *,
+        verb: str,
+        checked: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.verb = verb
+        self.source = source
+        self._description = description
+        self._parameters = parameters
+        self._checked = parameters if checked is None else checked
+
+    def description(self) -> str:
+        return self._description
+
+    def schema(self) -> Mapping[str, Any]:
+        return self._parameters
+
+    def validated(self, arguments: Mapping[str, Any]) -> RawParams:
+        """The arguments, with slips that can mean nothing else put right.
+
+        Raises:
+            ToolError: they do not fit the schema; the message lists what is wrong.
+        """
+        found = _tidied(arguments, self._checked)
+        problems = _problems(found, self._checked)
+        if problems:
+            lines = "\n".join(f"- {problem}" for problem in problems)
+            properties = _mapping(self._checked.get("properties"))
+            required = _names(self._checked.get("required"))
+            names = ", ".join(name if name in required else f"{name}?" for name in properties) or "none"
+            raise ToolError(f"Invalid arguments for {self.name}; nothing was run.\n{lines}\nParameters: {names}")
+        return RawParams.model_validate(found)
+
+    def title(self, params: RawParams, ctx: ToolContext) -> str:
+        """The first short text among the arguments, for want of better knowledge."""
+        values = params.arguments.values()
+        text = next((value for value in values if isinstance(value, str) and value.strip()), "")
+        line = " ".join(text.split())
+        return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
+
+    async def preview(self, params: RawParams, ctx: ToolContext) -> Preview:
+        text = json.dumps(params.arguments, ensure_ascii=False, indent=2)
+        facts = () if len(text) <= _MOST_SHOWN else (f"arguments of {len(text):,} characters, shown in part",)
+        return Preview((TextBlock(text[:_MOST_SHOWN]),), facts=facts)
+
+
+# --- arguments ------------------------------------------------------------------------------------------------------
+
+
+def _tidied(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers, booleans, lists and objects that came as text; null for what is not given."""
+    tidy = dict(arguments)
+    required = _names(schema.get("required"))
+    for name, declared in _mapping(schema.get("properties")).items():
+        if name not in tidy:
+            continue
+        kinds = _kinds(declared)
+        value = tidy[name]
+        if value is None and kinds and "null" not in kinds and name not in required:
+            del tidy[name]
+        elif isinstance(value, str) and kinds and "string" not in kinds:
+            tidy[name] = _as_meant(value, kinds)
+    return tidy
+
+
+def _kinds(declared: Any) -> frozenset[str]:
+    """The types that a property may have; empty where the schema does not say it plainly."""
+    kind = _mapping(declared).get("type")
+    return frozenset((kind,)) if isinstance(kind, str) else _names(kind)
+
+
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def _as_meant(text: str, kinds: frozenset[str]) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    fits = any(isinstance(value, _KINDS.get(kind, ())) for kind in kinds)
+    return value if fits and (not isinstance(value, bool) or "boolean" in kinds) else text
+
+
+_UNCHECKED = frozenset(("pattern", "patternProperties", "propertyNames", "$schema", "$id", "id", "format"))
+"""Not checked here: the tool does that itself. A pattern of a stranger may take forever."""
+
+
+def _problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    """What does not fit, as clauses; empty also where the schema itself is not understood."""
+    import jsonschema  # only where such a tool is called
+    from jsonschema.exceptions import SchemaError
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    plain = without_keys(schema, _UNCHECKED)
+    try:
+        jsonschema.Draft202012Validator.check_schema(plain)
+        validator = jsonschema.Draft202012Validator(plain, registry=Registry())  # fetches nothing
+        found = cast("Iterable[ValidationError]", validator.iter_errors(dict(arguments)))  # pyright: ignore[reportUnknownMemberType]
+        errors = sorted(found, key=lambda error: [str(part) for part in error.path])
+    except (SchemaError, Unresolvable, RecursionError):
+        return []
+    lines = [
+        f"{'.'.join(str(part) for part in error.absolute_path) or 'arguments'}: {_short(error.message)}"
+        for error in errors[:MOST_PROBLEMS]
+    ]
+    return lines + ([f"and {len(errors) - MOST_PROBLEMS} more"] if len(errors) > MOST_PROBLEMS else [])
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:299]}…"
+
+
+# --- schemas --------------------------------------------------------------------------------------------------------
+
+_DROPPED = frozenset(
+    (
+        "$schema",
+        "$id",
+        "$comment",
+        "$anchor",
+        "$defs",
+        "definitions",
+        "title",
+        "default",
+        "examples",
+        "additionalProperties",
+        "unevaluatedProperties",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+        "pattern",
+        "patternProperties",
+        "propertyNames",
+        "format",
+        "contentEncoding",
+        "contentMediaType",
+        "readOnly",
+        "writeOnly",
+        "deprecated",
+    )
+)
+"""Checked when a call comes, or of no use to a model; some providers refuse schemas that have them."""
+_COMBINED = ("anyOf", "oneOf", "allOf")
+_DEPTH = 24
+
+
+def portable_schema(schema: Mapping[str, Any], describe: Any = str) -> dict[str, Any]:
+    """The schema as all providers take it: an object at the top, references written out, and without what only a
+    check needs. A default is told in the description. ``describe`` makes each description fit to be shown."""
+    definitions = {**_mapping(schema.get("definitions")), **_mapping(schema.get("$defs"))}
+    found = _mapping(_portable(schema, definitions, describe, (), 0))
+    properties = _mapping(found.get("properties"))
+    for word in _COMBINED:  # refused at the top
+        for variant in _sequence(found.pop(word, ())):
+            properties = {**_mapping(_mapping(variant).get("properties")), **properties}
+    required = [name for name in _sequence(found.get("required")) if name in properties]
+    kept = {"required": required} if required else {}
+    return {"type": "object", "properties": properties, **kept}
+
+
+def _portable(node: Any, definitions: Mapping[str, Any], describe: Any, within: tuple[str, ...], depth: int) -> Any:
+    if isinstance(node, list):
+        return [_portable(one, definitions, describe, within, depth + 1) for one in cast("list[Any]", node)]
+    if not isinstance(node, Mapping):
+        return node
+    found = dict(cast("Mapping[str, Any]", node))
+    reference = found.pop("$ref", None)
+    if isinstance(reference, str):
+        name = reference.rpartition("/")[2]
+        if name in within or name not in definitions or not reference.startswith("#"):
+            found.setdefault("type", "object")  # it holds itself, or is somewhere else
+        else:
+            found = {**_mapping(definitions[name]), **found}
+            within = (*within, name)
+    if depth > _DEPTH:
+        return {"type": "object"}
+    compact: dict[str, Any] = {}
+    for key, value in found.items():
+        if key == "properties":
+            named = _mapping(value).items()
+            compact[key] = {name: _portable(one, definitions, describe, within, depth + 1) for name, one in named}
+        elif key in ("enum", "const", "required", "type"):
+            compact[key] = value
+        elif key == "description":
+            compact[key] = describe(str(value))
+        elif key not in _DROPPED:
+            compact[key] = _portable(value, definitions, describe, within, depth + 1)
+    default = found.get("default")
+    if isinstance(default, (str, int, float)) and default != "" and len(str(default)) <= 60:
+        told = compact.get("description", "")
+        if str(default).lower() not in told.lower():
+            compact["description"] = f"{told} (default: {json.dumps(default)})".strip()
+    return compact
+
+
+def without_keys(node: Any, keys: frozenset[str]) -> Any:
+    """The schema without these words of it; properties of the same names stay."""
+    if isinstance(node, list):
+        return [without_keys(one, keys) for one in cast("list[Any]", node)]
+    if not isinstance(node, Mapping):
+        return node
+    found: dict[str, Any] = {}
+    for key, value in cast("Mapping[str, Any]", node).items():
+        if key in ("properties", "$defs", "definitions"):
+            found[key] = {name: without_keys(one, keys) for name, one in _mapping(value).items()}
+        elif key in ("enum", "const", "default", "examples"):
+            found[key] = value
+        elif key not in keys:
+            found[key] = without_keys(value, keys)
+    return found
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else {}
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    return cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
+
+
+def _names(value: Any) -> frozenset[str]:
+    return frozenset(one for one in _sequence(value) if isinstance(one, str))
