@@ -16,6 +16,7 @@ import swecli.tui.screens
 from swecli.commands.base import Screen
 from swecli.commands.context import COMPACT
 from swecli.commands.models import LOGIN
+from swecli.commands.session import USAGE
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import TextBlock
@@ -129,6 +130,12 @@ def nobody() -> Session:
     return session
 
 
+def unpriced() -> Session:
+    session = Session()
+    session.unpriced = ("fake/model",)
+    return session
+
+
 def guarded(*items: TrustItem) -> dict[str, Any]:
     names = (".swecli/config.toml", "AGENTS.md", ".mcp.json")
 
@@ -158,6 +165,9 @@ SCENES: dict[str, Scene] = {
     "panel-plan": Scene(asks("Carry out this plan?"), session=planning),
     "panel-mode": Scene(says("/mode", "accept-edits")),
     "panel-effort": Scene(effort),
+    "panel-price": Scene(
+        says("/usage", "input output", *"3 15"), session=unpriced, options={"commands": lambda: (*COMMANDS, USAGE)}
+    ),
     "panel-model": Scene(says("/model", "openai/gpt-6"), options={"models": lambda: MODELS}),
     "panel-provider": Scene(says("/login", "no key yet"), options=LOGINS),
     "panel-key": Scene(says("/login openai", "Key for openai", *"secret"), options=LOGINS),
@@ -199,6 +209,7 @@ OPENED: dict[Screen, str] = {
     "sessions": "screen-sessions",
     "jobs": "screen-jobs",
     "pick_effort": "panel-effort",
+    "price": "panel-price",
 }
 """What slash commands open; to quit and to clear has no looks of its own."""
 

@@ -30,6 +30,10 @@ GENERATED = frozenset(
     )
 )
 """Folders that tools fill and can fill again."""
+LEFT_OUT = frozenset(("generated folder", "ignored folder"))
+"""Why folders of what is built or downloaded are not tracked."""
+USUAL = LEFT_OUT | {"git's own data", "swecli's own data"}
+"""Why a path is not tracked where nobody expects it to be: reasons that go without saying."""
 
 
 class TrackedPaths:
