@@ -609,7 +609,8 @@ class Consents:
             await self._hooks.permission(call.item, call.use(), reason)
         except HookBlocked as blocked:
             text = f"A PermissionRequest hook of the user refused this call; nothing was done. {blocked}"
-            raise Rejected(call.with_note(text), "refused by a hook") from None
+            why = " ".join(str(blocked).split())
+            raise Rejected(call.with_note(text), f"refused by a hook: {why[:100]}") from None
 
     async def _allowed(self, call: PreparedCall, decision: Decision) -> Consent:
         """What the user made of a change is bound also where it needs no question."""

@@ -20,6 +20,7 @@ from swecli.core.context_management.compaction.options import (
 )
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
+from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import HookRan, ItemCompleted, ItemStarted, Notice
 from swecli.core.protocol.messages import ToolResultPart
 
@@ -142,7 +143,8 @@ class SessionHooks:
             item = self._recorder.new_item("t")
             self._recorder.emit(ItemStarted(item, "attachment", "hook", event))
             said = ToolResultPart(item, "hook", f"[Added by the user's {event} hook]\n{text}")
-            self._recorder.emit(ItemCompleted(item, "ok", (said,), (), f"{len(text):,} characters for the model"))
+            shown = (TextBlock(text, "dim"),)
+            self._recorder.emit(ItemCompleted(item, "ok", (said,), shown, "added for the model"))
 
     async def stop(self, last_message: str) -> str:
         """The model is done. Returns why it has to go on, or an empty text where it may end."""

@@ -13,6 +13,16 @@ _DID = {
     "problem": "failed",
     "skipped": "was skipped",
 }
+_BLOCKED = {
+    "PreToolUse": "blocked this call",
+    "PermissionRequest": "refused this call",
+    "PostToolUse": "objects",
+    "PostToolUseFailure": "objects",
+    "Stop": "keeps the turn going",
+    "SubagentStop": "keeps the subagent going",
+}
+_TOLD_BY_THE_CALL = ("PreToolUse", "PermissionRequest")
+"""Where the reason stands at the call itself."""
 _SHOWN = 60
 """Characters of a command."""
 
@@ -29,6 +39,9 @@ def hook_line(body: HookRan) -> str:
     """What the user is told of a run; empty where it did and said nothing."""
     did = _DID[body.outcome]
     text = " ".join(body.text.split())
+    if body.outcome == "blocked":
+        did = _BLOCKED.get(body.event, did)
+        text = "" if body.event in _TOLD_BY_THE_CALL else text
     if not did and not text:
         return ""
     name = f"{body.event} hook {short_command(body.command)}"
