@@ -42,8 +42,7 @@ END_SECONDS = 2.0
 IDLE_SECONDS = 60.0
 """Seconds without a message after a turn until Notification tells that swecli waits."""
 
-StartSource = Literal["startup", "resume", "clear", "compact"]
-EndReason = Literal["clear", "prompt_input_exit", "other"]
+StartSource = Literal["startup", "resume", "compact"]
 
 
 class HookBlocked(Exception):
@@ -194,15 +193,15 @@ class SessionHooks:
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
 
-    async def end(self, reason: EndReason) -> None:
-        """The session ends."""
+    async def end(self) -> None:
+        """The session ends. What ends it is not told: it may be a signal as well as a command."""
         self._stop_waiting()
         begun = {*self._beside, *((self._starting,) if self._starting is not None else ())}
         for task in begun:
             task.cancel()
         await asyncio.gather(*begun, return_exceptions=True)
         if self.listens("SessionEnd"):
-            await self._fire("SessionEnd", {"reason": reason}, limit=END_SECONDS)
+            await self._fire("SessionEnd", {"reason": "other"}, limit=END_SECONDS)
         if self._transcript is not None:
             await asyncio.to_thread(self._transcript.remove)
 

@@ -19,7 +19,7 @@ from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import SessionFiles, words_of
-from swecli.core.engine.hooks import EndReason, SessionHooks
+from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
@@ -667,13 +667,12 @@ class Session:
         """Write an internal failure of something beside the session to where its own go. Never raises."""
         self._services.report_defect(error)
 
-    async def close(self, reason: EndReason = "other") -> None:
-        """End everything of the session and give everything back. ``reason`` is told to hooks."""
+    async def close(self) -> None:
         if self._closed:
             return
         self._closed = True
         await self._work.stop()
-        await self.hooks.end(reason)
+        await self.hooks.end()
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
         await self._models.close()
         await self._sandbox.stop()
