@@ -200,6 +200,7 @@ class ApprovalPanel(DockPanel):
         self._editor = CommandEditor(self._refused or self._command or "")
         self._word = LineInput(id="word")
         self._list = ChoiceList()
+        self._list.around = not request.danger  # a step too far from "no" is not to come to "yes"
         self._keys = KeyLine("keys")
 
     def compose(self) -> ComposeResult:

@@ -56,6 +56,8 @@ class ChoiceList(Widget, can_focus=False):
         self._top = 0
         self._early = False
         self.numbered = True
+        self.around = True
+        """Whether moving on at one end comes to the other."""
         self.selected = 0
         self.moved = False
 
@@ -80,11 +82,16 @@ class ChoiceList(Widget, can_focus=False):
             self.refresh()
 
     def move(self, step: int) -> None:
-        """Highlight another choice, around the ends, past those that can't be chosen."""
+        """Highlight another choice, past those that can't be chosen."""
         self.moved = True
+        place = self.selected
         for _ in self._choices:
-            self.selected = (self.selected + step) % len(self._choices)
-            if self._choices[self.selected].open:
+            place += step
+            if not self.around and not 0 <= place < len(self._choices):
+                break
+            place %= len(self._choices)
+            if self._choices[place].open:
+                self.selected = place
                 break
         self.refresh()
 
