@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.geometry import Size
 from textual.strip import Strip
+from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -169,7 +170,12 @@ class ChoiceList(Widget, can_focus=False):
             line += Content(" " * max(2, before) + choice.key).stylize(dim)
         if self._early or not choice.open:
             return line.stylize(dim)
-        return line.stylize(self.get_visual_style("choices--chosen", partial=True)) if chosen else line
+        return line.stylize(self._chosen_style()) if chosen else line
+
+    def _chosen_style(self) -> Style:
+        """As the style sheet has it; Textual leaves out that it is reversed, which is what is seen without colours."""
+        reverse = self.get_component_styles("choices--chosen").text_style.reverse
+        return self.get_visual_style("choices--chosen", partial=True) + Style(reverse=reverse)
 
     def _column(self, width: int, *, with_detail: bool) -> int:
         """Where the letters, or the details, begin."""
