@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from swecli.block_text import block_lines
 from swecli.commands.hooks import HOOKS
@@ -61,7 +62,7 @@ async def test_it_switches_hooks_for_the_session(tmp_path: Path) -> None:
 async def test_allowing_lets_one_run(tmp_path: Path) -> None:
     (tmp_path / "new.sh").write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "new.sh").chmod(0o755)
-    allowed = {"allow_hook": lambda hook: replace(hook, waiting="")}
+    allowed: dict[str, Any] = {"allow_hook": lambda hook: replace(hook, waiting="")}
     async with bench(ANSWER, tmp_path, hooks=made(tmp_path), **allowed) as it:
         assert "./new.sh" in await shown(it.session, "allow 2")
         await it.say("go")
