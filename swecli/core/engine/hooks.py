@@ -234,7 +234,8 @@ class SessionHooks:
         if self.listens("PermissionRequest"):
             verdict = await self._fire_tool("PermissionRequest", item, use, reason)
             if verdict.wish == "block" or verdict.stop:
-                self._stopped = verdict.stop_reason if verdict.stop else self._stopped
+                if verdict.stop:
+                    self._stopped = verdict.stop_reason or "a hook ended the turn"
                 raise HookBlocked(verdict.reason or verdict.stop_reason or "a hook refused this call")
         from swecli.core.hooks.translation import claude_name
 

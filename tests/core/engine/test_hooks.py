@@ -212,6 +212,13 @@ async def test_continue_false_ends_the_turn(tmp_path: Path, event: HookEvent) ->
         assert it.gates.ended == ([] if event == "PreToolUse" else ["make"])
 
 
+async def test_a_permission_hook_can_end_the_turn_without_a_reason(tmp_path: Path) -> None:
+    async with bench(ONE_CALL, tmp_path, **hooks(tmp_path, Hook("PermissionRequest", say({"continue": False})))) as it:
+        ended = await it.say("go")
+        assert (ended.outcome, ended.error_kind) == ("interrupted", "hook")
+        assert it.gates.started == []
+
+
 async def test_failing_hooks_are_one_line_each_and_change_nothing(tmp_path: Path) -> None:
     broken = ("exit 1", "no-such-program", "kill -9 $$", "printf '{nonsense'", "head -c 5000000 /dev/zero; exit 9")
     given = hooks(tmp_path, *(Hook("PreToolUse", command) for command in broken))
