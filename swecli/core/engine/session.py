@@ -20,6 +20,7 @@ from swecli.core.context_management.recall import Recall
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import SessionFiles, words_of
+from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
@@ -75,6 +76,8 @@ from swecli.core.protocol.events import (
     Notice,
     NoticeLevel,
     PermissionRequested,
+    Price,
+    PriceSet,
     QuestionAsked,
     Queued,
     Rewound,
@@ -366,18 +369,26 @@ class Session:
         outer: Outer | None = None,
     ) -> None:
         """``outer`` makes it the session of a subagent: what it shares with the other one stays open at its end."""
-        self._services = services
         first = outer.relay.first if outer is not None else (0, 0)
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first)
         if outer is not None:
             recorder.turn = outer.relay.turn - 1  # what it does belongs to the turn that gave the task
+        self.hooks = SessionHooks(services, recorder, inner=outer is not None)
+        self._agents = (
+            Subagents(services, recorder, self.hooks, self._begin_inner, self._heard) if outer is None else None
+        )
+        if services.hooks is not None:
+            services = replace(services, compaction=self.hooks.around_compaction(services.compaction))
+        self._services = services
         self._outer = outer
         self._environment = ""
         self._closed = False
         self._work = Work(self._ended)
-        self._agents = Subagents(services, recorder, self._begin_inner, self._heard) if outer is None else None
         self._requests = Requests(
-            recorder, may_ask=outer is None, sweep=self._settle_decided if outer is None else outer.sweep
+            recorder,
+            lambda text: self.hooks.notify("elicitation_dialog", text),
+            may_ask=outer is None,
+            sweep=self._settle_decided if outer is None else outer.sweep,
         )
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
@@ -393,6 +404,7 @@ class Session:
             self._requests,
             self._results,
             self._sandbox,
+            self.hooks,
             self._compactions.request_compaction,
             self._jobs.jobs,
             agents,
@@ -436,6 +448,7 @@ class Session:
             self.notice(trouble, "error")
         elif name:
             self._models.start(name)
+        self.hooks.start("resume" if resumed else "startup")
 
     @property
     def tools(self) -> ToolRegistry:
@@ -470,7 +483,7 @@ class Session:
             case EditQueue():
                 edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
-                if not (command.skip and self._models.skip()):
+                if not (command.skip and (self.hooks.skip() or self._models.skip())):
                     self._interrupt()
             case Close():
                 self._interrupt()
@@ -578,6 +591,7 @@ class Session:
             self._compactions,
             self._models,
             self._jobs,
+            self.hooks,
             self._offered,
             item,
             words_of(message),
@@ -689,6 +703,32 @@ class Session:
             return None
         return await ask_model(self._recorder, self._services, client, system, prompt, max_output_tokens)
 
+    @property
+    def unpriced(self) -> Sequence[str]:
+        """Models (``provider/name``) whose price is unknown and can be set: the one that is asked next first, then
+        others that this session asked."""
+        services, tallies = self._services, self._recorder.state.spending.by_model
+        if services.keep_price is None:
+            return ()
+        found = [model for model, tally in tallies.items() if tally.unpriced]
+        current = self._recorder.state.model
+        probe = Usage(input_total=1, output_total=1)
+        if current in found or (current and current not in tallies and services.price(current, probe) is None):
+            return [current, *(model for model in found if model != current)]
+        return found
+
+    async def set_price(self, model: str, price: Price) -> str:
+        """Keep what a model costs, for this session from its first answer on. Returns where it was written.
+
+        Raises:
+            ValueError: it can't be kept; a sentence.
+        """
+        if self._services.keep_price is None:
+            raise ValueError("Prices can't be set here.")
+        where = await asyncio.to_thread(self._services.keep_price, model, price)
+        self._recorder.emit(PriceSet(model, price))
+        return where
+
     async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
         """What of providers, keys, models and the sandbox works and what does not; with ``online``, each provider is
         asked."""
@@ -744,6 +784,7 @@ class Session:
         await self._work.stop()
         if self._agents is not None:
             await self._agents.close()
+        await self.hooks.end()
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
         await self._models.close()
         await self._sandbox.stop()

@@ -16,6 +16,7 @@ from msgspec import structs
 from swecli.core.context_management.prompts import read_prompt
 from swecli.core.engine.agent_profiles import AgentProfile, tightest, tools_of
 from swecli.core.engine.agent_transcript import Report, report_text, transcript_of
+from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.model_call import cap_reached, tokens_left
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import ModelUnavailable, Services, TurnLimits
@@ -149,11 +150,13 @@ class Subagents:
         self,
         services: Services,
         recorder: Recorder,
+        hooks: SessionHooks,
         begin: Callable[[InnerParts, str], Inner],
         tell: Callable[[str, str], None],
     ) -> None:
         self._services = services
         self._recorder = recorder
+        self._hooks = hooks
         self._begin = begin
         self._tell = tell
         self._slots = asyncio.Semaphore(services.subagents.at_once)
@@ -202,10 +205,10 @@ class Subagents:
             async with self._slots:
                 try:
                     await uninterrupted(self._make_tree(run))
+                    told = await self._hooks.subagent_started(run.agent, run.profile.name)
                     inner = run.inner = self._begin(self._parts(run), run.model)
                     try:
-                        inner.send(Submit(run.task.prompt, mentions=()))
-                        await inner.worked()
+                        await self._converse(run, inner, told)
                     finally:
                         await uninterrupted(inner.close())
                         answer = inner.answer
@@ -230,6 +233,19 @@ class Subagents:
         cwd = tree.folder if tree is not None else self._services.workspace.cwd
         branch = tree.branch if tree is not None else ""
         return Report(record, answer, _shown(run.relay.changed, cwd), record.folder, branch)
+
+    async def _converse(self, run: _Run, inner: Inner, told: str) -> None:
+        """Give the task; what a hook adds to it comes with it, and what keeps the subagent going follows."""
+        added = f"\n\n[Added by the user's SubagentStart hook]\n{told}" if told else ""
+        message, continued = f"{run.task.prompt}{added}", 0
+        while message:
+            inner.send(Submit(message, mentions=()))
+            await inner.worked()
+            ended = run.relay.ended
+            if ended is None or ended.outcome != "done":
+                return
+            message = await self._hooks.subagent_stopped(run.agent, run.profile.name, inner.answer, continued=continued)
+            continued += 1
 
     def _end(self, run: _Run, problem: str, duration: float, folder: str) -> None:
         record, ended = self._recorder.state.agents[run.agent], run.relay.ended

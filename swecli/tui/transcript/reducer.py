@@ -21,6 +21,7 @@ from swecli.core.protocol.events import (
     CompactionStarted,
     CompactionUndone,
     Event,
+    HookRan,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -44,6 +45,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     Unknown,
 )
+from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ImagePart, ToolCallPart
 from swecli.event_lines import CLEARING, completed_line, started_words
 from swecli.figures import duration
@@ -81,6 +83,7 @@ NOTICES: Final[tuple[type, ...]] = (
     ItemsOffloaded,
     CacheBreak,
     JobChanged,
+    HookRan,
     ToolsChanged,
 )
 
@@ -110,6 +113,9 @@ def notice_of(event: Event) -> NoticeBlock | None:
             return NoticeBlock(key, f"Prompt cache miss ({body.tokens:,} tokens): {body.cause}")
         case JobChanged() as body:
             return _job(key, body)
+        case HookRan() as body:
+            line = hook_line(body)
+            return NoticeBlock(key, line, "warning" if body.outcome == "problem" else "info") if line else None
         case ToolsChanged(reason=reason) if reason:
             return NoticeBlock(key, reason)
         case _:
