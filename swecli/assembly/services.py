@@ -7,11 +7,13 @@ import os
 import platform
 import random
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swecli import __version__
 from swecli.assembly.startup import Startup
@@ -31,6 +33,7 @@ from swecli.core.context_management.instructions import Instructions, load_instr
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
 from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import decide
@@ -42,7 +45,9 @@ from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox, own_code
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
+from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
+from swecli.core.tools.skill import SkillTool
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
 from swecli.core.workspace.process import scrubbed_environment
@@ -50,6 +55,9 @@ from swecli.core.workspace.process_tree import PLACE, end_owned
 from swecli.core.workspace.walk import left_out_by_ripgrep
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.skills import Skill
 
 
 def context_limits(settings: Settings) -> Limits:
@@ -285,13 +293,19 @@ def build_services(
         *(() if settings.context.auto_compact else (COMPACT_TOOL,)),  # nothing is compacted unless the user says so
     }
     tools = builtin_tools(settings.tools.command_timeout)
-    registry = ToolRegistry(tool for tool in tools if tool.name not in left_out)
+    files = extension_files(options, startup)
+    skills = files.now.skills
+    own: list[AnyTool] = [tool for tool in tools if tool.name not in left_out]
+    if any(skill.for_model for skill in skills.values()):
+        own.append(SkillTool(lambda: files.now.skills))
+    registry = ToolRegistry(own)
     texts = PromptTexts(
         base=options.system_prompt,
         append=options.append_system_prompt or "",
         instructions=instructions.render_project(),
         user_instructions=instructions.render_own(),
         headless=options.headless and options.input_format == "text",
+        skills=partial(_skill_listing, tuple(skills.values())),
     )
     roots = (options.cwd, *options.add_dirs)
     environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
@@ -326,7 +340,47 @@ def build_services(
         jitter=random.random,
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),
+        extension_files=files,
     )
+
+
+def extension_files(options: LaunchOptions, startup: Startup) -> ExtensionFiles:
+    """Skills, commands and agent profiles that count for the working directory: those of the project where the user
+    trusts it, as far as they are what the user trusted."""
+    trust, own = startup.trust, startup.environment.get("SWECLI_HOME", "")
+
+    def keep(digests: Sequence[str]) -> str:
+        if not options.store or trust.state != "trusted":
+            return ""
+        try:
+            return accept_items(startup.paths.data, options.cwd, digests)
+        except OSError as error:
+            return f"Your approval could not be stored ({error}); it holds for this session."
+
+    def built_in() -> Collection[str]:
+        from swecli.commands.registry import COMMANDS
+
+        return {name for command in COMMANDS for name in (command.name, *command.aliases)}
+
+    return ExtensionFiles(
+        options.cwd,
+        startup.paths.config,
+        Path(own).expanduser().absolute() if own else Path.home(),
+        trusted=trust.trusts,
+        at_once=trust.state == "session",
+        accepted=trust.accepted,
+        keep=keep,
+        built_in=built_in,
+        enabled=not options.safe_mode,
+    )
+
+
+def _skill_listing(skills: Sequence[Skill], window: int) -> str:
+    if not skills:
+        return ""
+    from swecli.core.extensions.skills import listing
+
+    return listing(skills, window)
 
 
 def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:

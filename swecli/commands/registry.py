@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from swecli.commands.base import SlashCommand
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
 from swecli.commands.elsewhere import ELSEWHERE
+from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.init.command import INIT
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
@@ -25,6 +27,9 @@ from swecli.commands.session import (
 )
 from swecli.core import edit_distance
 from swecli.core.protocol.blocks import TableBlock
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
 
 COMMANDS: tuple[SlashCommand, ...] = (
     HELP,
@@ -54,6 +59,10 @@ COMMANDS: tuple[SlashCommand, ...] = (
     USAGE,
     STATUS,
     DOCTOR,
+    SKILLS,
+    SKILL,
+    CUSTOM,
+    AGENTS,
     ADD_DIR,
     CLEAR,
     RESUME,
@@ -62,15 +71,21 @@ COMMANDS: tuple[SlashCommand, ...] = (
 """In the order in which they are listed."""
 
 
-def command_table() -> TableBlock:
+def commands_of(session: Session) -> tuple[SlashCommand, ...]:
+    """All commands that count in a session: those of swecli, then Markdown commands and skills as they are now. May
+    read files."""
+    return (*COMMANDS, *(one for one in custom_commands(session) if find(one.name) is None))
+
+
+def command_table(commands: Sequence[SlashCommand] = COMMANDS) -> TableBlock:
     rows = (
         (f"/{each.name} {each.arguments}".rstrip(), each.summary, ", ".join(f"/{alias}" for alias in each.aliases))
-        for each in COMMANDS
+        for each in commands
     )
     return TableBlock(("Command", "What it does", "Also"), tuple(rows), "Commands")
 
 
-_LINE = re.compile(r"/([A-Za-z][\w-]*|\?)(?:\s+(.*))?", re.DOTALL)
+_LINE = re.compile(r"/([A-Za-z][\w-]*(?::[\w-]+)*|\?)(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

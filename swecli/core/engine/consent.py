@@ -480,6 +480,7 @@ class Consents:
         """The permission decision under the rules and the mode of this moment, or under another mode."""
         state = self._recorder.state
         rules = (*self._services.policy.rules, *state.rules)
+        files = self._services.extension_files
         policy = replace(
             self._services.policy,
             mode=mode or state.mode,
@@ -487,6 +488,7 @@ class Consents:
             sandbox=self._services.sandbox.state.level,
             holds=self._services.sandbox.state.holds,
             untrusted=state.untrusted,
+            readable=files.readable if files is not None else (),
         )
         workspace = self._services.workspace
         return self._services.decide(
@@ -549,7 +551,7 @@ class Consents:
             raise Rejected(text, "no user to ask")
         if reply.choice == "reject" or (reply.hunks is not None and not reply.hunks):
             word = f" The user says: {reply.note}" if reply.note else ""
-            text = f"The user rejected this call; nothing was done.{word}"
+            text = f"{REJECTED}; nothing was done.{word}"
             raise Rejected(call.with_note(text), f"rejected: {reply.note}" if reply.note else "rejected")
         try:
             changed = amended(call, preview, reply)
@@ -619,6 +621,7 @@ class Consents:
 
 
 OUTSIDE = "not sandboxed"
+REJECTED = "The user rejected this call"
 
 
 def _covers(answer: _Answer, decision: Decision) -> bool:

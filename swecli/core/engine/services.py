@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
@@ -190,6 +191,8 @@ class Services:
     """Paths of the instruction files in the prompt."""
     extensions: Sequence[Extension] = ()
     """What brings tools, and runs as long as the session."""
+    extension_files: ExtensionFiles | None = None
+    """Skills, Markdown commands and agent profiles."""
     tools_wait: float = 30.0
     """Seconds that a request waits for expected tools."""
 

@@ -16,6 +16,7 @@ from swecli.core.engine.attachments import words_of
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import SessionFiles
+from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
@@ -43,6 +44,7 @@ from swecli.core.protocol.commands import (
     Compact,
     EditQueue,
     Interrupt,
+    Invoke,
     RedoCompaction,
     RedoFiles,
     ReplyPermission,
@@ -210,6 +212,7 @@ class Session:
                 self._jobs.jobs,
             )
         )
+        self._news = ExtensionNews(services, recorder, self.tell_model)
         self.files = SessionFiles(services, recorder, self._work)
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs)
 
@@ -230,7 +233,8 @@ class Session:
         trouble = self._connection.connect(name) if name else None
         cwd, mode, version = str(self._services.workspace.cwd), self._services.policy.mode, self._services.version
         address = self._models.address
-        self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address))
+        commands = listed_commands(self._services.extension_files)
+        self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address, commands))
         self._offered.adopt()
         for extension in self._services.extensions:
             extension.start(self)
@@ -274,6 +278,8 @@ class Session:
                 enqueue(self._recorder, command)
             case Steer():
                 self._submit(Submit(command.text, mentions=command.mentions))
+            case Invoke():
+                self._invoke(command)
             case EditQueue():
                 edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
@@ -342,6 +348,17 @@ class Session:
         else:
             self._begin_turn(message)
 
+    def _invoke(self, call: Invoke) -> None:
+        if self._work.busy:
+            enqueue(self._recorder, call)
+        elif self._connection.client is None:
+            text = f"No model is connected; /{call.name} was not sent."
+            self.notice(text, "error", "Set a key or use /model; see /help.")
+        else:
+            if self._services.extension_files is not None:
+                self._services.extension_files.look()  # what runs is what the file says now
+            self._begin_turn(call)
+
     def _rewind(self, item: str) -> None:
         if item not in {entry.id for entry in self._recorder.ledger.view}:
             self.notice(f"There is no message {item!r} in the conversation.", "warning")
@@ -363,11 +380,21 @@ class Session:
                 self._recorder.emit(ModeChanged(command.mode, ACCEPTED))
             self._begin_turn(Submit(WITH_TODOS if todos else GO_AHEAD, mentions=()))
 
-    def _begin_turn(self, message: Submit | Queued) -> None:
+    def _begin_turn(self, message: Submit | Queued | Invoke) -> None:
+        invocation = None
+        if isinstance(message, Invoke) or (isinstance(message, Queued) and message.invokes):
+            try:
+                invocation = invocation_of(self._services.extension_files, message)
+            except NotInvoked as error:
+                self.notice(str(error), "error")
+                return
         self._recorder.turn += 1
         item = self._recorder.new_item("u")
-        self._recorder.emit(TurnStarted(item))
-        add_user_message(self._recorder, item, message)
+        self._recorder.emit(TurnStarted(item, invocation.allow if invocation is not None else ()))
+        if invocation is not None:
+            self._recorder.emit(ItemStarted(item, "user", "command", invocation.title))
+        elif not isinstance(message, Invoke):
+            add_user_message(self._recorder, item, message)
         turn = Turn(
             self._services,
             self._recorder,
@@ -378,7 +405,10 @@ class Session:
             self._jobs,
             self._offered,
             item,
-            words_of(message),
+            () if isinstance(message, Invoke) else words_of(message),
+            invoking=Invoking(self._services, self._recorder, self._scheduler),
+            news=self._news,
+            invocation=invocation,
         )
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()

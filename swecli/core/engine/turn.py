@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import over_cap
@@ -13,6 +14,7 @@ from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.attachments import Attachments, words_of
 from swecli.core.engine.compaction import Compactions, report_cache_miss
 from swecli.core.engine.files import ChangedFiles
+from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import (
     AnswerCompleted,
@@ -44,6 +46,9 @@ from swecli.core.protocol.events import (
     TurnOutcome,
 )
 from swecli.core.protocol.messages import Message, TextPart, ToolResultPart
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.markdown_commands import Invocation
 
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
 CUT_LIMIT = 3
@@ -78,8 +83,13 @@ class Turn:
         offered: OfferedTools,
         item: str,
         mentions: Sequence[str] = (),
+        *,
+        invoking: Invoking,
+        news: ExtensionNews,
+        invocation: Invocation | None = None,
     ) -> None:
-        """``item`` is the message that begins the turn, ``mentions`` are the files that it attaches."""
+        """``item`` is the message that begins the turn, ``mentions`` are the files that it attaches. With an
+        ``invocation`` the message is yet to be made of it."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
@@ -89,7 +99,10 @@ class Turn:
         self._offered = offered
         self._asking = Asking(services, recorder)
         self._item = item
-        self._mentions = mentions
+        self._mentions = mentions if invocation is None else invocation.mentions
+        self._invoking = invoking
+        self._news = news
+        self._invocation = invocation
         self._attachments = Attachments(recorder, scheduler, services.workspace.cwd)
         self._account = StepAccount(services, recorder)
         self._changed = ChangedFiles(recorder, services.workspace.cwd)
@@ -134,7 +147,11 @@ class Turn:
             return
         after = [ledger.entries[one] for one in ids[ids.index(self._item) + 1 :] if one in ledger.entries]
         if all(entry.kind in ("attachment", "note") for entry in after):
-            said = "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
+            said = (
+                self._invocation.title
+                if self._invocation is not None
+                else "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
+            )
             self._recorder.emit(Rewound(self._item, NOT_SENT, said))
             self._unmeasured = True
 
@@ -146,6 +163,9 @@ class Turn:
 
     async def _loop(self) -> TurnStopped:
         self._models.end_fallback()
+        await self._news.look()
+        if self._invocation is not None:
+            await self._invoke(self._invocation)
         await self._models.ready()
         await self._attachments.attach(self._mentions, self._client.info)
         while True:
@@ -180,6 +200,16 @@ class Turn:
             await self._check_repeats(calls)
             if not calls and not self._goes_on(message):
                 return TurnStopped("done", _last_word(message))
+
+    async def _invoke(self, invocation: Invocation) -> None:
+        """Make the message of the call that begins the turn."""
+        if invocation.model:
+            self._models.lend(invocation.model)
+        try:
+            await self._invoking.send(self._item, invocation)
+        except NotInvoked as error:
+            outcome: TurnOutcome = "interrupted" if error.rejected else "error"
+            raise TurnStopped(outcome, str(error), "command") from error
 
     def _check_caps(self) -> None:
         limits = self._services.limits

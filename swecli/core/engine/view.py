@@ -14,6 +14,7 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
 from swecli.core.engine.state import Spending, Totals
 from swecli.core.engine.work import Work
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
@@ -148,6 +149,11 @@ class SessionView:
         since = min((entry.created for entry in shown), default=None)
         age = None if since is None else max(0.0, self._services.clock() - since)
         return Conversation(active, active - summaries + len(hidden), summaries, age)
+
+    @property
+    def extension_files(self) -> ExtensionFiles | None:
+        """Skills, Markdown commands and agent profiles; None where none can be."""
+        return self._services.extension_files
 
     @property
     def instructions(self) -> tuple[str, ...]:
