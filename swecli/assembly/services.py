@@ -30,7 +30,7 @@ from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
-from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
+from swecli.core.engine.services import Extension, ModelFactory, Services, TurnLimits, Workspace
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import decide
@@ -294,6 +294,7 @@ def build_services(
         headless=options.headless and options.input_format == "text",
     )
     roots = (options.cwd, *options.add_dirs)
+    extensions = build_extensions(options, startup)
     environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
     grants = grants_of(startup, options.cwd)
     return Services(
@@ -326,7 +327,29 @@ def build_services(
         jitter=random.random,
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),
+        extensions=extensions,
+        tool_deferral=settings.tools.tool_deferral_threshold,
     )
+
+
+OWN_SERVERS = "mcp.json"
+"""The user's own MCP servers, in the configuration directory."""
+PROJECT_SERVERS = ".mcp.json"
+
+
+def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
+    """What brings tools into the session. Where nothing is configured nothing is imported."""
+    configured = (
+        bool(startup.loaded.settings.mcp)
+        or (startup.paths.config / OWN_SERVERS).exists()
+        or (startup.trust.trusts and (options.cwd / PROJECT_SERVERS).exists())
+    )
+    if not configured or options.look_only or options.compact_dry_run:
+        return ()
+    from swecli.assembly.mcp import build_servers
+
+    servers = build_servers(options, startup)
+    return (servers,) if servers is not None else ()
 
 
 def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:

@@ -190,6 +190,8 @@ class Services:
     """Paths of the instruction files in the prompt."""
     extensions: Sequence[Extension] = ()
     """What brings tools, and runs as long as the session."""
+    tool_deferral: float = 0.1
+    """Share of the effective window that descriptions of tools may take before some are withheld."""
     tools_wait: float = 30.0
     """Seconds that a request waits for expected tools."""
 
