@@ -7,15 +7,15 @@ import os
 import platform
 import random
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from swecli import __version__
+from swecli.assembly.extension_files import extension_files, skill_listing
 from swecli.assembly.startup import Startup
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
@@ -32,8 +32,7 @@ from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
-from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
-from swecli.core.extensions.watch import ExtensionFiles
+from swecli.core.engine.services import Extension, ModelFactory, Services, TurnLimits, Workspace
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import decide
@@ -55,9 +54,6 @@ from swecli.core.workspace.process_tree import PLACE, end_owned
 from swecli.core.workspace.walk import left_out_by_ripgrep
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
-
-if TYPE_CHECKING:
-    from swecli.core.extensions.skills import Skill
 
 
 def context_limits(settings: Settings) -> Limits:
@@ -305,9 +301,10 @@ def build_services(
         instructions=instructions.render_project(),
         user_instructions=instructions.render_own(),
         headless=options.headless and options.input_format == "text",
-        skills=partial(_skill_listing, tuple(skills.values())),
+        skills=partial(skill_listing, tuple(skills.values())),
     )
     roots = (options.cwd, *options.add_dirs)
+    extensions = build_extensions(options, startup)
     environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
     grants = grants_of(startup, options.cwd)
     return Services(
@@ -341,46 +338,29 @@ def build_services(
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),
         extension_files=files,
+        extensions=extensions,
+        tool_deferral=settings.tools.tool_deferral_threshold,
     )
 
 
-def extension_files(options: LaunchOptions, startup: Startup) -> ExtensionFiles:
-    """Skills, commands and agent profiles that count for the working directory: those of the project where the user
-    trusts it, as far as they are what the user trusted."""
-    trust, own = startup.trust, startup.environment.get("SWECLI_HOME", "")
+OWN_SERVERS = "mcp.json"
+"""The user's own MCP servers, in the configuration directory."""
+PROJECT_SERVERS = ".mcp.json"
 
-    def keep(digests: Sequence[str]) -> str:
-        if not options.store or trust.state != "trusted":
-            return ""
-        try:
-            return accept_items(startup.paths.data, options.cwd, digests)
-        except OSError as error:
-            return f"Your approval could not be stored ({error}); it holds for this session."
 
-    def built_in() -> Collection[str]:
-        from swecli.commands.registry import COMMANDS
-
-        return {name for command in COMMANDS for name in (command.name, *command.aliases)}
-
-    return ExtensionFiles(
-        options.cwd,
-        startup.paths.config,
-        Path(own).expanduser().absolute() if own else Path.home(),
-        trusted=trust.trusts,
-        at_once=trust.state == "session",
-        accepted=trust.accepted,
-        keep=keep,
-        built_in=built_in,
-        enabled=not options.safe_mode,
+def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
+    """What brings tools into the session. Where nothing is configured nothing is imported."""
+    configured = (
+        bool(startup.loaded.settings.mcp)
+        or (startup.paths.config / OWN_SERVERS).exists()
+        or (startup.trust.trusts and (options.cwd / PROJECT_SERVERS).exists())
     )
+    if not configured or options.look_only or options.compact_dry_run:
+        return ()
+    from swecli.assembly.mcp import build_servers
 
-
-def _skill_listing(skills: Sequence[Skill], window: int) -> str:
-    if not skills:
-        return ""
-    from swecli.core.extensions.skills import listing
-
-    return listing(skills, window)
+    servers = build_servers(options, startup)
+    return (servers,) if servers is not None else ()
 
 
 def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:

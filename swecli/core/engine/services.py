@@ -193,6 +193,8 @@ class Services:
     """What brings tools, and runs as long as the session."""
     extension_files: ExtensionFiles | None = None
     """Skills, Markdown commands and agent profiles."""
+    tool_deferral: float = 0.1
+    """Share of the effective window that descriptions of tools may take before some are withheld."""
     tools_wait: float = 30.0
     """Seconds that a request waits for expected tools."""
 

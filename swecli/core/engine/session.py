@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from swecli.core.checkpoints.restore import Target
 from swecli.core.context_management.compaction.clearing import RuleReport
@@ -173,6 +174,8 @@ def _show(recorder: Recorder, item: str, text: str) -> None:
         recorder.emit(ItemDelta(item, text, "output"))
 
 
+T = TypeVar("T")
+
 BetweenTurns = (
     CarryOut | Compact | RedoCompaction | RedoFiles | Rewind | RunShell | SetModel | UndoCompaction | UndoFiles
 )
@@ -247,6 +250,10 @@ class Session:
             self.notice(trouble, "error")
         elif name:
             self._models.start(name)
+
+    def extension(self, kind: type[T]) -> T | None:
+        """The extension of this class; None where the session has none."""
+        return next((one for one in self._services.extensions if isinstance(one, kind)), None)
 
     @property
     def tools(self) -> ToolRegistry:

@@ -125,7 +125,7 @@ class Turn:
         except asyncio.CancelledError:
             end = TurnStopped("interrupted", "interrupted")
         finally:
-            for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED):
+            for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED, turn=True):
                 self._recorder.emit(body)
             self._account.interrupted(self._asking.fragment)
             if end.outcome == "blocked":
@@ -174,7 +174,7 @@ class Turn:
                 self._repeats.user_spoke()
                 await self._attachments.attach([word for one in steering for word in words_of(one)], self._client.info)
             self._check_caps()
-            await self._offered.settle()
+            await self._offered.settle(self._client.info)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             await self._changed.check()
             prepared = self._prepare()
@@ -242,7 +242,7 @@ class Turn:
             todos=self._recorder.state.todos,
             effort=self._recorder.state.effort,
             session=self._recorder.session,
-            notes=(self._changed.note, self._repeats.note, self._jobs.note()),
+            notes=(self._changed.note, self._repeats.note, self._jobs.note(), self._offered.note),
             watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
         )
 
@@ -304,6 +304,8 @@ class Turn:
                 result = ToolResultPart(call.part.call_id, call.part.name, CUT_CALL, is_error=True)
                 self._recorder.emit(ItemCompleted(call.item, "error", (result,), detail="cut at the output limit"))
         elif calls:
+            for call in calls:
+                self._offered.called(call.part.name)
             await self._scheduler.run(calls)
 
     async def _check_repeats(self, calls: tuple[Call, ...]) -> None:
