@@ -338,6 +338,7 @@ def build_services(
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),
         extension_files=files,
+        attribution=settings.tools.attribution,
         extensions=extensions,
         tool_deferral=settings.tools.tool_deferral_threshold,
     )

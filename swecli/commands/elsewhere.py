@@ -53,7 +53,6 @@ ELSEWHERE: Mapping[str, str] = {
     "git": "! before a command runs it in your shell: !git log",
     "shell": "! before a command runs it in your shell",
     "bash": "! before a command runs it in your shell",
-    "commit": "ask the model for it, or run !git commit; swecli commits nothing by itself",
     "add": _FILES,
     "read-only": _FILES,
     "drop": "/context shows what fills the window, /compact free moves old output out",

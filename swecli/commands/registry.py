@@ -12,6 +12,7 @@ from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
 from swecli.commands.elsewhere import ELSEWHERE
 from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
+from swecli.commands.git import COMMIT, REVIEW
 from swecli.commands.init.command import INIT
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
@@ -43,6 +44,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     UNDO,
     REDO,
     DIFF,
+    REVIEW,
+    COMMIT,
     MODEL,
     EFFORT,
     LOGIN,

@@ -465,6 +465,8 @@ class ToolSettings(Section):
     tool_deferral_threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
     """Share of the effective window that descriptions of servers' tools may take; the others are withheld until
     tool_search finds them. 1: none are withheld."""
+    attribution: bool = False
+    """Whether the messages of /commit name swecli and the model in their last line."""
     web_fetch: bool = True
     """Whether pages of the web can be fetched; each host is asked about, or allowed by WebFetch(domain:host)."""
 

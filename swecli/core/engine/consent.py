@@ -15,7 +15,7 @@ from msgspec import structs
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.permissions.types import Call as PermissionCall
-from swecli.core.permissions.types import Decision, Effects
+from swecli.core.permissions.types import Decision, Effects, Rule
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
@@ -183,6 +183,7 @@ class PreparedCall:
     effects: Effects
     title: str
     amended: str = ""
+    rules: tuple[Rule, ...] = ()
 
     def with_note(self, text: str) -> str:
         """A text for the model, after what the user changed of the call."""
@@ -479,7 +480,7 @@ class Consents:
     def decide(self, call: PreparedCall, mode: Mode | None = None) -> Decision:
         """The permission decision under the rules and the mode of this moment, or under another mode."""
         state = self._recorder.state
-        rules = (*self._services.policy.rules, *state.rules)
+        rules = (*self._services.policy.rules, *state.rules, *call.rules)
         files = self._services.extension_files
         policy = replace(
             self._services.policy,

@@ -191,6 +191,8 @@ class Services:
     """Paths of the instruction files in the prompt."""
     extensions: Sequence[Extension] = ()
     """What brings tools, and runs as long as the session."""
+    attribution: bool = False
+    """Whether commits name swecli and the model."""
     extension_files: ExtensionFiles | None = None
     """Skills, Markdown commands and agent profiles."""
     tool_deferral: float = 0.1

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from swecli.core.checkpoints.restore import Target
 from swecli.core.context_management.cache import CacheHistory
@@ -37,6 +37,7 @@ from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue,
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, SystemBlock
+from swecli.core.permissions.types import Rule
 from swecli.core.ports import Asker
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock, Todo
 from swecli.core.protocol.budget import Budget
@@ -91,6 +92,9 @@ from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import JobInfo, Jobs, RunOptions
 from swecli.core.workspace.process import CommandSpec, LaunchError
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.markdown_commands import Invocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +223,11 @@ class SessionView:
         since = min((entry.created for entry in shown), default=None)
         age = None if since is None else max(0.0, self._services.clock() - since)
         return Conversation(active, active - summaries + len(hidden), summaries, age)
+
+    @property
+    def attribution(self) -> bool:
+        """Whether commits name swecli and the model."""
+        return self._services.attribution
 
     @property
     def extension_files(self) -> ExtensionFiles | None:
@@ -538,8 +547,20 @@ class Session:
                 self._recorder.emit(ModeChanged(command.mode, ACCEPTED))
             self._begin_turn(Submit(WITH_TODOS if todos else GO_AHEAD, mentions=()))
 
-    def _begin_turn(self, message: Submit | Queued | Invoke) -> None:
-        invocation = None
+    def begin(self, title: str, text: str) -> str:
+        """Begin a turn with a message that a slash command made: ``title`` is what the user sees of it. Only between
+        turns. Returns why not, as a sentence."""
+        from swecli.core.extensions.markdown_commands import Invocation
+
+        if self._work.busy:
+            return "A turn is running; try again when it ends."
+        if self._connection.client is None:
+            return "No model is connected; nothing was sent. Use /model; see /help."
+        self._begin_turn(Invocation(title, (text,)))
+        return ""
+
+    def _begin_turn(self, message: Submit | Queued | Invoke | Invocation) -> None:
+        invocation = message if not isinstance(message, Submit | Queued | Invoke) else None
         if isinstance(message, Invoke) or (isinstance(message, Queued) and message.invokes):
             try:
                 invocation = invocation_of(self._services.extension_files, message)
@@ -551,7 +572,7 @@ class Session:
         self._recorder.emit(TurnStarted(item, invocation.allow if invocation is not None else ()))
         if invocation is not None:
             self._recorder.emit(ItemStarted(item, "user", "command", invocation.title))
-        elif not isinstance(message, Invoke):
+        elif isinstance(message, Submit | Queued):
             add_user_message(self._recorder, item, message)
         turn = Turn(
             self._services,
@@ -563,7 +584,7 @@ class Session:
             self._jobs,
             self._offered,
             item,
-            () if isinstance(message, Invoke) else words_of(message),
+            words_of(message) if isinstance(message, Submit | Queued) else (),
             invoking=Invoking(self._services, self._recorder, self._scheduler),
             news=self._news,
             invocation=invocation,
@@ -599,8 +620,9 @@ class Session:
         client = self._connection.client
         return self._compactions.retention(client) if client is not None else ()
 
-    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
-        """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls.
+    async def run_tool(self, name: str, arguments: Mapping[str, object], *, rules: Sequence[Rule] = ()) -> ToolRun:
+        """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls;
+        ``rules`` hold for it besides.
         Only between turns. The call belongs to no message, so the model never sees it."""
         if self._work.busy:
             return ToolRun("A turn is running; try again when it ends.", is_error=True)
@@ -609,7 +631,7 @@ class Session:
         part = ToolCallPart(item, name, json.dumps(arguments))
         self._recorder.emit(ItemStarted(item, "tool", name))
         self._recorder.emit(ItemCheckpointed(item, part))
-        task = self._work.begin(self._scheduler.run([Call(item, part)]))
+        task = self._work.begin(self._scheduler.run([Call(item, part, rules=tuple(rules))]))
         await asyncio.wait([task])
         for change in self._recorder.ledger.changes[before:]:
             if change.after is not None:  # what the user's own command wrote is theirs

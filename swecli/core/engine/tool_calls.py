@@ -148,7 +148,7 @@ class ToolCalls:
             self._end(call.item, part, "error", ToolOutcome(text, is_error=True, detail=_short(str(error))))
             return None
         self._recorder.emit(ItemCheckpointed(call.item, part, title))
-        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.note)
+        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.note, call.rules)
 
     def _context(self, item: str) -> ToolContext:
         workspace = self._services.workspace
