@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 
 from swecli.core.extensions.catalogue import Catalogue, Change, Waiting
 from swecli.core.extensions.front_matter import Problem
 from swecli.core.extensions.markdown_commands import MarkdownCommand, read_command
 from swecli.core.extensions.profiles import AgentProfile, read_profile
 from swecli.core.extensions.skills import Skill, read_skill
-from swecli.core.extensions.sources import FoundFile, Kind, Origin
+from swecli.core.extensions.sources import Found, Kind, Origin
 
 Definition = Skill | MarkdownCommand | AgentProfile
 
 
 def read_catalogue(
-    read: tuple[Sequence[FoundFile], Sequence[tuple[str, Problem]]],
+    read: Found,
     approved: Callable[[Origin], bool],
     built_in: Collection[str],
 ) -> Catalogue:

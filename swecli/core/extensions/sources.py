@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from swecli.core.config.trust import EXTENSION_FOLDERS, EXTENSION_HOMES, trust_key
 from swecli.core.extensions.front_matter import Problem
@@ -98,17 +98,23 @@ class _Seen:
     problem: tuple[str, Problem] | None
 
 
+Found: TypeAlias = "tuple[tuple[FoundFile, ...], tuple[tuple[str, Problem], ...]]"
+"""Files, and what is wrong with others, each with its place."""
+
+
 class Reader:
     """Reads the files of sources, each again only when it has changed."""
 
     def __init__(self) -> None:
-        self._seen: dict[Path, _Seen] = {}
+        self._seen: dict[str, _Seen] = {}
+        self._newest: Found = ((), ())
 
-    def read(self, sources: Sequence[Source]) -> tuple[list[FoundFile], list[tuple[str, Problem]]]:
-        """Everything that is there, in the order of the sources, and what could not be read, each with its place."""
+    def read(self, sources: Sequence[Source]) -> Found:
+        """Everything that is there, in the order of the sources, and what could not be read, each with its place. The
+        same value as before where nothing has changed."""
         found: list[FoundFile] = []
         problems: list[tuple[str, Problem]] = []
-        seen: dict[Path, _Seen] = {}
+        seen: dict[str, _Seen] = {}
         for source in sources:
             trouble = _leads_out(source.folder, source)
             if trouble:
@@ -133,23 +139,26 @@ class Reader:
                 if now.file is not None:
                     found.append(now.file)
         self._seen = seen
-        return found, problems
+        if (tuple(found), tuple(problems)) != self._newest:
+            self._newest = tuple(found), tuple(problems)
+        return self._newest
 
-    def _look(self, path: Path, source: Source) -> _Seen | None:
+    def _look(self, name: str, source: Source) -> _Seen | None:
         """The file as it is now; None where it has gone since the folder was listed."""
-        shown = f"{source.label}/{path.relative_to(source.folder).as_posix()}"
+        shown = f"{source.label}{name.removeprefix(str(source.folder))}"
         try:
-            status = os.stat(path)
+            status = os.stat(name)
             signature = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev)
         except FileNotFoundError:
-            if not os.path.islink(path):
+            if not os.path.islink(name):
                 return None
             return _Seen((), None, (shown, Problem(0, "is a link to nothing")))
         except OSError as error:
             return _Seen((), None, (shown, Problem(0, f"can't be read ({error.strerror or error})")))
-        known = self._seen.get(path)
+        known = self._seen.get(name)
         if known is not None and known.signature == signature:
             return known
+        path = Path(name)
         if trouble := _leads_out(path, source):
             return _Seen(signature, None, (shown, Problem(0, trouble)))
         try:
@@ -167,27 +176,27 @@ def _leads_out(path: Path, source: Source) -> str:
     return "is a link that leads out of the project and is not read"
 
 
-def _candidates(source: Source) -> Iterator[Path]:
+def _candidates(source: Source) -> Iterator[str]:
     """The files that may define something, sorted by name."""
     if source.kind == "skills":
         with os.scandir(source.folder) as entries:
             names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
         for name in names:
-            path = source.folder / name / SKILL_FILE
+            path = f"{source.folder}/{name}/{SKILL_FILE}"
             if os.path.lexists(path):
                 yield path
         return
-    yield from _markdown(source.folder, 0)
+    yield from _markdown(str(source.folder), 0)
 
 
-def _markdown(folder: Path, depth: int) -> Iterator[Path]:
+def _markdown(folder: str, depth: int) -> Iterator[str]:
     with os.scandir(folder) as entries:
         found = sorted((entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith("."))
     for name, is_folder in found:
-        if is_folder and depth < _DEEPEST and not os.path.islink(folder / name):
-            yield from _markdown(folder / name, depth + 1)
+        if is_folder and depth < _DEEPEST and not os.path.islink(f"{folder}/{name}"):
+            yield from _markdown(f"{folder}/{name}", depth + 1)
         elif not is_folder and name.lower().endswith(".md") and name.lower() != "readme.md":
-            yield folder / name
+            yield f"{folder}/{name}"
 
 
 def _read(path: Path, shown: str, source: Source) -> FoundFile:

@@ -15,7 +15,7 @@ from swecli.core.extensions.catalogue import NOTHING, Catalogue, Change, Waiting
 
 if TYPE_CHECKING:
     from swecli.core.extensions.profiles import AgentProfile
-    from swecli.core.extensions.sources import Origin, Reader
+    from swecli.core.extensions.sources import Found, Origin, Reader
 
 
 class ExtensionFiles:
@@ -48,6 +48,9 @@ class ExtensionFiles:
         self._enabled = enabled
         self._bases = self._all_bases() if enabled else ()
         self._reader: Reader | None = None
+        self._read: Found | None = None
+        """What ``now`` was made of."""
+        self._readable: tuple[Catalogue, tuple[str, ...]] = (NOTHING, ())
         self._told: Catalogue = NOTHING
         """What the model knows of."""
         self.now: Catalogue = NOTHING
@@ -66,23 +69,22 @@ class ExtensionFiles:
     def look(self) -> Catalogue:
         """The catalogue as the files are now. Where there are no folders it costs one look for each."""
         if not any(os.path.isdir(base / kind) for base in self._bases for kind in EXTENSION_FOLDERS):
-            if self.now is not NOTHING:
-                self.now = NOTHING
-            self._at_once = False
+            self.now, self._read, self._at_once = NOTHING, None, False
             return self.now
         from swecli.core.extensions.reading import read_catalogue
         from swecli.core.extensions.sources import Reader, places
 
         self._reader = self._reader or Reader()
         sources = places(self._cwd, user_folder=self._user_folder, home=self._home, project=self._trusted)
-        built_in = frozenset(self._built_in())
-        found = read_catalogue(self._reader.read(sources), self._approved, built_in)
+        read = self._reader.read(sources)
+        if read is self._read:
+            return self.now
         if self._at_once:  # the user trusts what is there, and has not seen what comes later
-            self._accepted |= {self._digest(one.origin) for one in found.waiting}
-            found = read_catalogue(self._reader.read(sources), self._approved, built_in)
+            self._accepted |= {self._digest(file.origin) for file in read[0] if file.origin.source.project is not None}
         self._at_once = False
-        self.now = found
-        return found
+        self._read = read
+        self.now = read_catalogue(read, self._approved, frozenset(self._built_in()))
+        return self.now
 
     @property
     def profiles(self) -> Mapping[str, AgentProfile]:
@@ -95,10 +97,14 @@ class ExtensionFiles:
     def readable(self) -> tuple[str, ...]:
         """Resolved folders of skills, whose files may be read unasked. One that holds the workspace or the user's home
         is none of them: a link may lead anywhere."""
-        kept = [os.path.realpath(folder) for folder in (Path.home(), self._home, self._cwd)]
-        return tuple(
-            folder for folder in self.now.skill_folders if not any(Path(one).is_relative_to(folder) for one in kept)
-        )
+        now = self.now
+        if self._readable[0] is not now:
+            kept = [os.path.realpath(folder) for folder in (Path.home(), self._home, self._cwd)]
+            folders = (
+                folder for folder in now.skill_folders if not any(f"{one}/".startswith(f"{folder}/") for one in kept)
+            )
+            self._readable = now, tuple(folders)
+        return self._readable[1]
 
     def _digest(self, origin: Origin) -> str:
         return file_digest(self._cwd, origin.path, origin.digest)
@@ -111,6 +117,7 @@ class ExtensionFiles:
         digests = [self._digest(one.origin) for one in waiting]
         self._accepted |= set(digests)
         trouble = self._keep(digests)
+        self._read = None  # what it comes to is another thing now
         self.look()
         return trouble
 
@@ -121,7 +128,7 @@ class ExtensionFiles:
         waiting, problems = self._reported
         fresh = tuple(one for one in now.waiting if one not in waiting)
         wrong = tuple(text for kind, text in now.problems if (kind, text) not in problems)
-        if now == told and not fresh and not wrong:
+        if (now is told or now == told) and not fresh and not wrong:
             return None
         from swecli.core.extensions.reading import difference
 
