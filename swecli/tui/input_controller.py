@@ -106,7 +106,8 @@ class InputController:
         async with self._early if early else contextlib.nullcontext():
             if early:
                 await session.opened()
-            if unknown and await self.own_commands():
+            if unknown:
+                await self.own_commands()
                 meaning = interpret(message.text, self._actions.commands)
             match meaning:
                 case None:
@@ -120,20 +121,18 @@ class InputController:
                 case _:
                     await self._run(meaning.command, meaning.arguments)
 
-    async def own_commands(self) -> bool:
-        """Look which commands of the user's and the project's there are; whether they are others than before."""
+    async def own_commands(self) -> None:
+        """Look which commands of the user's and the project's there are, and offer them."""
         from swecli.commands.registry import commands_of
 
         port = self._session.port
         if port is None:
-            return False
+            return
         found = await asyncio.to_thread(commands_of, port)
         names = [(command.name, command.summary, command.arguments) for command in found]
-        if names == [(command.name, command.summary, command.arguments) for command in self._actions.commands]:
-            return False
-        self._actions.commands = self._screen.prompt.suggestions.commands = found
-        self._screen.prompt.suggestions.follow()
-        return True
+        if names != [(command.name, command.summary, command.arguments) for command in self._actions.commands]:
+            self._actions.commands = self._screen.prompt.suggestions.commands = found
+            self._screen.prompt.suggestions.follow()
 
     async def _say(self, message: PromptEditor.Submitted, most: float) -> None:
         session = self._session
