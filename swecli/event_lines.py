@@ -276,4 +276,4 @@ def _means(strategies: tuple[str, ...]) -> str:
 
 
 def _percent(tokens: int, effective: int) -> str:
-    return f"{round(100 * tokens / effective)} %"
+    return f"{round(100 * tokens / effective)}%"

@@ -607,12 +607,18 @@ class Consents:
         uncovered = self._uncovered(call)
         if not decision.danger:
             return "", uncovered
-        if uncovered:
-            return f"{decision.danger}; {uncovered[0]}", ()
-        checkpoints = self._services.checkpoints
-        restores = checkpoints is not None and checkpoints.restores(decision.removes)
-        them = "it" if decision.danger.startswith("deletes 1 file,") else "them"
-        return f"{decision.danger}; /undo restores {them}" if restores else decision.danger, ()
+        loss, checkpoints = decision.loss, self._services.checkpoints
+        if loss is not None and not decision.counted:
+            return "; ".join(filter(None, (loss.clause, decision.danger, *uncovered))), ()
+        if loss is not None:
+            missing = (
+                checkpoints.unrestorable(loss.paths, call.effects.command or "")
+                if checkpoints is not None
+                else "it: checkpoints are off"
+            )
+            line = loss.line(missing)
+            return (line if loss.what else f"{decision.danger}; {line}"), ()
+        return "; ".join((decision.danger, *uncovered)), ()
 
     def _uncovered(self, call: PreparedCall) -> tuple[str, ...]:
         """Said beforehand: what could not be taken back."""

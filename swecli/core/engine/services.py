@@ -19,7 +19,7 @@ from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
 from swecli.core.ports import Asker, BlobStore, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.events import NoticeLevel
+from swecli.core.protocol.events import NoticeLevel, Price
 from swecli.core.protocol.messages import Usage
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
@@ -158,6 +158,9 @@ class Services:
     """Remembers that the user approved a file of the project with this content, so that later runs need not ask what it
     is. Returns a sentence where that failed."""
     price: Callable[[str, Usage], str | None] = no_price
+    keep_price: Callable[[str, Price], str] | None = None
+    """Writes the price of a model (``provider/name``) into the user's settings, where it counts from now on. Returns
+    where it was written; raises ValueError. None: prices can't be set here."""
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None
     """How much the user wants a model (``provider/name``) to think; None = as the provider does."""

@@ -77,6 +77,8 @@ from swecli.core.protocol.events import (
     Notice,
     NoticeLevel,
     PermissionRequested,
+    Price,
+    PriceSet,
     QuestionAsked,
     Queued,
     Rewound,
@@ -651,6 +653,32 @@ class Session:
         if client is None:
             return None
         return await ask_model(self._recorder, self._services, client, system, prompt, max_output_tokens)
+
+    @property
+    def unpriced(self) -> Sequence[str]:
+        """Models (``provider/name``) whose price is unknown and can be set: the one that is asked next first, then
+        others that this session asked."""
+        services, tallies = self._services, self._recorder.state.spending.by_model
+        if services.keep_price is None:
+            return ()
+        found = [model for model, tally in tallies.items() if tally.unpriced]
+        current = self._recorder.state.model
+        probe = Usage(input_total=1, output_total=1)
+        if current in found or (current and current not in tallies and services.price(current, probe) is None):
+            return [current, *(model for model in found if model != current)]
+        return found
+
+    async def set_price(self, model: str, price: Price) -> str:
+        """Keep what a model costs, for this session from its first answer on. Returns where it was written.
+
+        Raises:
+            ValueError: it can't be kept; a sentence.
+        """
+        if self._services.keep_price is None:
+            raise ValueError("Prices can't be set here.")
+        where = await asyncio.to_thread(self._services.keep_price, model, price)
+        self._recorder.emit(PriceSet(model, price))
+        return where
 
     async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
         """What of providers, keys, models and the sandbox works and what does not; with ``online``, each provider is

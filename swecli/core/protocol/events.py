@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 from msgspec import Struct, structs
@@ -398,6 +399,35 @@ class SideAnswered(Tagged, frozen=True, tag="side_answered"):
     cost: str | None = None
 
 
+class Price(Struct, frozen=True):
+    """US dollars per million tokens, as decimal strings. Tokens read from the cache cost what other input does where
+    ``cached`` is None."""
+
+    input: str
+    output: str
+    cached: str | None = None
+
+    def of(self, usage: Usage) -> Decimal | None:
+        """US dollars of a response; None where the provider told no sizes."""
+        if usage.input_total is None or usage.output_total is None:
+            return None
+        read = min(usage.cache_read or 0, usage.input_total)
+        try:
+            plain, answer = Decimal(self.input), Decimal(self.output)
+            cached = plain if self.cached is None else Decimal(self.cached)
+        except InvalidOperation:  # of a record that was changed
+            return None
+        return ((usage.input_total - read) * plain + read * cached + usage.output_total * answer) / 1_000_000
+
+
+class PriceSet(Tagged, frozen=True, tag="price_set"):
+    """The user told what a model (``provider/name``) costs. It counts from now on, and for what the session has asked
+    of it at an unknown price."""
+
+    model: str
+    price: Price
+
+
 class RetryScheduled(Tagged, frozen=True, tag="retry_scheduled"):
     """A failed request is tried again after ``delay`` seconds; Esc cancels the wait. ``limit`` is 0 where time, and no
     number of attempts, ends it."""
@@ -595,6 +625,7 @@ Body = (
     | ModelResponded
     | StepEnded
     | SideAnswered
+    | PriceSet
     | RetryScheduled
     | TurnEnded
     | ModeChanged
