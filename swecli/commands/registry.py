@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from swecli.commands.base import SlashCommand
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
 from swecli.commands.elsewhere import ELSEWHERE
+from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
+from swecli.commands.git import COMMIT, REVIEW
 from swecli.commands.hooks import HOOKS
 from swecli.commands.init.command import INIT
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
@@ -27,6 +30,9 @@ from swecli.commands.session import (
 from swecli.core import edit_distance
 from swecli.core.protocol.blocks import TableBlock
 
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
 COMMANDS: tuple[SlashCommand, ...] = (
     HELP,
     INIT,
@@ -39,6 +45,8 @@ COMMANDS: tuple[SlashCommand, ...] = (
     UNDO,
     REDO,
     DIFF,
+    REVIEW,
+    COMMIT,
     MODEL,
     EFFORT,
     LOGIN,
@@ -56,6 +64,10 @@ COMMANDS: tuple[SlashCommand, ...] = (
     USAGE,
     STATUS,
     DOCTOR,
+    SKILLS,
+    SKILL,
+    CUSTOM,
+    AGENTS,
     ADD_DIR,
     CLEAR,
     RESUME,
@@ -64,15 +76,21 @@ COMMANDS: tuple[SlashCommand, ...] = (
 """In the order in which they are listed."""
 
 
-def command_table() -> TableBlock:
+def commands_of(session: Session) -> tuple[SlashCommand, ...]:
+    """All commands that count in a session: those of swecli, then Markdown commands and skills as they are now. May
+    read files."""
+    return (*COMMANDS, *(one for one in custom_commands(session) if find(one.name) is None))
+
+
+def command_table(commands: Sequence[SlashCommand] = COMMANDS) -> TableBlock:
     rows = (
         (f"/{each.name} {each.arguments}".rstrip(), each.summary, ", ".join(f"/{alias}" for alias in each.aliases))
-        for each in COMMANDS
+        for each in commands
     )
     return TableBlock(("Command", "What it does", "Also"), tuple(rows), "Commands")
 
 
-_LINE = re.compile(r"/([A-Za-z][\w-]*|\?)(?:\s+(.*))?", re.DOTALL)
+_LINE = re.compile(r"/([A-Za-z][\w-]*(?::[\w-]+)*|\?)(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

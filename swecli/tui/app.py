@@ -159,6 +159,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         main.prompt.editor.blind = self.session.no_images
         main.prompt.editor.weigh_with(lambda text, images: self.session.weigh(text, images).shown)
         self.watch(transcript, "unseen", main.activity.show_unseen, init=False)
+        main.prompt.suggestions.look = lambda: main.run_worker(self.input.own_commands(), group="commands")
         self.loaded = True
         self._use_palette()
         self.theme_changed_signal.subscribe(self, lambda _: self._use_palette())
