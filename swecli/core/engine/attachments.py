@@ -6,11 +6,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Mentionable
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import Steer, Submit
@@ -23,6 +24,8 @@ from swecli.core.workspace.mentions import MOST, Mention, mentioned, resolve
 from swecli.core.workspace.text_file import open_regular
 
 _HEAD = 8_192
+_ENDS = ".,;:!?)]}"
+"""What may follow a word in a sentence."""
 
 
 def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
@@ -33,18 +36,28 @@ def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
 class Attachments:
     """Attaches what messages of one session mention."""
 
-    def __init__(self, recorder: Recorder, scheduler: Scheduler, cwd: Path) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        scheduler: Scheduler,
+        cwd: Path,
+        mentionables: Callable[[], Sequence[Mentionable]] = tuple,
+    ) -> None:
         self._recorder = recorder
         self._scheduler = scheduler
         self._cwd = cwd
+        self._mentionables = mentionables
 
     async def attach(self, words: Sequence[str], model: ModelInfo) -> None:
         """Attach what the words name. Returns when all of it is part of the conversation; the user is told of what is
         not."""
         if not words:
             return
-        found = await asyncio.to_thread(_look, words, self._cwd, model)
-        calls: dict[str, Call] = {}
+        known = {one.word: one for one in self._mentionables()}
+        named = {word: one for word in words if (one := known.get(word) or known.get(word.rstrip(_ENDS))) is not None}
+        files = [word for word in words if word not in named]
+        found = await asyncio.to_thread(_look, files, self._cwd, model)
+        calls = {word: self._begin_call(one.tool, one.arguments, one.word) for word, one in named.items()}
         for mention in found:
             if mention.problem:
                 self._tell(mention.word, mention.problem)
@@ -62,17 +75,20 @@ class Attachments:
                 self._tell(word, result.text.partition("\n")[2] or result.text)
 
     def _begin(self, mention: Mention) -> Call:
-        item = self._recorder.new_item("t")
         arguments: dict[str, object] = {"path": str(mention.path)}
         if mention.path.is_relative_to(self._cwd):
             arguments["path"] = str(mention.path.relative_to(self._cwd))
         if mention.last:
             arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
         tool = ListFiles.name if mention.is_folder else ReadFile.name
+        return self._begin_call(tool, arguments, mention.word)
+
+    def _begin_call(self, tool: str, arguments: Mapping[str, object], word: str) -> Call:
+        item = self._recorder.new_item("t")
         part = ToolCallPart(item, tool, json.dumps(arguments))
         self._recorder.emit(ItemStarted(item, "attachment", tool))
         self._recorder.emit(ItemCheckpointed(item, part))
-        return Call(item, part, note=f"[Attached by the user: @{mention.word}]")
+        return Call(item, part, note=f"[Attached by the user: @{word}]")
 
     def _tell(self, word: str, problem: str) -> None:
         self._recorder.emit(Notice(f"@{word} was not attached: {problem}", "warning", "attachments"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from swecli.core.context_management.context_manager import PreparedRequest
@@ -29,7 +29,7 @@ from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Mentionable, Services
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import absorb_steering
@@ -78,8 +78,10 @@ class Turn:
         offered: OfferedTools,
         item: str,
         mentions: Sequence[str] = (),
+        mentionables: Callable[[], Sequence[Mentionable]] = tuple,
     ) -> None:
-        """``item`` is the message that begins the turn, ``mentions`` are the files that it attaches."""
+        """``item`` is the message that begins the turn, ``mentions`` are the files and ``mentionables`` that it
+        attaches."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
@@ -90,7 +92,7 @@ class Turn:
         self._asking = Asking(services, recorder)
         self._item = item
         self._mentions = mentions
-        self._attachments = Attachments(recorder, scheduler, services.workspace.cwd)
+        self._attachments = Attachments(recorder, scheduler, services.workspace.cwd, mentionables)
         self._account = StepAccount(services, recorder)
         self._changed = ChangedFiles(recorder, services.workspace.cwd)
         self._repeats = RepeatGuard(recorder, services.tools, asker)

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 import pydantic
 import pytest
 
-from swecli.core.config.settings import DialectSettings, ProviderSettings, Settings
+from swecli.core.config.settings import NAMED, DialectSettings, ProviderSettings, Settings
 from swecli.core.llm.dialects import Dialect
 
 FOLDER = Path(__file__).parents[3] / ".swecli.example"
@@ -22,7 +22,7 @@ def keys(text: str) -> set[str]:
     return {
         f"{section}.{key}"
         for section, content in tomllib.loads(text).items()
-        for key in (content["local"] if section == "providers" else content)
+        for key in (content["local"] if section in NAMED else content)
     }
 
 
@@ -51,7 +51,7 @@ def test_it_is_the_defaults() -> None:
 def test_it_names_every_key_and_no_other() -> None:
     expected: set[str] = set()
     for section, field in Settings.model_fields.items():
-        model = ProviderSettings if section == "providers" else field.annotation
+        model = NAMED.get(section) or field.annotation
         assert isinstance(model, type)
         assert issubclass(model, pydantic.BaseModel)
         expected |= {f"{section}.{key}" for key in model.model_fields}
