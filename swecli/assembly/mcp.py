@@ -7,20 +7,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from swecli import __version__
-from swecli.assembly.services import OWN_SERVERS
 from swecli.assembly.startup import Startup
-from swecli.core.config.paths import Paths
+from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths
 from swecli.core.engine.services import Mentionable, PromptTemplate
 from swecli.core.llm.secrets import Masker
 from swecli.core.mcp.connection import Place
 from swecli.core.mcp.definitions import (
-    PROJECT_FILE,
     DefinitionError,
     ServerDefinition,
     merged,
     of_settings,
     read_file,
 )
+from swecli.core.mcp.oauth import Login
 from swecli.core.mcp.servers import STORE, Decisions, McpServers, Setup
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import NoticeLevel, Question
@@ -29,6 +28,8 @@ from swecli.core.workspace.process import secret_values
 from swecli.launch import LaunchOptions
 
 LOGS = "logs"
+TOKENS = "mcp-logins"
+"""In the data directory: one file for each login, for the user alone."""
 _GIVEN = (
     "HOME",
     "LANG",
@@ -67,7 +68,7 @@ def definitions_of(startup: Startup, cwd: Path) -> tuple[tuple[ServerDefinition,
             problems.append(f"{origin}: MCP server {name!r} is ignored: {error}.")
     own, own_problems = read_file(startup.paths.config / OWN_SERVERS, "user")
     project: tuple[ServerDefinition, ...] = ()
-    file = cwd / PROJECT_FILE
+    file = cwd / PROJECT_SERVERS
     if startup.trust.trusts and not file.is_symlink():
         project, project_problems = read_file(file, "project")
         problems += project_problems
@@ -113,7 +114,8 @@ def setup_of(
         notices,
         startup.paths.state / LOGS if options.store else None,
         Masker(secrets).mask,
-        approve_all=options.approve_all,
+        Login(startup.paths.data / TOKENS),
+        options.approve_all,
     )
 
 

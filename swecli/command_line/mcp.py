@@ -73,10 +73,11 @@ def add(arguments: Sequence[str]) -> int:
     parser.add_argument("-e", "--env", action="append", default=[], metavar="NAME=VALUE", help="a variable for it")
     parser.add_argument("-H", "--header", action="append", default=[], metavar="NAME: VALUE", help="for its address")
     parser.add_argument("-s", "--scope", choices=("user", "project"), default="user", help="your own, or .mcp.json")
-    chosen = parser.parse_args(arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    chosen = parser.parse_args(arguments[:end])
     from swecli.core.mcp.definitions import DefinitionError, ServerDefinition, as_json, checked_name
 
-    words = list(cast("list[str]", chosen.words))
+    words = [*cast("list[str]", chosen.words), *arguments[end + 1 :]]
     url = chosen.url or (words.pop(0) if words and words[0].startswith(("http://", "https://")) else "")
     if bool(url) == bool(words):
         raise UsageError("give a command after --, or --url ADDRESS")
@@ -119,8 +120,7 @@ def _pairs(given: Sequence[str], sign: str, option: str) -> dict[str, str]:
 
 
 def _file(scope: str, folder: Path) -> Path:
-    from swecli.assembly.services import OWN_SERVERS, PROJECT_SERVERS
-    from swecli.core.config.paths import user_paths
+    from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, user_paths
 
     return folder / PROJECT_SERVERS if scope == "project" else user_paths(os.environ).config / OWN_SERVERS
 

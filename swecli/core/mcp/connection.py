@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -69,8 +70,12 @@ class Watcher(Protocol):
         """Its state is another."""
         ...
 
-    def authorisation(self, connection: Connection) -> httpx2.Auth | None:
+    async def authorisation(self, connection: Connection) -> httpx2.Auth | None:
         """How to log in at its address."""
+        ...
+
+    def patience(self, connection: Connection) -> float:
+        """Seconds that it may take to be ready: more where the user logs in."""
         ...
 
     @property
@@ -223,7 +228,7 @@ class Connection:
 
         _quiet()
         definition = self.definition.expanded(self._place.variables)
-        timeout = definition.start_timeout
+        timeout = self._watcher.patience(self)
         stack = contextlib.AsyncExitStack()
         try:
             async with stack:
@@ -244,25 +249,37 @@ class Connection:
                         await self._list(client)
                 except TimeoutError:
                     raise ServerError(f"no answer within {timeout:g} s{self._last_words()}") from None
-                except MCPError as error:
-                    raise ServerError(await self._refusal(error)) from error
-                except httpx2.HTTPStatusError as error:
-                    if error.response.status_code == 401:
-                        raise LoginNeeded("it wants a login") from error
-                    raise ServerError(_one_line(error)) from error
-                except httpx2.HTTPError as error:
-                    raise ServerError(f"{definition.url} did not answer: {_one_line(error)}") from error
+                except (MCPError, httpx2.HTTPError) as error:
+                    raise await self._explained(error) from error
                 self._move("ready")
                 await self._follow(client)
         except BaseExceptionGroup as group:
             inner = _inner(group)
-            if isinstance(inner, MCPError):
-                raise ServerError(await self._refusal(inner)) from inner
-            if isinstance(inner, (ServerError, OSError, asyncio.CancelledError)):
+            if isinstance(inner, asyncio.CancelledError):
                 raise inner from group
-            raise ServerError(f"{type(inner).__name__}: {_one_line(inner)}") from group
+            raise await self._explained(inner) from inner
         finally:
             self._client = None
+
+    async def _explained(self, error: BaseException) -> ServerError | OSError:
+        """The error as one that says what is wrong with the server."""
+        import httpx2
+        from mcp import MCPError
+        from mcp.client.auth import OAuthFlowError
+
+        if isinstance(error, (ServerError, OSError)):
+            return error
+        if isinstance(error, MCPError):
+            reason = await self._refusal(error)
+            wants = re.search(r"\b401\b|unauthorized", reason, re.IGNORECASE)
+            return LoginNeeded("it wants a login") if wants else ServerError(reason)
+        if isinstance(error, OAuthFlowError):
+            return LoginNeeded(f"the login failed: {_one_line(error)}")
+        if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code == 401:
+            return LoginNeeded("it wants a login")
+        if isinstance(error, httpx2.HTTPError):
+            return ServerError(f"{self.definition.line} did not answer: {_one_line(error)}")
+        return ServerError(f"{type(error).__name__}: {_one_line(error)}")
 
     async def _refusal(self, error: MCPError) -> str:
         """Why the server could not be asked, as a clause."""
@@ -291,7 +308,7 @@ class Connection:
                 missing = error.filename or definition.command
                 raise ServerError(f"{missing} was not found") from error
             return
-        async with _http(definition, self._watcher.authorisation(self)) as streams:
+        async with _http(definition, await self._watcher.authorisation(self)) as streams:
             yield streams
 
     async def _follow(self, client: Client) -> None:

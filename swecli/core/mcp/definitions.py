@@ -15,7 +15,6 @@ from swecli.core.config.settings import McpSettings
 Transport = Literal["stdio", "http", "sse"]
 Scope = Literal["user", "project"]
 
-PROJECT_FILE = ".mcp.json"
 OTHER_FILES = (".cursor/mcp.json", ".vscode/mcp.json")
 """Files of other programs that are offered for import."""
 LARGEST = 1_000_000

@@ -11,7 +11,7 @@ from swecli.core.protocol.events import Option, Question
 if TYPE_CHECKING:
     import mcp_types
 
-MOST_FIELDS = 8
+MOST_FIELDS = 24
 DECLINE = "Decline"
 NOBODY = "nobody can answer here, so it was declined"
 REFUSED = "the user declined"

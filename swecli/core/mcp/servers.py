@@ -12,6 +12,7 @@ from swecli.core.atomic_text import DamagedFile, one_writer, read_json, write_js
 from swecli.core.engine.services import ExtensionHost, Mentionable
 from swecli.core.mcp.connection import Connection, Offered, Place, State
 from swecli.core.mcp.definitions import ServerDefinition
+from swecli.core.mcp.oauth import WAIT, Login
 from swecli.core.mcp.prompts import READ_RESOURCE, ResourceTool, prompt_of
 from swecli.core.mcp.stdio import ServerLog
 from swecli.core.mcp.tools import McpTool, described, fingerprint, tool_name
@@ -102,7 +103,8 @@ class Setup:
     notices: tuple[str, ...] = ()
     logs: Path | None = None
     mask: Callable[[str], str] = str
-    login: Callable[[ServerDefinition, bool], httpx2.Auth | None] = lambda definition, interactive: None
+    login: Login | None = None
+    """None: nobody logs in anywhere."""
     approve_all: bool = False
 
 
@@ -306,14 +308,28 @@ class McpServers:
         if self._host is None:
             return
         state: State = connection.state
+        if state != "starting":
+            self._interactive.discard(connection.name)
+            if self._setup.login is not None:
+                self._setup.login.done(connection.name)
         if state in ("failed", "needs login"):
             self.host.tools.drop(connection.name)
             self.host.offer(connection.name)
             hint = f"/mcp login {connection.name}" if state == "needs login" else f"/mcp reconnect {connection.name}"
             self.host.notice(f"MCP server {connection.name} {_words(state)}: {connection.reason}", "warning", hint)
 
-    def authorisation(self, connection: Connection) -> httpx2.Auth | None:
-        return self._setup.login(connection.definition, connection.name in self._interactive)
+    async def authorisation(self, connection: Connection) -> httpx2.Auth | None:
+        if self._setup.login is None:
+            return None
+
+        def tell(url: str) -> None:
+            self.host.notice(f"Log in to {connection.name} in your browser: {url}")
+
+        interactive = connection.name in self._interactive
+        return await self._setup.login.authorisation(connection.definition, interactive, tell)
+
+    def patience(self, connection: Connection) -> float:
+        return WAIT if connection.name in self._interactive else connection.definition.start_timeout
 
     # --- what the user asks for -------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 import pydantic
 import pytest
 
-from swecli.core.config.settings import NAMED, DialectSettings, ProviderSettings, Settings
+from swecli.core.config.settings import NAMED, DialectSettings, Settings
 from swecli.core.llm.dialects import Dialect
 
 FOLDER = Path(__file__).parents[3] / ".swecli.example"
@@ -37,6 +37,8 @@ def read(text: str) -> dict[str, Any]:
         data["approval"][rules] = tuple(data["approval"][rules])
     for places in ("writable", "hide"):
         data["sandbox"][places] = tuple(data["sandbox"][places])
+    for server in data.get("mcp", {}).values():
+        server["args"] = tuple(server["args"])
     data["model"]["fallback"] = tuple(data["model"]["fallback"])
     data["keys"] = {name: tuple(keys) for name, keys in data["keys"].items()}
     data["context"]["retention"] = tuple(data["context"]["retention"])

@@ -132,4 +132,8 @@ if "noise" in WAYS:
 if "endless" in WAYS:
     while True:
         sys.stdout.write("x" * 1_000_000)
-server.run("stdio")
+if "http" in WAYS or "sse" in WAYS:
+    port = int(WAYS[-1])
+    server.run("streamable-http", port=port) if "http" in WAYS else server.run("sse", port=port)
+else:
+    server.run("stdio")
