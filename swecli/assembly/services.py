@@ -23,7 +23,7 @@ from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.journal import half_written
 from swecli.core.checkpoints.store import SCHEMA
-from swecli.core.config.paths import PROJECT_FOLDER, Paths, workspace_key
+from swecli.core.config.paths import OWN_SERVERS, PROJECT_FOLDER, PROJECT_SERVERS, Paths, workspace_key
 from swecli.core.config.settings import ContextSettings, SandboxSettings, Settings
 from swecli.core.config.trust import GRANTS_FILE, GrantStore, Span, accept_items, file_digest
 from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, MANUAL_ADVICE, ComponentLimits, Limits
@@ -362,11 +362,6 @@ def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, s
     return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover))
 
 
-OWN_SERVERS = "mcp.json"
-"""The user's own MCP servers, in the configuration directory."""
-PROJECT_SERVERS = ".mcp.json"
-
-
 def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
     """What brings tools into the session. Where nothing is configured nothing is imported."""
     configured = (
@@ -374,7 +369,7 @@ def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extensio
         or (startup.paths.config / OWN_SERVERS).exists()
         or (startup.trust.trusts and (options.cwd / PROJECT_SERVERS).exists())
     )
-    if not configured or options.look_only or options.compact_dry_run:
+    if not configured or options.look_only or options.compact_dry_run or options.dry_run:
         return ()
     from swecli.assembly.mcp import build_servers
 

@@ -24,7 +24,6 @@ ELSEWHERE: Mapping[str, str] = {
     "remember": "instructions live in OPENCLI.md: /init writes it, any editor changes it",
     "instructions": "/status names the instruction files that count; /init writes OPENCLI.md",
     "notes": _LATER,
-    "mcp": f"MCP servers are {_LATER}",
     "agent": "/agents lists the agent profiles",
     "prompts": "/commands lists your own commands",
     "plugin": f"plugins are {_LATER}",

@@ -15,6 +15,7 @@ from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.git import COMMIT, REVIEW
 from swecli.commands.hooks import HOOKS
 from swecli.commands.init.command import INIT
+from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
 from swecli.commands.session import (
@@ -55,6 +56,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     PLAN,
     PERMISSIONS,
     HOOKS,
+    MCP,
     TODOS,
     JOBS,
     THEME,
@@ -77,9 +79,10 @@ COMMANDS: tuple[SlashCommand, ...] = (
 
 
 def commands_of(session: Session) -> tuple[SlashCommand, ...]:
-    """All commands that count in a session: those of swecli, then Markdown commands and skills as they are now. May
-    read files."""
-    return (*COMMANDS, *(one for one in custom_commands(session) if find(one.name) is None))
+    """All commands that count in a session: those of swecli, then Markdown commands and skills as they are now, then
+    prompts of MCP servers. May read files."""
+    own = (one for one in custom_commands(session) if find(one.name) is None)
+    return (*COMMANDS, *own, *prompt_commands(session))
 
 
 def command_table(commands: Sequence[SlashCommand] = COMMANDS) -> TableBlock:
@@ -132,7 +135,10 @@ def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> Invocation 
 def find(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> SlashCommand | None:
     """The command of this name or alias, in any case of letters."""
     wanted = name.lower()
-    return next((command for command in commands if wanted == command.name or wanted in command.aliases), None)
+    exact = (command for command in commands if name == command.name or name in command.aliases)
+    return next(exact, None) or next(
+        (command for command in commands if wanted == command.name or wanted in command.aliases), None
+    )
 
 
 def nearest(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> str:

@@ -45,6 +45,15 @@ def change_of(
     return ToolChange(tuple(tool for tool in wanted if offered.get(tool.name) != tool), removed)
 
 
+@dataclass(frozen=True, slots=True)
+class SourceSize:
+    """Tools of a source. ``tokens`` are those of the tools that the model is told of; ``withheld`` are the others."""
+
+    count: int
+    withheld: int
+    tokens: int
+
+
 class OfferedTools:
     """Keeps the model's list of one session in step with the registry."""
 
@@ -69,6 +78,13 @@ class OfferedTools:
     @property
     def deferred(self) -> tuple[ToolSchema, ...]:
         return self._deferral.deferred
+
+    def size_of(self, source: str, info: ModelInfo | None) -> SourceSize:
+        schemas = [schema_of(tool) for tool in self._services.tools.dynamic() if tool.source == source]
+        withheld = {tool.name for tool in self.deferred}
+        told = [schema for schema in schemas if schema.name not in withheld]
+        tokens = self._services.context.tool_tokens(told, info) if info is not None else 0
+        return SourceSize(len(schemas), len(schemas) - len(told), tokens)
 
     def tell_model(self, title: str, text: str) -> None:
         """Append a note to the conversation, before the next request: ``text`` for the model, ``title`` for the

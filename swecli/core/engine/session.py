@@ -25,11 +25,11 @@ from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked, invo
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
-from swecli.core.engine.offered_tools import OfferedTools
+from swecli.core.engine.offered_tools import OfferedTools, SourceSize
 from swecli.core.engine.plan import ACCEPTED, GO_AHEAD, WITH_TODOS, ProposedPlan, proposed, todos_of
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.results import Results
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
 from swecli.core.engine.snapshots import recover
 from swecli.core.engine.state import Spending, Totals
 from swecli.core.engine.tool_calls import Scheduler, ToolCalls
@@ -361,6 +361,8 @@ class Session:
             services = replace(services, compaction=self.hooks.around_compaction(services.compaction))
         self._services = services
         self._closed = False
+        self._prompts: dict[str, tuple[PromptTemplate, ...]] = {}
+        self._mentionables: dict[str, tuple[Mentionable, ...]] = {}
         self._work = Work(self._ended)
         self._requests = Requests(recorder, lambda text: self.hooks.notify("elicitation_dialog", text))
         self._connection = Connection(services.make_client, services.side_models)
@@ -426,6 +428,31 @@ class Session:
     @property
     def tools(self) -> ToolRegistry:
         return self._services.tools
+
+    def offer(
+        self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
+    ) -> None:
+        """These are the prompts of a source, and what of it can be mentioned, in place of those before."""
+        self._prompts[source] = tuple(prompts)
+        self._mentionables[source] = tuple(mentionables)
+
+    @property
+    def prompts(self) -> tuple[PromptTemplate, ...]:
+        return tuple(one for prompts in self._prompts.values() for one in prompts)
+
+    @property
+    def mentionables(self) -> tuple[Mentionable, ...]:
+        """What a message can attach besides files."""
+        return tuple(one for several in self._mentionables.values() for one in several)
+
+    @property
+    def extended(self) -> bool:
+        return bool(self._services.extensions)
+
+    def tools_of(self, source: str) -> SourceSize:
+        """How many tools a source has, and what they cost in each request."""
+        client = self._connection.client
+        return self._offered.size_of(source, client.info if client is not None else None)
 
     @property
     def asker(self) -> Asker:
@@ -597,6 +624,7 @@ class Session:
             invoking=Invoking(self._services, self._recorder, self._scheduler),
             news=self._news,
             invocation=invocation,
+            mentionables=lambda: self.mentionables,
         )
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()

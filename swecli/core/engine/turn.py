@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Mentionable, Services
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import absorb_steering, edit_queue
@@ -88,9 +88,10 @@ class Turn:
         invoking: Invoking,
         news: ExtensionNews,
         invocation: Invocation | None = None,
+        mentionables: Callable[[], Sequence[Mentionable]] = tuple,
     ) -> None:
-        """``item`` is the message that begins the turn, ``mentions`` are the files that it attaches. With an
-        ``invocation`` the message is yet to be made of it."""
+        """``item`` is the message that begins the turn, ``mentions`` are the files and ``mentionables`` that it
+        attaches. With an ``invocation`` the message is yet to be made of it."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
@@ -107,6 +108,7 @@ class Turn:
         self._invoking = invoking
         self._news = news
         self._invocation = invocation
+        self._mentionables = mentionables
         self._account = StepAccount(services, recorder)
         self._changed = ChangedFiles(recorder, services.workspace.cwd)
         self._repeats = RepeatGuard(recorder, services.tools, asker)
@@ -172,15 +174,14 @@ class Turn:
             await self._invoke(self._invocation)
         await self._begin_hooks()
         await self._models.ready()
-        cwd = self._services.workspace.cwd
-        await attach(self._recorder, self._scheduler, self._mentions, cwd, self._client.info)
+        await self._attach(self._mentions)
         while True:
             await self._screen_steering()
             steering = absorb_steering(self._recorder)
             if steering:
                 self._repeats.user_spoke()
                 words = [word for one in steering for word in words_of(one)]
-                await attach(self._recorder, self._scheduler, words, cwd, self._client.info)
+                await self._attach(words)
             self._hooks.tell_model()
             self._check_caps()
             await self._offered.settle(self._client.info)
@@ -211,6 +212,10 @@ class Turn:
             await self._check_repeats(calls)
             if not calls and not self._goes_on(message) and not await self._hooks.stop(message.text):
                 return TurnStopped("done", _last_word(message))
+
+    async def _attach(self, words: Sequence[str]) -> None:
+        cwd, known = self._services.workspace.cwd, self._mentionables()
+        await attach(self._recorder, self._scheduler, words, cwd, self._client.info, known)
 
     async def _begin_hooks(self) -> None:
         ledger = self._recorder.ledger

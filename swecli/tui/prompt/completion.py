@@ -222,6 +222,8 @@ class Suggestions(Rows):
         self.commands: Sequence[SlashCommand] = ()
         self.look: Callable[[], object] = lambda: None
         """Called when a command begins to be typed: there may be others than before."""
+        self.mentionables: Callable[[], Sequence[str]] = tuple
+        """Words besides files that can be mentioned."""
 
     @property
     def is_open(self) -> bool:
@@ -246,7 +248,7 @@ class Suggestions(Rows):
             self._offer(commands(token.query, self.commands) if alone else [])
         else:
             self._files.refresh(self.follow)
-            self._offer(files(token.query, self._files.paths))
+            self._offer(files(token.query, (*self.mentionables(), *self._files.paths)))
 
     def close(self) -> None:
         """Nothing is offered until the text changes."""
