@@ -12,17 +12,19 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli import __version__
+from swecli.assembly.extension_files import extension_files, skill_listing
 from swecli.assembly.hooks import hook_keeper
 from swecli.assembly.startup import Startup
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.journal import half_written
 from swecli.core.checkpoints.store import SCHEMA
-from swecli.core.config.paths import PROJECT_FOLDER, Paths, workspace_key
+from swecli.core.config.paths import OWN_SERVERS, PROJECT_FOLDER, PROJECT_SERVERS, Paths, workspace_key
 from swecli.core.config.settings import ContextSettings, SandboxSettings, Settings, SubagentSettings
 from swecli.core.config.trust import GRANTS_FILE, GrantStore, Span, accept_items, file_digest
 from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, MANUAL_ADVICE, ComponentLimits, Limits
@@ -33,8 +35,9 @@ from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
-from swecli.core.engine.agent_profiles import BUILT_IN
-from swecli.core.engine.services import ModelFactory, Services, SubagentOptions, TurnLimits, Workspace
+from swecli.core.engine.agent_profiles import BUILT_IN, AgentProfile
+from swecli.core.engine.services import Extension, ModelFactory, Services, SubagentOptions, TurnLimits, Workspace
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import decide
@@ -46,7 +49,9 @@ from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox, own_code
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
+from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
+from swecli.core.tools.skill import SkillTool
 from swecli.core.tools.task import TaskTool
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
@@ -294,18 +299,25 @@ def build_services(
         *(() if settings.context.auto_compact else (COMPACT_TOOL,)),  # nothing is compacted unless the user says so
     }
     tools = builtin_tools(settings.tools.command_timeout)
-    kept = [tool for tool in tools if tool.name not in left_out]
+    files = extension_files(options, startup)
+    skills = files.now.skills
+    own: list[AnyTool] = [tool for tool in tools if tool.name not in left_out]
+    if any(skill.for_model for skill in skills.values()):
+        own.append(SkillTool(lambda: files.now.skills))
     if settings.subagents.enabled:
-        kept.append(TaskTool(lambda: [(profile.name, profile.description) for profile in BUILT_IN]))
-    registry = ToolRegistry(kept)
+        told = {one.name: one.description for one in (*BUILT_IN, *files.now.profiles.values())}
+        own.append(TaskTool(lambda: sorted(told.items())))
+    registry = ToolRegistry(own)
     texts = PromptTexts(
         base=options.system_prompt,
         append=options.append_system_prompt or "",
         instructions=instructions.render_project(),
         user_instructions=instructions.render_own(),
         headless=options.headless and options.input_format == "text",
+        skills=partial(skill_listing, tuple(skills.values())),
     )
     roots = (options.cwd, *options.add_dirs)
+    extensions = build_extensions(options, startup)
     environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
     grants = grants_of(startup, options.cwd)
     monitor = token_monitor(options, startup)
@@ -332,6 +344,7 @@ def build_services(
         context_for=context_for,
         subagents=subagent_options(settings.subagents),
         worktrees=worktrees_folder(startup.paths),
+        profiles=lambda: agent_profiles(files, registry),
         sandbox_for=lambda folder: build_sandbox(replace(options, cwd=folder, add_dirs=()), startup, environment),
         make_client=make_client,
         decide=with_grants(decide, grants),
@@ -353,7 +366,29 @@ def build_services(
         instructions=tuple(str(path) for path in instructions.paths),
         hooks=_hooks(options, startup, environment),
         allow_hook=hook_keeper(startup.paths.data, options.cwd, store=options.store),
+        extension_files=files,
+        attribution=settings.tools.attribution,
+        extensions=extensions,
+        tool_deferral=settings.tools.tool_deferral_threshold,
     )
+
+
+def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentProfile]:
+    """The profiles as they are now, with the tools that they come to in this session; a file may take the place of one
+    that came with swecli."""
+    from swecli.core.extensions.profiles import resolve_profile
+
+    found = [profile for profile in BUILT_IN if profile.name not in files.now.profiles]
+    for profile in files.now.profiles.values():
+        limited = profile.tools is not None or profile.disallowed
+        made = resolve_profile(profile, tools=registry.names(), mode="auto")
+        tools = made.tools if limited else None
+        found.append(
+            AgentProfile(
+                profile.name, profile.description, profile.prompt, tools, model=profile.model, mode=profile.mode
+            )
+        )
+    return found
 
 
 def subagent_options(settings: SubagentSettings) -> SubagentOptions:
@@ -376,6 +411,21 @@ def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, s
 
     secrets = Masker(filter(is_unmistakable, secret_values(startup.environment)))
     return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover))
+
+
+def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
+    """What brings tools into the session. Where nothing is configured nothing is imported."""
+    configured = (
+        bool(startup.loaded.settings.mcp)
+        or (startup.paths.config / OWN_SERVERS).exists()
+        or (startup.trust.trusts and (options.cwd / PROJECT_SERVERS).exists())
+    )
+    if not configured or options.look_only or options.compact_dry_run or options.dry_run:
+        return ()
+    from swecli.assembly.mcp import build_servers
+
+    servers = build_servers(options, startup)
+    return (servers,) if servers is not None else ()
 
 
 def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:

@@ -197,6 +197,11 @@ class SessionController:
     def view(self) -> SessionView | None:
         return None if self.port is None else self.port.view
 
+    @property
+    def mentionable_words(self) -> tuple[str, ...]:
+        """What can be mentioned besides files."""
+        return () if self.port is None else tuple(one.word for one in self.port.mentionables)
+
     async def opened(self) -> None:
         """Returns when there is a session."""
         await self._open.wait()

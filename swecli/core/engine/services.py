@@ -15,6 +15,7 @@ from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.agent_profiles import BUILT_IN, AgentProfile
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
@@ -68,6 +69,32 @@ class NoWindowKnowledge:
         return ""
 
 
+class PromptError(Exception):
+    """A prompt can't be made; the message is one sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """A prompt that an extension has, sent by a slash command of this name. ``render`` gives its text for what follows
+    the name, and raises ``PromptError``; ``arguments`` is a hint such as "<what> [where]"."""
+
+    name: str
+    summary: str
+    render: Callable[[str], Awaitable[str]]
+    arguments: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mentionable:
+    """Something besides files that a message can attach with ``@word``: by a call of this tool."""
+
+    word: str
+    tool: str
+    arguments: Mapping[str, str]
+    about: str = ""
+
+
 class Extension(Protocol):
     """Something that runs beside a session and brings tools: it tells the registry which source it expects, and later
     which tools that has."""
@@ -97,6 +124,12 @@ class ExtensionHost(Protocol):
     def tell_model(self, title: str, text: str) -> None:
         """Append a note to the conversation, before the next request: ``text`` for the model, ``title`` for the
         user."""
+        ...
+
+    def offer(
+        self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
+    ) -> None:
+        """These are the prompts of a source, and what of it can be mentioned, in place of those before."""
         ...
 
 
@@ -229,6 +262,12 @@ class Services:
     """
     extensions: Sequence[Extension] = ()
     """What brings tools, and runs as long as the session."""
+    attribution: bool = False
+    """Whether commits name swecli and the model."""
+    extension_files: ExtensionFiles | None = None
+    """Skills, Markdown commands and agent profiles."""
+    tool_deferral: float = 0.1
+    """Share of the effective window that descriptions of tools may take before some are withheld."""
     tools_wait: float = 30.0
     """Seconds that a request waits for expected tools."""
     subagents: SubagentOptions = SubagentOptions()

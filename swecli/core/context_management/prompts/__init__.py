@@ -14,7 +14,17 @@ from typing import Literal
 from swecli.core.protocol.events import Mode
 
 PromptName = Literal[
-    "base", "compaction", "lean", "mode_plan", "mode_auto", "headless", "instructions", "init_system", "subagent"
+    "base",
+    "compaction",
+    "lean",
+    "mode_plan",
+    "mode_auto",
+    "headless",
+    "instructions",
+    "init_system",
+    "review",
+    "commit_system",
+    "subagent",
 ]
 
 LEAN_WINDOW = 16_384
