@@ -10,6 +10,7 @@ from swecli.commands.base import SlashCommand
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
 from swecli.commands.elsewhere import ELSEWHERE
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
+from swecli.commands.hooks import HOOKS
 from swecli.commands.init.command import INIT
 from swecli.commands.mcp import MCP
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
@@ -47,6 +48,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     PLAN,
     PERMISSIONS,
     MCP,
+    HOOKS,
     TODOS,
     JOBS,
     THEME,

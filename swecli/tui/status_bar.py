@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual.content import Content
 from textual.strip import Strip
@@ -19,11 +18,12 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
-from swecli.figures import BAR, bar, duration, percent, tokens
+from swecli.figures import BAR, bar, dollars, duration, percent, tokens
 from swecli.safe_text import safe_line
+from swecli.tui.tool_words import words_for
 
 if TYPE_CHECKING:
-    from swecli.core.engine.view import SessionView
+    from swecli.core.engine.session import SessionView
     from swecli.core.protocol.budget import Budget, ContextLevel
     from swecli.core.protocol.events import Mode, SandboxChanged
     from swecli.tui.session_state import Running, UiState
@@ -64,11 +64,6 @@ class Piece:
 _WORDS: dict[ContextLevel, str] = {"ok": "", "warn": " filling up", "compact": " nearly full", "block": " full"}
 
 
-def money(cost: Decimal) -> str:
-    """Dollars with two digits, more where it is less than a cent."""
-    return f"${cost:.2f}" if cost >= Decimal("0.01") or cost == 0 else f"${cost:.4f}"
-
-
 def context(budget: Budget | None, detail: int) -> list[Piece]:
     """The meter in five sizes: 4 with label, bar, percentage and total, 3 without its label, 2 without the total, 1 bar
     and percentage without words, 0 the percentage. Nothing while nothing is known."""
@@ -104,7 +99,7 @@ def line(facts: Facts, width: int) -> list[Piece]:
     model = [Piece(name)] if facts.model != STARTING else []
     short = [Piece(shorten(name, 14))] if model else []
     cache = [] if facts.cache_share is None else [Piece(f"{percent(facts.cache_share)} cached", "dim")]
-    cost = [] if facts.cost is None else [Piece(money(facts.cost), "dim")]
+    cost = [] if facts.cost is None else [Piece(dollars(facts.cost), "dim")]
     branch = [Piece(facts.branch, "dim")] if facts.branch else []
     jobs = [Piece("1 job" if facts.jobs == 1 else f"{facts.jobs} jobs", "warn")] if facts.jobs else []
     meters = [context(facts.budget, detail) for detail in range(5)]
@@ -150,26 +145,6 @@ SILENCE = 10.0
 """Seconds without anything from the model after which that is told."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
-VERBS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "read_file": "Reading",
-        "write_file": "Writing",
-        "edit_file": "Editing",
-        "apply_patch": "Editing",
-        "list_files": "Listing",
-        "search": "Searching",
-        "run_command": "Running",
-        "update_todos": "Planning",
-        "ask_user": "Asking",
-        "web_fetch": "Fetching",
-        "job": "Looking at job",
-        "read_result": "Reading result",
-        "recall": "Recalling",
-        "compact_context": "Compacting",
-    }
-)
-"""What a tool is doing, by its name."""
-
 
 def describe(state: UiState, *, now: float) -> tuple[str, str]:
     """The activity as ``(what, how to stop)``; both empty while nothing runs. ``now`` is Unix seconds."""
@@ -201,7 +176,7 @@ def _doing(running: dict[str, Running]) -> str:
     executing = [item for item in running.values() if item.executing and item.kind == "tool"]
     if executing:
         first = executing[0]
-        verb = VERBS.get(first.name, first.name or "Working")
+        verb = words_for(first.name).doing or "Working"
         more = f" (+{len(executing) - 1} more)" if len(executing) > 1 else ""
         return f"{verb} {first.title}{more}".strip()
     for item in reversed(running.values()):
@@ -211,7 +186,7 @@ def _doing(running: dict[str, Running]) -> str:
             case "text":
                 return "Writing…"
             case "tool" if item.awaits:
-                return f"{VERBS.get(item.name, item.name)} {item.title}: {item.awaits}…"
+                return f"{words_for(item.name).doing} {item.title}: {item.awaits}…"
             case "tool":
                 return f"Preparing {item.name}…" if item.name else "Preparing…"
             case "compaction":

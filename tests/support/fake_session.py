@@ -11,9 +11,8 @@ from typing import Any, Final
 from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
-from swecli.core.engine.session import ToolRun
+from swecli.core.engine.session import Conversation, ToolRun
 from swecli.core.engine.state import Spending, Totals
-from swecli.core.engine.view import Conversation
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
@@ -24,6 +23,7 @@ from swecli.core.protocol.events import (
     Notice,
     PermissionRequested,
     PermissionResolved,
+    Price,
     QuestionAnswered,
     QuestionAsked,
     SessionStarted,
@@ -91,6 +91,8 @@ class FakeSession:
         self.files = FakeFiles()
         self.job_outputs: dict[str, str] = {}
         self.stopped: list[str] = []
+        self.unpriced: tuple[str, ...] = ()
+        self.prices: dict[str, Price] = {}
         self.closed = False
         self.defects: list[BaseException] = []
         self._state = FakeView()
@@ -112,6 +114,10 @@ class FakeSession:
         self._past.append(event)
         for queue in self._subscribers:
             queue.put_nowait(event)
+
+    async def set_price(self, model: str, price: Price) -> str:
+        self.prices[model] = price
+        return "/home/me/config.toml"
 
     def send(self, command: Command) -> None:
         self.commands.append(command)

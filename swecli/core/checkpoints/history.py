@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Literal
 
 from swecli.core.checkpoints import journal
+from swecli.core.checkpoints.generated import LEFT_OUT, USUAL, GeneratedFiles, GeneratedFolders, is_below
 from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
 from swecli.core.checkpoints.restore import (
-    LeftPath,
     Plan,
     Recent,
-    Restored,
     Target,
     chosen,
     end_broken,
@@ -30,6 +29,7 @@ from swecli.core.checkpoints.restore import (
 from swecli.core.checkpoints.shadow import Shadow, Sizes
 from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored
 from swecli.core.protocol.blocks import DiffBlock
+from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.atomic_write import sweep_temporary
 from swecli.core.workspace.text_file import decode
 
@@ -41,12 +41,13 @@ MOST_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``files`` are changed files by path (absolute), ``more`` is how many there are beyond them. ``reason`` says why
-    nothing is known, where that is so."""
+    """``files`` are changed files by path (absolute), ``more`` is how many there are beyond them, without those that
+    are ``generated``. ``reason`` says why nothing is known, where that is so."""
 
     files: tuple[DiffBlock, ...] = ()
     more: int = 0
     reason: str = ""
+    generated: GeneratedFiles = GeneratedFiles()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +72,22 @@ def spans(operations: Iterable[Operation]) -> list[Span]:
     )
 
 
-def difference(connection: sqlite3.Connection, session: str) -> Difference:
-    found = spans(journal.operations(connection, session, ("edit", "command")))
-    files = tuple(_block(connection, span) for span in found[:MOST_FILES])
-    return Difference(files, len(found) - len(files))
+def difference(connection: sqlite3.Connection, session: str, rules: GeneratedFolders, below: str = "") -> Difference:
+    """``below`` (absolute): only what is there, and then generated folders too. A file that was edited by name is
+    never counted as generated."""
+    operations = journal.operations(connection, session, ("edit", "command"))
+    edited = {change.path for one in operations if one.origin.kind == "edit" for change in one.active}
+    found = {span.path: span for span in spans(operations) if not below or is_below(span.path, below)}
+    reasons = {path: span.after.note or span.before.note for path, span in found.items()}
+    folders = [path for path, why in reasons.items() if why in LEFT_OUT]
+    for path, why in reasons.items():
+        if why in USUAL:
+            del found[path]
+    listed, generated = rules.split((path for path in found if path not in edited), below)
+    generated = replace(generated, folders=tuple(dict.fromkeys((*generated.folders, *folders))))
+    shown = [path for path in found if path in edited.union(listed)]
+    files = tuple(_block(connection, found[path]) for path in shown[:MOST_FILES])
+    return Difference(files, len(shown) - len(files), generated=generated)
 
 
 def _block(connection: sqlite3.Connection, span: Span) -> DiffBlock:
@@ -147,6 +160,7 @@ class FileHistory:
     ) -> None:
         self._rows = rows
         self._session = session
+        self._roots = tuple(roots)
         self._clock = clock
         self._stop = threading.Event()
         self._blobs = Blobs(options.total)
@@ -180,9 +194,9 @@ class FileHistory:
         self._shadow.temporary.clear()
 
     @property
-    def not_covered(self) -> tuple[LeftPath, ...]:
+    def not_covered(self) -> tuple[LeftFile, ...]:
         """Paths of the trees that are not covered for commands, and why, as of the last look."""
-        return tuple(LeftPath(path, why) for path, why in sorted(self._shadow.left_out.items()))
+        return tuple(LeftFile(path, why) for path, why in sorted(self._shadow.left_out.items()))
 
     def stop(self) -> None:
         self._stop.set()
@@ -244,11 +258,11 @@ class FileHistory:
 
     # --- ways back -------------------------------------------------------------------------------------------
 
-    def undo(self, target: Target) -> Restored:
+    def undo(self, target: Target) -> FilesRestored:
         """Take changes back, as far as nobody changed the paths since."""
         with self._rows.read() as connection:
             operations = chosen(journal.operations(connection, self._session, ("edit", "command")), target)
-        skipped: list[LeftPath] = []
+        skipped: list[LeftFile] = []
         groups = [[one] for one in operations] if target.scope == "last" else [operations] if operations else []
         for group in groups:
             made = plan_reversal(group, sure=target.scope == "call")
@@ -259,18 +273,18 @@ class FileHistory:
         reason = (
             nothing_to_undo(target) if not skipped else "These changes are not tracked, so swecli can't revert them."
         )
-        return Restored("undo", not_covered=tuple(skipped), reason=reason)
+        return FilesRestored("undo", not_covered=tuple(skipped), reason=reason)
 
-    def redo(self) -> Restored:
+    def redo(self) -> FilesRestored:
         with self._rows.read() as connection:
             undone = journal.operations(connection, self._session, ("undo",))
         for one in undone:
             made = plan_reversal([one], sure=True)
             if made.steps or made.conflicts:
                 return self._carry_out("redo", (one,), made)
-        return Restored("redo", reason="This session has nothing to redo.")
+        return FilesRestored("redo", reason="This session has nothing to redo.")
 
-    def _carry_out(self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan) -> Restored:
+    def _carry_out(self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan) -> FilesRestored:
         if not made.steps:
             return outcome(direction, group, made, ())
         origin = Origin(self._session, group[0].origin.turn, group[0].origin.item, direction, group[0].origin.title)
@@ -301,9 +315,9 @@ class FileHistory:
             found = journal.operations(connection, self._session, ("edit", "command"))
         return Recent(tuple(found[:limit]), self.not_covered)
 
-    def difference(self) -> Difference:
+    def difference(self, below: str = "") -> Difference:
         with self._rows.read() as connection:
-            return difference(connection, self._session)
+            return difference(connection, self._session, GeneratedFolders(self._roots), below)
 
     # --- keeping it small ------------------------------------------------------------------------------------
 

@@ -1,8 +1,10 @@
-"""The user's files as a session sees them: changed outside, changed by it, undone."""
+"""The user's files as a session sees them: attached with ``@``, changed outside, changed by it, undone."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +12,30 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders
 from swecli.core.checkpoints.history import Difference
-from swecli.core.checkpoints.restore import LeftPath, Recent, Restored, Target
+from swecli.core.checkpoints.restore import Recent, Target
+from swecli.core.checkpoints.worktree import WorkTree, against
+from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Mentionable, Services
+from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import Work
-from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.commands import Steer, Submit
+from swecli.core.protocol.events import (
+    FilesRestored,
+    ItemCheckpointed,
+    ItemStarted,
+    Notice,
+    Queued,
+)
+from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
+from swecli.core.tools.base import readable_size
+from swecli.core.tools.read_file import MAX_IMAGE, ReadFile, binary_kind, image_type, is_binary
+from swecli.core.tools.search import ListFiles
+from swecli.core.workspace.mentions import MOST, Mention, mentioned, resolve
 from swecli.core.workspace.text_file import open_regular, read_all
 
 OFF = "Checkpoints are off for this session, so file changes cannot be undone."
@@ -28,6 +47,7 @@ class SessionFiles:
 
     def __init__(self, services: Services, recorder: Recorder, work: Work) -> None:
         self._checkpoints = services.checkpoints
+        self._workspace = services.workspace
         self._recorder = recorder
         self._work = work
         self._newest = FilesRestored("undo")
@@ -41,9 +61,27 @@ class SessionFiles:
     async def changes(self) -> Recent:
         return await self._checkpoints.recent() if self._checkpoints is not None else Recent(reason=OFF)
 
-    async def difference(self) -> Difference:
-        """What the session changed in files, from the first change to the last; what was taken back is left out."""
-        return await self._checkpoints.difference() if self._checkpoints is not None else Difference(reason=OFF_DIFF)
+    async def difference(self, below: str = "") -> Difference:
+        """What the session changed in files, from the first change to the last; what was taken back is left out.
+        ``below``: an absolute path."""
+        if self._checkpoints is None:
+            return Difference(reason=OFF_DIFF)
+        return await self._checkpoints.difference(below)
+
+    async def against(self, revision: str, below: str = "") -> WorkTree:
+        """How the working tree differs from a revision of git, whoever changed it.
+
+        Raises:
+            GitRefused: nothing is known, and why.
+        """
+        place = self._workspace
+        roots = [str(root) for root in place.roots]
+        return await asyncio.to_thread(against, revision, str(place.cwd), roots, place.environment, below)
+
+    async def generated(self, paths: Sequence[str]) -> tuple[list[str], GeneratedFiles]:
+        """The paths to list, and the sum of those in generated folders."""
+        roots = tuple(map(str, self._workspace.roots))
+        return await asyncio.to_thread(lambda: GeneratedFolders(roots).split(paths))
 
     def begin(self, direction: Literal["undo", "redo"], target: Target) -> asyncio.Task[None]:
         """Start to take changes back, or to bring them back; only while nothing else runs."""
@@ -61,23 +99,12 @@ class SessionFiles:
         return self._newest
 
     async def _restore(self, direction: Literal["undo", "redo"], target: Target) -> None:
-        if self._checkpoints is None:
-            done = Restored(direction, reason=OFF)
+        checkpoints = self._checkpoints
+        if checkpoints is None:
+            self._newest = FilesRestored(direction, reason=OFF)
         else:
-            done = await (self._checkpoints.undo(target) if direction == "undo" else self._checkpoints.redo())
-        self._newest = FilesRestored(
-            done.direction,
-            done.operations,
-            tuple(RestoredFile(one.path, one.how) for one in done.paths),
-            _left(done.conflicts),
-            _left(done.not_covered),
-            done.reason,
-        )
+            self._newest = await (checkpoints.undo(target) if direction == "undo" else checkpoints.redo())
         self._recorder.emit(self._newest)
-
-
-def _left(listed: tuple[LeftPath, ...]) -> tuple[LeftFile, ...]:
-    return tuple(LeftFile(one.path, one.why) for one in listed)
 
 
 MOST_FILES = 64
@@ -164,3 +191,100 @@ def _look(paths: Sequence[str], known: Mapping[str, _Stamp]) -> dict[str, _Stamp
         except OSError:
             continue
     return found
+
+
+# --- attached -------------------------------------------------------------------------------------------------
+
+_HEAD = 8_192
+"""Bytes that tell what a file is."""
+
+
+_ENDS = ".,;:!?)]}"
+"""What may follow a word in a sentence."""
+
+
+def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
+    """What a message mentions: as it says itself, or else what stands in its text."""
+    return mentioned(message.text) if message.mentions is None else message.mentions
+
+
+async def attach(
+    recorder: Recorder,
+    scheduler: Scheduler,
+    words: Sequence[str],
+    cwd: Path,
+    model: ModelInfo,
+    mentionables: Sequence[Mentionable] = (),
+) -> None:
+    """Attach what messages mention: each file is read as ``read_file`` reads it, under the same permissions, as an item
+    of its own that joins the conversation behind the message. What extensions offer comes from its tool in the same
+    way. Returns when all of it is there; the user is told of what is not."""
+    if not words:
+        return
+
+    def tell(word: str, problem: str) -> None:
+        recorder.emit(Notice(f"@{word} was not attached: {problem}", "warning", "attachments"))
+
+    known = {one.word: one for one in mentionables}
+    named = {word: one for word in words if (one := known.get(word) or known.get(word.rstrip(_ENDS))) is not None}
+    files = [word for word in words if word not in named]
+    found = await asyncio.to_thread(_resolved, files, cwd, model)
+    calls = {one.word: _begin_call(recorder, one.tool, one.arguments, one.word) for one in named.values()}
+    for mention in found:
+        if mention.problem:
+            tell(mention.word, mention.problem)
+        elif len(calls) == MOST:
+            tell(mention.word, f"a message can attach at most {MOST} files")
+        else:
+            calls[mention.word] = _begin(recorder, mention, cwd)
+    await scheduler.run(tuple(calls.values()))
+    for word, call in calls.items():
+        record = recorder.ledger.items[call.item]
+        result = next((part for part in record.parts if isinstance(part, ToolResultPart)), None)
+        if record.status == "rejected":
+            tell(word, "reading it was not allowed")
+        elif record.status != "ok" and result is not None:
+            tell(word, result.text.partition("\n")[2] or result.text)
+
+
+def _begin(recorder: Recorder, mention: Mention, cwd: Path) -> Call:
+    arguments: dict[str, object] = {"path": str(mention.path)}
+    if mention.path.is_relative_to(cwd):
+        arguments["path"] = str(mention.path.relative_to(cwd))
+    if mention.last:
+        arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
+    tool = ListFiles.name if mention.is_folder else ReadFile.name
+    return _begin_call(recorder, tool, arguments, mention.word)
+
+
+def _begin_call(recorder: Recorder, tool: str, arguments: Mapping[str, object], word: str) -> Call:
+    item = recorder.new_item("t")
+    part = ToolCallPart(item, tool, json.dumps(arguments))
+    recorder.emit(ItemStarted(item, "attachment", tool))
+    recorder.emit(ItemCheckpointed(item, part))
+    return Call(item, part, note=f"[Attached by the user: @{word}]")
+
+
+def _resolved(words: Sequence[str], cwd: Path, model: ModelInfo) -> list[Mention]:
+    """What the words name, each file once, with what a look at it tells."""
+    mentions = (resolve(word, cwd) for word in words)
+    found = {(one.path, one.first, one.last): one for one in mentions if one is not None}
+    return [one if one.problem or one.is_folder else _examined(one, model) for one in found.values()]
+
+
+def _examined(mention: Mention, model: ModelInfo) -> Mention:
+    """The mention, with the problem that its file is nothing that the model can be shown."""
+    try:
+        with open_regular(mention.path) as (descriptor, status):
+            head = os.read(descriptor, _HEAD)
+    except OSError:
+        return mention  # reading it tells why not
+    problem = ""
+    if image_type(head) is None:
+        if is_binary(head):
+            problem = f"it is a binary file ({binary_kind(head)}, {readable_size(status.st_size)})"
+    elif model.images is False:
+        problem = f"{model.ref} can't see images"
+    elif status.st_size > MAX_IMAGE:
+        problem = f"the image has {readable_size(status.st_size)}, more than {readable_size(MAX_IMAGE)}"
+    return Mention(mention.word, mention.path, problem=problem) if problem else mention

@@ -17,6 +17,7 @@ from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
 from swecli.safe_text import safe_line, sanitise
+from swecli.tui.tool_words import words_for
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Command
@@ -107,16 +108,6 @@ class Grace:
         self._until = max(self._until, self._clock() + seconds)
 
 
-_VERBS = {
-    "run_command": "Run this command?",
-    "edit_file": "Make this change?",
-    "apply_patch": "Make these changes?",
-    "write_file": "Write this file?",
-    "read_file": "Read this file?",
-    "list_files": "List these files?",
-    "search": "Search here?",
-}
-
 SPANS: tuple[tuple[GrantSpan, str], ...] = (
     ("session", "this session"),
     ("turn", "this turn"),
@@ -130,7 +121,7 @@ Hint = tuple[str, str, int]
 
 def title(request: PermissionRequested, place: tuple[int, int]) -> str:
     """The question; with several that wait, which of them it is."""
-    question = _VERBS.get(request.tool, f"Allow {safe_line(request.tool)}?")
+    question = words_for(request.tool).question or f"Allow {safe_line(request.tool)}?"
     target = f" {safe_line(request.title)}" if request.title and request.tool != "run_command" else ""
     return f"{question}{target}" + ("" if place[1] < 2 else f"  ({place[0]} of {place[1]})")
 
@@ -229,6 +220,13 @@ class KeyLine(Static):
             self.update(Content(self._said).truncate(max(1, self._width), ellipsis=True).stylize("$warning"))
         else:
             self.update(keys(self._hints, self._width, narrow=self._narrow, early=early))
+
+
+@dataclass
+class ChoiceClicked(Message):
+    """A choice of a panel was clicked; ``again`` when it was highlighted already by a click or a key."""
+
+    again: bool
 
 
 _NEW_LINE = frozenset(("ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"))
@@ -343,7 +341,7 @@ class DockPanel(Vertical, can_focus=True):
     DEFAULT_CSS = """
     DockPanel { height: auto; border-top: solid $accent; padding: 0 1; }
     DockPanel.-tight { padding: 0; }
-    DockPanel .dock--title { height: auto; text-style: bold; }
+    DockPanel .dock--title { height: auto; color: $accent; text-style: bold; }
     DockPanel .dock--note { height: auto; color: $foreground-muted; text-style: $muted-style; }
     DockPanel .dock--keys { height: auto; }
     DockPanel .dock--small { dock: top; width: 100%; height: 100%; color: $warning; }
@@ -470,6 +468,17 @@ class DockPanel(Vertical, can_focus=True):
 
     def key_handled(self) -> None:
         """A key came that the panel knows, or a letter."""
+
+    def on_choice_clicked(self, message: ChoiceClicked) -> None:
+        """A click moves to a choice, a second one chooses it; too early it decides as little as a key."""
+        message.stop()
+        self.said = ""
+        if message.again and not self.cramped:
+            if self.field is None and self.grace is not None and not self.grace.counts():
+                self.said = TOO_EARLY
+            else:
+                self.take("enter")
+        self.key_handled()
 
     def on_paste(self, event: events.Paste) -> None:
         """Where no line is typed in, a paste is meant for the prompt."""
