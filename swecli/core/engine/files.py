@@ -201,6 +201,10 @@ _ENDS = ".,;:!?)]}"
 """Bytes that tell what a file is."""
 
 
+_ENDS = ".,;:!?)]}"
+"""What may follow a word in a sentence."""
+
+
 def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
     """What a message mentions: as it says itself, or else what stands in its text."""
     return mentioned(message.text) if message.mentions is None else message.mentions
