@@ -41,6 +41,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     "login": Subcommand("models", "login PROVIDER", "store a key; swecli logout deletes it"),
     "logout": Subcommand("models"),
     "completion": Subcommand("completion", "completion SHELL", "print a completion script for bash, zsh or fish"),
+    "acp": Subcommand("acp", "acp", "serve an editor (Agent Client Protocol) on stdin and stdout; see docs/acp.md"),
     "debug": Subcommand(
         "dispatch",
         "debug decode|tool --batch ",
@@ -48,7 +49,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     ),
 }
 
-LATER = ("acp", "agents", "fleet", "hooks", "lab", "logs", "mcp", "memory", "playbook", "retrieve", "skills")
+LATER = ("agents", "fleet", "hooks", "lab", "logs", "mcp", "memory", "playbook", "retrieve", "skills")
 """Words that are subcommands in other versions: no message either."""
 
 _LINES = "\n".join(f"  swecli {each.usage:<16}  {each.summary}" for each in SUBCOMMANDS.values() if each.usage)
