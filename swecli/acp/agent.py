@@ -53,10 +53,12 @@ from swecli.acp.conversation import (
     no_model,
     why_no_model,
 )
+from swecli.acp.files import ClientFiles
 from swecli.acp.options import BadChoice, modes
 from swecli.acp.prompts import BadPrompt, read_prompt
 from swecli.acp.words import clean, one_line
 from swecli.commands.registry import COMMANDS
+from swecli.core.ports import EditorFiles
 from swecli.core.protocol.events import Mode
 from swecli.core.workspace.text_file import usable_folder
 from swecli.exit_codes import ExitCode
@@ -101,7 +103,7 @@ class Stored:
     updated: float
 
 
-OpenSession = Callable[[LaunchOptions], Awaitable["Session"]]
+OpenSession = Callable[[LaunchOptions, EditorFiles | None], Awaitable["Session"]]
 ListSessions = Callable[[Path | None], Sequence[Stored]]
 """Stored sessions of a folder, or of all; newest first. For a thread."""
 
@@ -365,8 +367,10 @@ class SwecliAgent:
         """Open a session. ``known``: the client has its id already."""
         async with self._opening:
             await self._make_room()
-            session = await self._started(options)
-        assert self._client is not None
+            assert self._client is not None
+            files = ClientFiles(self._client, self._capabilities, self._log)
+            session = await self._started(options, files if files.offered else None)
+        files.session = session.view.session_id
         names = ", ".join(one_line(str(each.name)) for each in servers or ())
         remarks = (f"MCP servers of the editor are not used in this version: {names}",) if names else ()
         for remark in remarks:
@@ -388,9 +392,9 @@ class SwecliAgent:
             update = AvailableCommandsUpdate(session_update="available_commands_update", available_commands=commands())
             conversation.known(update)
 
-    async def _started(self, options: LaunchOptions) -> Session:
+    async def _started(self, options: LaunchOptions, files: EditorFiles | None = None) -> Session:
         try:
-            return await self._open_session(options)
+            return await self._open_session(options, files)
         except StartError as error:
             code = INTERNAL
             if error.exit_code is ExitCode.AUTH:

@@ -60,7 +60,13 @@ async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
     streams = take_streams()
     from swecli.app import open_session
 
-    return await serve(options, open_session, lambda folder: stored_sessions(options, folder), streams, stop)
+    return await serve(
+        options,
+        lambda wanted, editor: open_session(wanted, editor=editor),
+        lambda folder: stored_sessions(options, folder),
+        streams,
+        stop,
+    )
 
 
 def stored_sessions(options: LaunchOptions, folder: Path | None) -> list[Stored]:

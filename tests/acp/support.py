@@ -48,6 +48,8 @@ class Editor:
     form: Any = None
     buffers: dict[str, str] = field(default_factory=dict)
     saves: bool = True
+    hangs: bool = False
+    reads: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -76,6 +78,9 @@ class Editor:
         return self.form
 
     async def read_text_file(self, session_id: str, path: str, **_: Any) -> ReadTextFileResponse:
+        self.reads.append(path)
+        if self.hangs:
+            await asyncio.Event().wait()
         if path in self.buffers:
             return ReadTextFileResponse(content=self.buffers[path])
         try:
@@ -144,7 +149,11 @@ async def bench(
     editor = Editor()
     launch = LaunchOptions(cwd=folder, script=file, **options)
     agent = SwecliAgent(
-        launch, open_session, lambda place: stored_sessions(launch, place), editor.log.append, lambda: None
+        launch,
+        lambda wanted, files: open_session(wanted, editor=files),
+        lambda place: stored_sessions(launch, place),
+        editor.log.append,
+        lambda: None,
     )
     serving = AgentSideConnection(agent, theirs, use_unstable_protocol=True)
     connection = connect_to_agent(editor, ours, use_unstable_protocol=True)  # pyright: ignore[reportArgumentType]
