@@ -240,7 +240,7 @@ def make_log(publish: Any) -> EventLog:
 
 def block_tokens(texts: Texts) -> Any:
     """The provider's tokenizer."""
-    from swecli.core.context_management.message_size import SizeCache
+    from swecli.core.context_management.counter import SizeCache
     from swecli.core.llm.types import ToolSchema
     from tests.support.prefix_cache import Framed
 

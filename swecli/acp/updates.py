@@ -50,7 +50,6 @@ from swecli.core.protocol.blocks import (
     TodoBlock,
 )
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.compaction_words import CLEARING, completed_line, started_words
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionFailed,
@@ -68,6 +67,7 @@ from swecli.core.protocol.events import (
     TodosChanged,
 )
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.event_lines import CLEARING, completed_line, started_words
 from swecli.figures import duration
 
 Update = (

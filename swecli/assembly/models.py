@@ -52,6 +52,7 @@ from swecli.core.llm.windows import (
     ask_model,
     endpoint_of,
     find_local_servers,
+    host_key,
     list_models,
     lookup_with,
     model_info,
@@ -162,7 +163,7 @@ class Windows:
 
     def client(self, resolve: Resolve) -> HttpModelClient:
         plain = resolve(None, None)
-        learned = self._store.find(_server(plain), plain.target.model)
+        learned = self._store.find(host_key(plain.base_url), plain.target.model)
         client = HttpModelClient(resolve(None, learned) if learned is not None else plain, self._dump)
         # A window that the user set needs no asking.
         self._known[client] = _Known(resolve, learned=learned, settled=plain.info.window_source == "user")
@@ -193,7 +194,7 @@ class Windows:
         if known is None or stated is None or stated == before or not isinstance(client, HttpModelClient):
             return ""
         today = self._today()
-        server, model = _server(client.config), client.config.target.model
+        server, model = host_key(client.config.base_url), client.config.target.model
         trouble = await asyncio.to_thread(self._store.learn, server, model, stated, today)
         known.stated, known.learned = stated, LearnedWindow(stated, today.isoformat())
         if not self._update(client, known):
@@ -220,10 +221,6 @@ _WORDS = {
     "catalogue": "the catalogue",
     "assumed": "assumed; nothing is known about it",
 }
-
-
-def _server(config: ClientConfig) -> str:
-    return urlsplit(config.base_url).netloc.rpartition("@")[2]
 
 
 class AccountError(ValueError):

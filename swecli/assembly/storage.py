@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Final, TypeVar
@@ -67,14 +68,15 @@ class Stored:
 
     def make_log(self, publish: Callable[[Sequence[Event]], None]) -> EventLog:
         """The journal that writes this session; closing it releases the session. Needs a running event loop."""
-        journal = Journal(
+        stored = StoredFacts(self.store.database, self.session_id).read
+        return Journal(
             lambda events: self.store.append(masked_events(events, self.cover)),
             publish,
             lambda text: self.tell(text),
-            read=StoredFacts(self.store.database, self.session_id).read,
+            read=partial(read_both, self.history, stored) if self.elsewhere else stored,
             on_recovery=lambda text: self.tell(text),
+            on_close=self.release,
         )
-        return _ReleasingLog(journal, self) if self.elsewhere else _ReadableLog(journal, self)
 
     def blobs(self, threshold: int) -> BlobStore:
         """Where the session's large results are kept; ``threshold`` is bytes."""
@@ -90,26 +92,12 @@ class Stored:
         self.store.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _ReleasingLog:
-    journal: Journal
-    stored: Stored
-
-    def append(self, event: Event) -> None:
-        self.journal.append(event)
-
-    async def barrier(self) -> None:
-        await self.journal.barrier()
-
-    async def close(self) -> None:
-        await self.journal.close()
-        self.stored.release()
-
-
-@dataclass(frozen=True, slots=True)
-class _ReadableLog(_ReleasingLog):
-    def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
-        return self.journal.read(after, upto, limit)
+def read_both(
+    history: Sequence[Event], stored: Callable[[int, int, int], Sequence[Event]], after: int, upto: int, limit: int
+) -> Sequence[Event]:
+    """A page of the facts of a session whose history is not in the store that has the rest of them."""
+    page = [event for event in history if after < event.seq <= upto][:limit]
+    return page or stored(after, upto, limit)
 
 
 def open_storage(options: LaunchOptions, directory: Path, model: str) -> Stored:

@@ -21,8 +21,7 @@ from swecli.figures import bar
 
 if TYPE_CHECKING:
     from swecli.core.context_management.compaction.clearing import RuleReport
-    from swecli.core.engine.session import Session
-    from swecli.core.engine.view import Conversation, SessionView
+    from swecli.core.engine.session import Conversation, Session, SessionView
 
 
 def number(value: int) -> str:

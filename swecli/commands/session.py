@@ -19,9 +19,8 @@ from swecli.core.tools.base import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 
 if TYPE_CHECKING:
-    from swecli.core.engine.session import Session
+    from swecli.core.engine.session import Session, SessionView
     from swecli.core.engine.state import Tally
-    from swecli.core.engine.view import SessionView
 
 
 MODE_MEANINGS: dict[Mode, str] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.codec import encode_event, to_text
@@ -64,65 +64,29 @@ def result_object(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-class TextPrinter:
-    """The answer on standard output, everything else that matters on standard error."""
+class ResultPrinter:
+    """The result on standard output: the answer as text, or one JSON object, which in the form "stream-json" follows
+    every event with its envelope on a line of its own. Troubles go to standard error unless they are among those."""
 
-    def __init__(self, out: Output, err: Output) -> None:
+    def __init__(self, out: Output, err: Output, form: Literal["text", "json", "stream-json"]) -> None:
         self._out = out
         self._err = err
+        self._form = form
 
     def event(self, event: Event) -> None:
-        line = trouble_line(event)
-        if line:
+        if self._form == "stream-json":
+            self._out.line(encode_event(event))
+        elif line := trouble_line(event):
             self._err.note(line)
 
     def replied(self, command: Command) -> None:
-        """The denial is told at the end."""
+        """The denial is told at the end, as an event or as a part of the result."""
 
     def finish(self, outcome: Outcome) -> None:
-        text = outcome.text.rstrip("\n")
-        if text:
+        if self._form != "text":
+            self._out.line(to_text(result_object(outcome)))
+        elif text := outcome.text.rstrip("\n"):
             self._out.text(f"{text}\n")
-        for line in closing_lines(outcome):
-            self._err.note(line)
-
-
-class JsonPrinter:
-    """One JSON object at the end; troubles on standard error as well."""
-
-    def __init__(self, out: Output, err: Output) -> None:
-        self._out = out
-        self._err = err
-
-    def event(self, event: Event) -> None:
-        line = trouble_line(event)
-        if line:
-            self._err.note(line)
-
-    def replied(self, command: Command) -> None:
-        """The denial is part of the result."""
-
-    def finish(self, outcome: Outcome) -> None:
-        self._out.line(to_text(result_object(outcome)))
-        for line in closing_lines(outcome):
-            self._err.note(line)
-
-
-class StreamJsonPrinter:
-    """Every event with its envelope on a line of its own, then the result."""
-
-    def __init__(self, out: Output, err: Output) -> None:
-        self._out = out
-        self._err = err
-
-    def event(self, event: Event) -> None:
-        self._out.line(encode_event(event))
-
-    def replied(self, command: Command) -> None:
-        """The event that follows tells of it."""
-
-    def finish(self, outcome: Outcome) -> None:
-        self._out.line(to_text(result_object(outcome)))
         for line in closing_lines(outcome):
             self._err.note(line)
 

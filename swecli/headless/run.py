@@ -22,10 +22,8 @@ from swecli.exit_codes import ExitCode
 from swecli.headless import outcome
 from swecli.headless.outcome import Outcome
 from swecli.headless.printers import (
-    JsonPrinter,
     Printer,
-    StreamJsonPrinter,
-    TextPrinter,
+    ResultPrinter,
     TranscriptPrinter,
     closing_lines,
     result_object,
@@ -368,14 +366,10 @@ def _only_a_result(wanted: OutputFormat, outcome: Outcome, lines: Sequence[str])
 
 def printer_for(options: LaunchOptions, out: Output, err: Output) -> Printer:
     match options.output_format:
-        case "json":
-            return JsonPrinter(out, err)
-        case "stream-json":
-            return StreamJsonPrinter(out, err)
         case "transcript":
             return TranscriptPrinter(out, options.banner)
-        case "text":
-            return TextPrinter(out, err)
+        case form:
+            return ResultPrinter(out, err, form)
 
 
 def _standard_input() -> BinaryIO | None:

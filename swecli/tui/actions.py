@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from swecli.tui.connect import Connection
     from swecli.tui.dock.picker import Choice
     from swecli.tui.prompt.weight import Weight
-    from swecli.tui.screens.list_screen import ListPage
 
 
 class Actions:
@@ -412,7 +411,7 @@ class Actions:
             self._screen.close_list()
             self._screen.prompt.editor.put(text)
 
-        self._show(HelpPage(self.commands, self._keymap, take), words)
+        self._screen.open_list(HelpPage(self.commands, self._keymap, take), words)
 
     def show_settings(self, words: str = "") -> None:
         from swecli.tui.screens.settings import Offered, Preview, SettingsPage
@@ -429,7 +428,7 @@ class Actions:
                 ),
                 "model.name": Offered(self._backend.models),
             }
-            self._show(SettingsPage(port, self._changed, self.flash, offers), words)
+            self._screen.open_list(SettingsPage(port, self._changed, self.flash, offers), words)
 
     def show_permissions(self, words: str = "") -> None:
         from swecli.tui.screens.permissions import PermissionsPage
@@ -439,7 +438,7 @@ class Actions:
         except ValueError as error:
             self.flash(str(error))
         else:
-            self._show(PermissionsPage(port, self.flash, self._pending.append), words)
+            self._screen.open_list(PermissionsPage(port, self.flash, self._pending.append), words)
 
     def show_sessions(self, words: str = "") -> None:
         from swecli.tui.screens.sessions import SessionsPage
@@ -449,18 +448,15 @@ class Actions:
             self.flash("Nothing is stored here, so there is no session to resume")
             return
         present = view.session_id if view is not None else ""
-        self._show(SessionsPage(port, self._continue, self.flash, present=present, clock=self._clock), words)
+        self._screen.open_list(
+            SessionsPage(port, self._continue, self.flash, present=present, clock=self._clock), words
+        )
 
     def show_jobs(self, words: str = "") -> None:
         from swecli.tui.screens.jobs import JobsPage, SessionCommands
 
         commands = SessionCommands(self._session, self._screen.transcript)
-        self._show(JobsPage(commands, self.flash, self.ask, self._clock), words)
-
-    def _show(self, page: ListPage, words: str) -> None:
-        from swecli.tui.screens.list_screen import ListScreen
-
-        self._screen.open_list(ListScreen(page, words))
+        self._screen.open_list(JobsPage(commands, self.flash, self.ask, self._clock), words)
 
     def list_closed(self) -> None:
         """A list was closed: settings that wait for a session are asked about."""

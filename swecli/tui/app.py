@@ -30,7 +30,7 @@ from swecli.tui.themes.library import background_is_dark
 from swecli.tui.themes.scheme import VARIABLES, depth
 
 if TYPE_CHECKING:
-    from swecli.core.engine.view import SessionView
+    from swecli.core.engine.session import SessionView
     from swecli.core.protocol.commands import Submit
     from swecli.tui.actions import Actions
     from swecli.tui.clipboard import Copier

@@ -173,12 +173,6 @@ def _output(command: Sequence[str]) -> bytes:
     return done.stdout if done.returncode == 0 else b""
 
 
-def shown_path(path: Path) -> str:
-    """A path for people, the home folder as ~."""
-    home = Path.home()
-    return safe_line(f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path))
-
-
 class Copier:
     """Copies the screen's selection, or the editor's. ``write`` puts a sequence to the terminal, ``flash`` shows
     a short message; below ``state`` is kept what the terminal may not have taken."""
@@ -211,12 +205,14 @@ class Copier:
         self._app.run_worker(self._copy(text, what), group="copy")
 
     async def _copy(self, text: str, what: str) -> None:
+        from swecli.tui.greeting import short
+
         size = f"{len(text):,} characters"
         if await asyncio.to_thread(copy_with_helper, text, os.environ):
             self._flash(f"Copied the {what} ({size})")
             return
         kept = await asyncio.to_thread(keep_in_file, text, self._state) if self._state is not None else None
-        place = shown_path(kept) if kept is not None else ""
+        place = safe_line(short(kept, str(Path.home()))) if kept is not None else ""
         sequence = terminal_sequence(text, os.environ)
         if sequence is not None:
             self._write(sequence)

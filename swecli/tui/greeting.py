@@ -10,7 +10,7 @@ from swecli.safe_text import safe_line
 from swecli.tui.backend import StoredSession
 
 if TYPE_CHECKING:
-    from swecli.core.engine.view import SessionView
+    from swecli.core.engine.session import SessionView
 
 Shown = Callable[[str], str]
 """The keys of an action, for people."""

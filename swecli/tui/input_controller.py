@@ -132,6 +132,8 @@ class InputController:
 
     async def _noted(self, text: str) -> bool:
         """Add a line that begins with ``#`` to the instructions that the user chooses; False where it is a message."""
+        if not text.lstrip().startswith("#"):
+            return False
         from swecli.commands.remember import instructions_file, note_of, remember
         from swecli.core.config.paths import user_paths
 

@@ -23,7 +23,7 @@ from swecli.tui.status_bar import ActivityLine, StatusBar
 
 if TYPE_CHECKING:
     from swecli.core.protocol.blocks import Todo
-    from swecli.tui.screens.list_screen import ListScreen
+    from swecli.tui.screens.list_screen import ListPage, ListScreen
     from swecli.tui.transcript.view import Transcript
 
 
@@ -116,11 +116,13 @@ class MainScreen(Screen[None]):
         self.transcript = transcript
         self.content.mount(transcript)
 
-    def open_list(self, opened: ListScreen) -> None:
-        """Show a list in place of the transcript, or of the list that is open."""
+    def open_list(self, page: ListPage, words: str = "") -> None:
+        """Show a list in place of the transcript, or of the list that is open; ``words`` are searched for in it."""
+        from swecli.tui.screens.list_screen import ListScreen
+
         if self.list_view is not None:
             self.list_view.remove()
-        self.list_view = opened
+        self.list_view = opened = ListScreen(page, words)
         self.transcript.display = False
         self.content.mount(opened)
         self.dock.open_screen(opened.take_focus)

@@ -24,8 +24,7 @@ from swecli.tui.status_bar import STARTING, Facts
 from swecli.tui.terminal import TerminalStatus
 
 if TYPE_CHECKING:
-    from swecli.core.engine.session import Session
-    from swecli.core.engine.view import SessionView
+    from swecli.core.engine.session import Session, SessionView
     from swecli.tui.prompt.weight import Weight
 
 FRAME = 1 / 30

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual.content import Content
 from textual.strip import Strip
@@ -21,9 +20,10 @@ from textual.widget import Widget
 
 from swecli.figures import BAR, bar, duration, percent, tokens
 from swecli.safe_text import safe_line
+from swecli.tui.tool_words import words_for
 
 if TYPE_CHECKING:
-    from swecli.core.engine.view import SessionView
+    from swecli.core.engine.session import SessionView
     from swecli.core.protocol.budget import Budget, ContextLevel
     from swecli.core.protocol.events import Mode, SandboxChanged
     from swecli.tui.session_state import Running, UiState
@@ -150,26 +150,6 @@ SILENCE = 10.0
 """Seconds without anything from the model after which that is told."""
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
-VERBS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "read_file": "Reading",
-        "write_file": "Writing",
-        "edit_file": "Editing",
-        "apply_patch": "Editing",
-        "list_files": "Listing",
-        "search": "Searching",
-        "run_command": "Running",
-        "update_todos": "Planning",
-        "ask_user": "Asking",
-        "web_fetch": "Fetching",
-        "job": "Looking at job",
-        "read_result": "Reading result",
-        "recall": "Recalling",
-        "compact_context": "Compacting",
-    }
-)
-"""What a tool is doing, by its name."""
-
 
 def describe(state: UiState, *, now: float) -> tuple[str, str]:
     """The activity as ``(what, how to stop)``; both empty while nothing runs. ``now`` is Unix seconds."""
@@ -201,7 +181,7 @@ def _doing(running: dict[str, Running]) -> str:
     executing = [item for item in running.values() if item.executing and item.kind == "tool"]
     if executing:
         first = executing[0]
-        verb = VERBS.get(first.name, first.name or "Working")
+        verb = words_for(first.name).doing or "Working"
         more = f" (+{len(executing) - 1} more)" if len(executing) > 1 else ""
         return f"{verb} {first.title}{more}".strip()
     for item in reversed(running.values()):
@@ -211,7 +191,7 @@ def _doing(running: dict[str, Running]) -> str:
             case "text":
                 return "Writing…"
             case "tool" if item.awaits:
-                return f"{VERBS.get(item.name, item.name)} {item.title}: {item.awaits}…"
+                return f"{words_for(item.name).doing} {item.title}: {item.awaits}…"
             case "tool":
                 return f"Preparing {item.name}…" if item.name else "Preparing…"
             case "compaction":

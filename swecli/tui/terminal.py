@@ -27,7 +27,7 @@ from swecli.tui.backend import Notify, Preferences, Progress
 from swecli.tui.boot import KEYS_OFF, KEYS_ON
 
 if TYPE_CHECKING:
-    from swecli.core.engine.view import SessionView
+    from swecli.core.engine.session import SessionView
     from swecli.tui.session_state import UiState
     from swecli.tui.status_bar import Facts, StatusScript
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.storage import DATABASE, open_storage
+from swecli.assembly.storage import DATABASE, open_storage, read_both
+from swecli.core.protocol.events import Event, Notice
 from swecli.core.sessions import rescue
 from swecli.core.sessions.database import open_database
 from swecli.core.sessions.schema import MIGRATIONS
@@ -96,3 +97,16 @@ def test_damage_that_is_found_late_is_mended_too(tmp_path: Path, monkeypatch: py
     stored.release()
     assert stored.session_id == session
     assert "1 session with 3 events" in stored.notices[0]
+
+
+def test_a_history_that_is_not_in_the_store_is_read_before_what_is() -> None:
+    facts = [Event(seq, 0.0, "s", 1, Notice(f"{seq}")) for seq in range(1, 9)]
+
+    def stored(after: int, upto: int, limit: int) -> list[Event]:
+        return [event for event in facts[5:] if after < event.seq <= upto][:limit]
+
+    seen: list[int] = []
+    while page := read_both(facts[:5], stored, seen[-1] if seen else 0, 7, 2):
+        assert len(page) <= 2
+        seen += [event.seq for event in page]
+    assert seen == [1, 2, 3, 4, 5, 6, 7]

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 from msgspec.structs import replace
 
+from swecli.core.engine.session import Conversation
 from swecli.core.engine.state import Totals
-from swecli.core.engine.view import Conversation
 from swecli.core.protocol.blocks import Todo, TodoBlock
 from swecli.core.protocol.budget import Budget, Component
 from swecli.core.protocol.commands import SetMode, SetModel

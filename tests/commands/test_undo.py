@@ -11,7 +11,7 @@ from swecli.block_text import block_lines
 from swecli.commands.files import target
 from swecli.commands.registry import Invocation, parse
 from swecli.core.checkpoints.journal import Change, Operation, Origin
-from swecli.core.checkpoints.restore import LeftPath, Recent, Target
+from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.checkpoints.store import ABSENT, Image
 from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
 from tests.commands.support import CommandSession
@@ -93,7 +93,7 @@ async def test_thousands_of_files_are_listed_in_part() -> None:
 async def test_the_list_names_calls_files_and_exceptions() -> None:
     change = Change(1, "/work/a.txt", ABSENT, Image("file", 0o644, "0" * 64))
     operation = Operation(1, Origin("s", 2, "t7", "command", "make all"), 0.0, "unsure", "", (change,))
-    recent = Recent((operation,), (LeftPath("/work/node_modules", "generated folder"),))
+    recent = Recent((operation,), (LeftFile("/work/node_modules", "generated folder"),))
     text = await UndoSession(recent=recent).lines("/undo list")
     assert "t7" in text
     assert "a.txt" in text

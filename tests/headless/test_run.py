@@ -39,10 +39,8 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Origin, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.exit_codes import ExitCode
 from swecli.headless.printers import (
-    JsonPrinter,
     Printer,
-    StreamJsonPrinter,
-    TextPrinter,
+    ResultPrinter,
     TranscriptPrinter,
 )
 from swecli.headless.run import HeadlessRun, Request
@@ -93,9 +91,9 @@ class Run:
         writer = Writer()
         out, err = Output(self.out, writer), Output(self.err, writer)
         printers: dict[str, Callable[[], Printer]] = {
-            "text": lambda: TextPrinter(out, err),
-            "json": lambda: JsonPrinter(out, err),
-            "stream-json": lambda: StreamJsonPrinter(out, err),
+            "text": lambda: ResultPrinter(out, err, "text"),
+            "json": lambda: ResultPrinter(out, err, "json"),
+            "stream-json": lambda: ResultPrinter(out, err, "stream-json"),
             "transcript": lambda: TranscriptPrinter(out, "Banner."),
         }
         self.run = HeadlessRun(session, Request(**request), printers[kind](), err.note, writer, self.stop)
@@ -397,7 +395,7 @@ async def test_a_closed_output_stops_the_run_without_a_traceback(error: OSError)
     run = Run(session, prompt="hi")
     writer = Writer()
     err = Output(run.err, writer)
-    printer = StreamJsonPrinter(Output(_Closed(error), writer), err)
+    printer = ResultPrinter(Output(_Closed(error), writer), err, "stream-json")
     headless = HeadlessRun(session, Request("hi"), printer, err.note, writer, Stop())
     assert await asyncio.wait_for(headless.run(), 60) == ExitCode.FAILURE
     assert session.closed
@@ -414,13 +412,19 @@ async def answered(session: FakeSession, printer: Callable[[Writer], Printer]) -
 async def test_an_ascii_output_gets_escapes_and_json_stays_utf8() -> None:
     ascii_out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     session = FakeSession([step(), *said("größer \ud800 →")])
-    assert await answered(session, lambda writer: TextPrinter(Output(ascii_out, writer), Output(None))) == ExitCode.OK
+    assert (
+        await answered(session, lambda writer: ResultPrinter(Output(ascii_out, writer), Output(None), "text"))
+        == ExitCode.OK
+    )
     buffer = ascii_out.buffer
     assert isinstance(buffer, io.BytesIO)
     assert buffer.getvalue() == b"gr\\xf6\\xdfer \\ud800 \\u2192\n"
     ascii_out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     session = FakeSession([step(), *said("größer")])
-    assert await answered(session, lambda writer: JsonPrinter(Output(ascii_out, writer), Output(None))) == ExitCode.OK
+    assert (
+        await answered(session, lambda writer: ResultPrinter(Output(ascii_out, writer), Output(None), "json"))
+        == ExitCode.OK
+    )
     buffer = ascii_out.buffer
     assert isinstance(buffer, io.BytesIO)
     assert json.loads(buffer.getvalue())["text"] == "größer"

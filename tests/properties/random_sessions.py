@@ -7,14 +7,13 @@ import tempfile
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from hypothesis import strategies as st
 
 from swecli.core.context_management.budget import edge
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.ledger import Ledger
-from swecli.core.context_management.message_size import SizeCache
 from swecli.core.llm.types import (
     Failed,
     Finished,
@@ -22,8 +21,6 @@ from swecli.core.llm.types import (
     ModelRequest,
     ProviderError,
     StreamEvent,
-    SystemBlock,
-    ToolSchema,
 )
 from swecli.core.protocol.commands import Compact, RedoCompaction, Rewind, SetMode, Submit, UndoCompaction
 from swecli.core.protocol.events import (
@@ -40,7 +37,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Message, Origin, Part, Response, Stop, TextPart, ToolCallPart, Usage
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Bench, bench, until
-from tests.support.prefix_cache import Framed, blocks_of
+from tests.support.prefix_cache import Framed, blocks_of, provider_tokens
 
 TOOLS = ("read_file", "write_file", "run_command")
 Summary = Literal["good", "empty", "call", "error", "cut", "long"]
@@ -104,25 +101,6 @@ plans = st.builds(
     silent=st.booleans(),
     beside=st.sampled_from([None, None, 6_000, 20_000]),
 )
-
-
-def provider_tokens(factor: float) -> Any:
-    """The provider's own tokenizer over content blocks."""
-    sizes = SizeCache()
-
-    def tokens(block: object) -> int:
-        match block:
-            case Framed(part=part):
-                count = sizes.message(Message("user", (part,), f"{id(part)}")).total
-            case SystemBlock(text=text):
-                count = sizes.stable_text(text)
-            case ToolSchema():
-                count = sizes.schema(block)
-            case _:
-                count = sizes.counter.count(str(block))
-        return round(factor * count)
-
-    return tokens
 
 
 class RandomModel:

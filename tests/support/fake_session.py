@@ -11,9 +11,8 @@ from typing import Any, Final
 from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
-from swecli.core.engine.session import ToolRun
+from swecli.core.engine.session import Conversation, ToolRun
 from swecli.core.engine.state import Spending, Totals
-from swecli.core.engine.view import Conversation
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock

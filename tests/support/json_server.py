@@ -62,7 +62,7 @@ async def serve_json(routes: Mapping[str, Any]) -> AsyncIterator[JsonServer]:
         assert task is not None
         tasks.add(task)
         try:
-            while (request := await _read(reader)) is not None:
+            while (request := await read_request(reader)) is not None:
                 server.asked.append(request)
                 server.reached.set()
                 reply = _reply(server.routes.get(request.path.partition("?")[0]))
@@ -95,7 +95,8 @@ def _reply(value: Any) -> Reply:
     return value if isinstance(value, Reply) else Reply(json.dumps(value).encode())
 
 
-async def _read(reader: asyncio.StreamReader) -> Asked | None:
+async def read_request(reader: asyncio.StreamReader) -> Asked | None:
+    """The next request of a connection; None when it has ended."""
     first = await reader.readline()
     if not first.strip():
         return None

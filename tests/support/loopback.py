@@ -27,6 +27,7 @@ from typing import Any, Literal, Self
 
 from swecli.core.llm.script import STATUS, Fault, Script, Step, load_script
 from swecli.core.llm.scripted import Piece, ScriptMismatch, ScriptPlayer, UsageEstimate, pieces, stop_of, until_fault
+from tests.support.json_server import read_request
 from tests.support.wire import Answering, Refusal, Wire
 from tests.support.wire_anthropic import AnthropicMessages
 from tests.support.wire_gemini import GeminiGenerate
@@ -289,20 +290,16 @@ def _serves(wire: Wire | type[Wire], path: str) -> bool:
 
 async def _read(reader: asyncio.StreamReader) -> Received | None:
     """The next request of a connection; None when it has ended."""
-    first = await reader.readline()
-    if not first.strip():
+    asked = await read_request(reader)
+    if asked is None:
         return None
-    method, path, _ = first.decode("latin-1").split(" ", 2)
-    headers: dict[str, str] = {}
-    while line := (await reader.readline()).decode("latin-1").strip():
-        name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
-    raw = await reader.readexactly(int(headers.get("content-length", "0")))
     try:
-        body = json.loads(raw) if raw else {}
+        body = json.loads(asked.body) if asked.body else {}
     except ValueError:
         body = {}
-    return Received(method, path.partition("?")[0], headers, body if isinstance(body, dict) else {})
+    return Received(
+        asked.method, asked.path.partition("?")[0], dict(asked.headers), body if isinstance(body, dict) else {}
+    )
 
 
 async def _send(received: Received, writer: asyncio.StreamWriter, refusal: Refusal) -> None:

@@ -12,11 +12,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import structs
 
-from swecli.core.llm.types import Finished, ModelClient, ModelInfo, ModelRequest, StreamEvent, UsageUpdate
+from swecli.core.context_management.counter import SizeCache
+from swecli.core.llm.types import (
+    Finished,
+    ModelClient,
+    ModelInfo,
+    ModelRequest,
+    StreamEvent,
+    SystemBlock,
+    ToolSchema,
+    UsageUpdate,
+)
 from swecli.core.protocol.messages import Message, Part, Usage
 
 READ, WRITE, OUTPUT = 0.1, 1.25, 5.0
@@ -208,3 +218,22 @@ class CachedModel:
 
     async def close(self) -> None:
         await self.inner.close()
+
+
+def provider_tokens(factor: float) -> Any:
+    """The provider's own tokenizer over content blocks: so many times our estimates."""
+    sizes = SizeCache()
+
+    def tokens(block: object) -> int:
+        match block:
+            case Framed(part=part):
+                count = sizes.message(Message("user", (part,), f"{id(part)}")).total
+            case SystemBlock(text=text):
+                count = sizes.stable_text(text)
+            case ToolSchema():
+                count = sizes.schema(block)
+            case _:
+                count = sizes.counter.count(str(block))
+        return round(factor * count)
+
+    return tokens

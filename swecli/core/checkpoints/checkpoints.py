@@ -15,9 +15,10 @@ from contextlib import asynccontextmanager
 
 from swecli.core.checkpoints.history import UNFINISHED, Difference, FileHistory, LazyHistory, Running
 from swecli.core.checkpoints.journal import Origin
-from swecli.core.checkpoints.restore import LeftPath, Recent, Restored, Target
+from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Effects
+from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.atomic_write import shielded_thread
 
 MOST = 32
@@ -69,7 +70,7 @@ class UntrackedPaths:
         """Paths outside the workspace that a command names, and that can be watched. Waits for the disk."""
         return named_outside(command, self._cwd, self._roots, self._home)[0]
 
-    def notice(self, listed: Sequence[LeftPath]) -> str:
+    def notice(self, listed: Sequence[LeftFile]) -> str:
         """A sentence on what is not covered, unless it is only the usual or was said before; empty then."""
         unusual = [one for one in listed if one.why not in _USUAL]
         if self._reported or not unusual:
@@ -79,7 +80,7 @@ class UntrackedPaths:
         more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
         return f"/undo can't revert changes by commands to: {named}{more}."
 
-    def named(self, command: str, listed: Sequence[LeftPath]) -> str:
+    def named(self, command: str, listed: Sequence[LeftFile]) -> str:
         """What a command names that is not covered, as a sentence; empty where there is nothing."""
         words = {word.strip("'\"").rstrip("/").removeprefix("./") for word in command.split()}
         found = [self._named(one) for one in listed if self._shown(one.path) in words]
@@ -87,7 +88,7 @@ class UntrackedPaths:
         found += [f"{folder} (folder outside the workspace)" for folder in folders]
         return f"/undo would not restore: {', '.join(found[:_NAMED])}" if found else ""
 
-    def _named(self, one: LeftPath) -> str:
+    def _named(self, one: LeftFile) -> str:
         return f"{self._shown(one.path)} ({one.why})"
 
     def _shown(self, path: str) -> str:
@@ -236,22 +237,22 @@ class Checkpoints:
         except _FAILURES as error:
             self._failed(error)
 
-    async def undo(self, target: Target) -> Restored:
+    async def undo(self, target: Target) -> FilesRestored:
         return await self._restore("undo", lambda history: history.undo(target))
 
-    async def redo(self) -> Restored:
+    async def redo(self) -> FilesRestored:
         return await self._restore("redo", lambda history: history.redo())
 
-    async def _restore(self, direction: str, work: Callable[[FileHistory], Restored]) -> Restored:
+    async def _restore(self, direction: str, work: Callable[[FileHistory], FilesRestored]) -> FilesRestored:
         shown = "redo" if direction == "redo" else "undo"
         if self.failure:
-            return Restored(shown, reason=self.failure)
+            return FilesRestored(shown, reason=self.failure)
         try:
             history = await self._history.get()
             async with self._trees:
                 return await shielded_thread(lambda: work(history))
         except _FAILURES as error:
-            return Restored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
+            return FilesRestored(shown, reason=f"The checkpoint store can't be used ({error}). Nothing was changed.")
 
     async def recent(self) -> Recent:
         if self.failure:

@@ -15,10 +15,8 @@ from typing import Literal
 from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
 from swecli.core.checkpoints.restore import (
-    LeftPath,
     Plan,
     Recent,
-    Restored,
     Target,
     chosen,
     end_broken,
@@ -30,6 +28,7 @@ from swecli.core.checkpoints.restore import (
 from swecli.core.checkpoints.shadow import Shadow, Sizes
 from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored
 from swecli.core.protocol.blocks import DiffBlock
+from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.atomic_write import sweep_temporary
 from swecli.core.workspace.text_file import decode
 
@@ -180,9 +179,9 @@ class FileHistory:
         self._shadow.temporary.clear()
 
     @property
-    def not_covered(self) -> tuple[LeftPath, ...]:
+    def not_covered(self) -> tuple[LeftFile, ...]:
         """Paths of the trees that are not covered for commands, and why, as of the last look."""
-        return tuple(LeftPath(path, why) for path, why in sorted(self._shadow.left_out.items()))
+        return tuple(LeftFile(path, why) for path, why in sorted(self._shadow.left_out.items()))
 
     def stop(self) -> None:
         self._stop.set()
@@ -244,11 +243,11 @@ class FileHistory:
 
     # --- ways back -------------------------------------------------------------------------------------------
 
-    def undo(self, target: Target) -> Restored:
+    def undo(self, target: Target) -> FilesRestored:
         """Take changes back, as far as nobody changed the paths since."""
         with self._rows.read() as connection:
             operations = chosen(journal.operations(connection, self._session, ("edit", "command")), target)
-        skipped: list[LeftPath] = []
+        skipped: list[LeftFile] = []
         groups = [[one] for one in operations] if target.scope == "last" else [operations] if operations else []
         for group in groups:
             made = plan_reversal(group, sure=target.scope == "call")
@@ -259,18 +258,18 @@ class FileHistory:
         reason = (
             nothing_to_undo(target) if not skipped else "These changes are not tracked, so swecli can't revert them."
         )
-        return Restored("undo", not_covered=tuple(skipped), reason=reason)
+        return FilesRestored("undo", not_covered=tuple(skipped), reason=reason)
 
-    def redo(self) -> Restored:
+    def redo(self) -> FilesRestored:
         with self._rows.read() as connection:
             undone = journal.operations(connection, self._session, ("undo",))
         for one in undone:
             made = plan_reversal([one], sure=True)
             if made.steps or made.conflicts:
                 return self._carry_out("redo", (one,), made)
-        return Restored("redo", reason="This session has nothing to redo.")
+        return FilesRestored("redo", reason="This session has nothing to redo.")
 
-    def _carry_out(self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan) -> Restored:
+    def _carry_out(self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan) -> FilesRestored:
         if not made.steps:
             return outcome(direction, group, made, ())
         origin = Origin(self._session, group[0].origin.turn, group[0].origin.item, direction, group[0].origin.title)

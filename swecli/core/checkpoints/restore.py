@@ -15,7 +15,7 @@ from typing import Literal
 from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.journal import Broken, Change, Operation
 from swecli.core.checkpoints.store import Image, capture
-from swecli.core.protocol.events import Restoration
+from swecli.core.protocol.events import FilesRestored, LeftFile, Restoration, RestoredFile
 from swecli.core.workspace.atomic_write import PREFIX, Folder, StaleFileError, atomic_write
 from swecli.core.workspace.text_file import READ_FLAGS
 
@@ -35,18 +35,12 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftPath:
-    path: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """``already`` are changes that somebody has taken back before."""
 
     steps: tuple[Step, ...] = ()
-    conflicts: tuple[LeftPath, ...] = ()
-    not_covered: tuple[LeftPath, ...] = ()
+    conflicts: tuple[LeftFile, ...] = ()
+    not_covered: tuple[LeftFile, ...] = ()
     already: tuple[Change, ...] = ()
 
 
@@ -64,8 +58,8 @@ CHANGED_SINCE = "it has changed since"
 def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
     """How to take ``changes`` (newest first) back. ``present`` says what each of their paths is now."""
     paths: dict[str, _Path] = {}
-    conflicts: list[LeftPath] = []
-    uncovered: list[LeftPath] = []
+    conflicts: list[LeftFile] = []
+    uncovered: list[LeftFile] = []
     already: list[Change] = []
     for change in changes:
         at = paths.setdefault(change.path, _Path(present[change.path], present[change.path]))
@@ -74,7 +68,7 @@ def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
         why = _uncovered(change)
         if why:
             at.blocked = True
-            uncovered.append(LeftPath(change.path, why))
+            uncovered.append(LeftFile(change.path, why))
         elif at.state.same(change.after):
             if not at.undoes:
                 at.now = change.after  # the same, and it says which other names the file has
@@ -84,7 +78,7 @@ def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
             already.append(change)
         else:
             at.blocked = True
-            conflicts.append(LeftPath(change.path, _conflict(at.state)))
+            conflicts.append(LeftFile(change.path, _conflict(at.state)))
     steps = tuple(Step(path, at.now, at.state, tuple(at.undoes)) for path, at in paths.items() if at.undoes)
     return Plan(steps, tuple(conflicts), tuple(uncovered), tuple(already))
 
@@ -165,7 +159,7 @@ class _Refused(Exception):
     """The step was not done; the message says why."""
 
 
-def restore(steps: Sequence[Step], content: Content) -> tuple[LeftPath, ...]:
+def restore(steps: Sequence[Step], content: Content) -> tuple[LeftFile, ...]:
     """Do the steps, each of them only if its path still is what it is thought to be. Returns those that were not
     done."""
     failed: dict[str, str] = {}
@@ -183,7 +177,7 @@ def restore(steps: Sequence[Step], content: Content) -> tuple[LeftPath, ...]:
         if step.then.kind == "folder" and step.path not in failed:
             with contextlib.suppress(OSError):
                 _set_mode(step.path, step.then.mode)
-    return tuple(LeftPath(path, why) for path, why in failed.items())
+    return tuple(LeftFile(path, why) for path, why in failed.items())
 
 
 def _ordered(steps: Sequence[Step]) -> Iterator[Step]:
@@ -378,30 +372,11 @@ def _now(path: str, like: Image) -> Image:
 
 
 @dataclass(frozen=True, slots=True)
-class RestoredPath:
-    path: str
-    how: Restoration
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """``operations`` are the edits and commands in question. Paths in ``conflicts`` and ``not_covered`` were left as
-    they are. ``reason`` says why nothing was done, where nothing could be done at all."""
-
-    direction: Literal["undo", "redo"]
-    operations: tuple[str, ...] = ()
-    paths: tuple[RestoredPath, ...] = ()
-    conflicts: tuple[LeftPath, ...] = ()
-    not_covered: tuple[LeftPath, ...] = ()
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Recent:
     """What can be taken back. ``not_covered`` is what commands here are not covered for, as path and reason."""
 
     operations: tuple[Operation, ...] = ()
-    not_covered: tuple[LeftPath, ...] = ()
+    not_covered: tuple[LeftFile, ...] = ()
     reason: str = ""
 
 
@@ -413,14 +388,14 @@ def named(operation: Operation) -> str:
 
 
 def outcome(
-    direction: Literal["undo", "redo"], chosen: tuple[Operation, ...], made: Plan, failed: tuple[LeftPath, ...]
-) -> Restored:
+    direction: Literal["undo", "redo"], chosen: tuple[Operation, ...], made: Plan, failed: tuple[LeftFile, ...]
+) -> FilesRestored:
     missed = {listed.path for listed in failed}
     done = [step for step in made.steps if step.path not in missed]
-    return Restored(
+    return FilesRestored(
         direction,
         tuple(named(operation) for operation in chosen),
-        tuple(RestoredPath(step.path, _how(step)) for step in done),
+        tuple(RestoredFile(step.path, _how(step)) for step in done),
         (*made.conflicts, *failed),
         made.not_covered,
     )
@@ -437,14 +412,14 @@ def _how(step: Step) -> Restoration:
 def plan_reversal(group: Sequence[Operation], *, sure: bool) -> Plan:
     """What takes operations back, newest first, as the disk is now. What may be the user's own, because swecli was
     killed meanwhile, is a conflict unless the user is ``sure``."""
-    unsure: dict[str, LeftPath] = {}
+    unsure: dict[str, LeftFile] = {}
     changes: list[Change] = []
     for operation in group:
         for change in operation.active:
             if operation.state == "unsure" and not sure:
                 item = operation.origin.item
                 why = f"swecli was killed while {item} ran, so this may be your own; /undo {item} reverts it"
-                unsure.setdefault(change.path, LeftPath(change.path, why))
+                unsure.setdefault(change.path, LeftFile(change.path, why))
             elif change.path not in unsure:
                 changes.append(change)
     expected = {change.path: change.after for change in reversed(changes)}

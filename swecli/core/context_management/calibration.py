@@ -17,7 +17,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from swecli.core.atomic_text import make_private, put_aside, write_whole
-from swecli.core.context_management.message_size import MessageSize
+from swecli.core.context_management.counter import MessageSize
 from swecli.core.llm.json_values import JsonObject, as_object, as_text, parse_object
 from swecli.core.protocol.budget import REASONING
 from swecli.core.protocol.messages import Usage
@@ -237,7 +237,7 @@ class Calibration:
         if reported is None or reported <= LEAST_PLAUSIBLE * everything:
             return True
         fresh = sum(size.total for size in new)
-        if not self._plausible(reported, usage, everything, before, fresh, window):
+        if not self._plausible(reported, everything, before, fresh, window):
             return self._forget()
         prompt = reported - self.ratio * sent.tail_tokens
         if self._fixed_tokens is None or sent.fixed != self._fixed:
@@ -250,9 +250,7 @@ class Calibration:
         self._anchor = _Anchor(sent.messages, sums, offset, usage.output_total, usage.reasoning or 0)
         return True
 
-    def _plausible(
-        self, reported: int, usage: Usage, everything: int, before: _Anchor | None, fresh: int, window: int
-    ) -> bool:
+    def _plausible(self, reported: int, everything: int, before: _Anchor | None, fresh: int, window: int) -> bool:
         """``everything`` and ``fresh`` are estimates of the whole prompt and of what follows the anchor."""
         low, high = DOUBTED
         share = reported / max(1.0, self.ratio * everything)

@@ -13,9 +13,8 @@ from swecli.core.context_management.budget import (
     gate_reason,
 )
 from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest
-from swecli.core.context_management.counter import IMAGE_TOKENS
+from swecli.core.context_management.counter import IMAGE_TOKENS, texts_of
 from swecli.core.context_management.ledger import Entry, Ledger
-from swecli.core.context_management.message_size import texts_of
 from swecli.core.context_management.monitor import (
     GrowingBudget,
     TokenMonitor,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from swecli.core.context_management.budget import edge, window_of
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.message_size import texts_of
+from swecli.core.context_management.counter import texts_of
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent
 from swecli.core.protocol.budget import Budget
 

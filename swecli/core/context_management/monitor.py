@@ -10,9 +10,15 @@ from msgspec import structs
 
 from swecli.core.context_management.budget import Limits, compact_edge, edge, level_of, limited, window_of
 from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
-from swecli.core.context_management.counter import CountsAhead, CountsTokens, MakesExact
+from swecli.core.context_management.counter import (
+    CountsAhead,
+    CountsTokens,
+    MakesExact,
+    MessageSize,
+    SizeCache,
+    texts_of,
+)
 from swecli.core.context_management.ledger import EntryBody
-from swecli.core.context_management.message_size import MessageSize, SizeCache, texts_of
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ModelRequest
 from swecli.core.protocol.budget import (
     ASSISTANT,

@@ -1,8 +1,10 @@
-"""The user's files as a session sees them: changed outside, changed by it, undone."""
+"""The user's files as a session sees them: attached with ``@``, changed outside, changed by it, undone."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,14 +14,29 @@ from pathlib import Path
 from typing import Literal
 
 from swecli.core.checkpoints.history import Difference
-from swecli.core.checkpoints.restore import LeftPath, Recent, Restored, Target
+from swecli.core.checkpoints.restore import Recent, Target
+from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
 from swecli.core.engine.services import Services
+from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import Work
+from swecli.core.llm.types import ModelInfo
 from swecli.core.ports import EditorFiles
-from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
+from swecli.core.protocol.commands import Steer, Submit
+from swecli.core.protocol.events import (
+    FilesRestored,
+    ItemCheckpointed,
+    ItemStarted,
+    Notice,
+    Queued,
+)
+from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
+from swecli.core.tools.base import readable_size
 from swecli.core.tools.editor import as_in_editor
+from swecli.core.tools.read_file import MAX_IMAGE, ReadFile, binary_kind, image_type, is_binary
+from swecli.core.tools.search import ListFiles
+from swecli.core.workspace.mentions import MOST, Mention, mentioned, resolve
 from swecli.core.workspace.text_file import open_regular, read_all, read_bytes
 
 OFF = "Checkpoints are off for this session, so file changes cannot be undone."
@@ -64,23 +81,12 @@ class SessionFiles:
         return self._newest
 
     async def _restore(self, direction: Literal["undo", "redo"], target: Target) -> None:
-        if self._checkpoints is None:
-            done = Restored(direction, reason=OFF)
+        checkpoints = self._checkpoints
+        if checkpoints is None:
+            self._newest = FilesRestored(direction, reason=OFF)
         else:
-            done = await (self._checkpoints.undo(target) if direction == "undo" else self._checkpoints.redo())
-        self._newest = FilesRestored(
-            done.direction,
-            done.operations,
-            tuple(RestoredFile(one.path, one.how) for one in done.paths),
-            _left(done.conflicts),
-            _left(done.not_covered),
-            done.reason,
-        )
+            self._newest = await (checkpoints.undo(target) if direction == "undo" else checkpoints.redo())
         self._recorder.emit(self._newest)
-
-
-def _left(listed: tuple[LeftPath, ...]) -> tuple[LeftFile, ...]:
-    return tuple(LeftFile(one.path, one.why) for one in listed)
 
 
 MOST_FILES = 64
@@ -178,3 +184,82 @@ def _look(paths: Sequence[str], known: Mapping[str, _Stamp]) -> dict[str, _Stamp
         except OSError:
             continue
     return found
+
+
+# --- attached -------------------------------------------------------------------------------------------------
+
+_HEAD = 8_192
+"""Bytes that tell what a file is."""
+
+
+def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
+    """What a message mentions: as it says itself, or else what stands in its text."""
+    return mentioned(message.text) if message.mentions is None else message.mentions
+
+
+async def attach(recorder: Recorder, scheduler: Scheduler, words: Sequence[str], cwd: Path, model: ModelInfo) -> None:
+    """Attach what messages mention: each file is read as ``read_file`` reads it, under the same permissions, as an item
+    of its own that joins the conversation behind the message. Returns when all of it is there; the user is told of what
+    is not."""
+    if not words:
+        return
+
+    def tell(word: str, problem: str) -> None:
+        recorder.emit(Notice(f"@{word} was not attached: {problem}", "warning", "attachments"))
+
+    found = await asyncio.to_thread(_resolved, words, cwd, model)
+    calls: dict[str, Call] = {}
+    for mention in found:
+        if mention.problem:
+            tell(mention.word, mention.problem)
+        elif len(calls) == MOST:
+            tell(mention.word, f"a message can attach at most {MOST} files")
+        else:
+            calls[mention.word] = _begin(recorder, mention, cwd)
+    await scheduler.run(tuple(calls.values()))
+    for word, call in calls.items():
+        record = recorder.ledger.items[call.item]
+        result = next((part for part in record.parts if isinstance(part, ToolResultPart)), None)
+        if record.status == "rejected":
+            tell(word, "reading it was not allowed")
+        elif record.status != "ok" and result is not None:
+            tell(word, result.text.partition("\n")[2] or result.text)
+
+
+def _begin(recorder: Recorder, mention: Mention, cwd: Path) -> Call:
+    item = recorder.new_item("t")
+    arguments: dict[str, object] = {"path": str(mention.path)}
+    if mention.path.is_relative_to(cwd):
+        arguments["path"] = str(mention.path.relative_to(cwd))
+    if mention.last:
+        arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
+    tool = ListFiles.name if mention.is_folder else ReadFile.name
+    part = ToolCallPart(item, tool, json.dumps(arguments))
+    recorder.emit(ItemStarted(item, "attachment", tool))
+    recorder.emit(ItemCheckpointed(item, part))
+    return Call(item, part, note=f"[Attached by the user: @{mention.word}]")
+
+
+def _resolved(words: Sequence[str], cwd: Path, model: ModelInfo) -> list[Mention]:
+    """What the words name, each file once, with what a look at it tells."""
+    mentions = (resolve(word, cwd) for word in words)
+    found = {(one.path, one.first, one.last): one for one in mentions if one is not None}
+    return [one if one.problem or one.is_folder else _examined(one, model) for one in found.values()]
+
+
+def _examined(mention: Mention, model: ModelInfo) -> Mention:
+    """The mention, with the problem that its file is nothing that the model can be shown."""
+    try:
+        with open_regular(mention.path) as (descriptor, status):
+            head = os.read(descriptor, _HEAD)
+    except OSError:
+        return mention  # reading it tells why not
+    problem = ""
+    if image_type(head) is None:
+        if is_binary(head):
+            problem = f"it is a binary file ({binary_kind(head)}, {readable_size(status.st_size)})"
+    elif model.images is False:
+        problem = f"{model.ref} can't see images"
+    elif status.st_size > MAX_IMAGE:
+        problem = f"the image has {readable_size(status.st_size)}, more than {readable_size(MAX_IMAGE)}"
+    return Mention(mention.word, mention.path, problem=problem) if problem else mention

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from swecli.core.context_management.counter import mark_of
 from swecli.core.context_management.ledger import Ledger, OpenItem
-from swecli.core.context_management.message_size import mark_of
 from swecli.core.context_management.projection import project
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services

@@ -10,9 +10,8 @@ from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.projection import project, watermarks
-from swecli.core.engine.attachments import Attachments, words_of
 from swecli.core.engine.compaction import Compactions, report_cache_miss
-from swecli.core.engine.files import ChangedFiles
+from swecli.core.engine.files import ChangedFiles, attach, words_of
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import (
     AnswerCompleted,
@@ -90,7 +89,6 @@ class Turn:
         self._asking = Asking(services, recorder)
         self._item = item
         self._mentions = mentions
-        self._attachments = Attachments(recorder, scheduler, services.workspace.cwd)
         self._account = StepAccount(services, recorder)
         self._changed = ChangedFiles(recorder, services.workspace.cwd, services.editor)
         self._repeats = RepeatGuard(recorder, services.tools, asker)
@@ -147,12 +145,14 @@ class Turn:
     async def _loop(self) -> TurnStopped:
         self._models.end_fallback()
         await self._models.ready()
-        await self._attachments.attach(self._mentions, self._client.info)
+        cwd = self._services.workspace.cwd
+        await attach(self._recorder, self._scheduler, self._mentions, cwd, self._client.info)
         while True:
             steering = absorb_steering(self._recorder)
             if steering:
                 self._repeats.user_spoke()
-                await self._attachments.attach([word for one in steering for word in words_of(one)], self._client.info)
+                words = [word for one in steering for word in words_of(one)]
+                await attach(self._recorder, self._scheduler, words, cwd, self._client.info)
             self._check_caps()
             await self._offered.settle()
             await self._services.context.settle(self._recorder.ledger, self._client.info)

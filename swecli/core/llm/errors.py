@@ -13,7 +13,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from swecli.core.llm.addresses import host_of
 from swecli.core.llm.json_values import (
     JsonObject,
     as_int,
@@ -578,15 +577,6 @@ class ErrorContext:
     model: str = ""
     base_url: str = ""
     key_variables: tuple[str, ...] = ()
-
-
-def classify(
-    status: int, headers: Mapping[str, str], body: bytes, context: ErrorContext | None = None
-) -> ProviderError:
-    """The error that a response with an error status means. ``headers`` may have names in any case."""
-    lowered = {name.lower(): value for name, value in headers.items()}
-    context = context or ErrorContext()
-    return to_provider_error(read_body(status, lowered, body, host=host_of(context.base_url)), context)
 
 
 def read_body(status: int, headers: Mapping[str, str], body: bytes, *, host: str = "") -> WireError:

@@ -128,8 +128,8 @@ class Journal:
     once, and storing is tried again with growing pauses and at ``close``.
 
     ``write`` stores facts, all or none (``SessionStore.append``); ``read`` gives stored ones back
-    (``StoredFacts.read``). ``publish`` and ``on_trouble`` are called on the event loop that was running when the
-    journal was made.
+    (``StoredFacts.read``); ``on_close`` follows the last of them. ``publish`` and ``on_trouble`` are called on the
+    event loop that was running when the journal was made.
     """
 
     def __init__(
@@ -140,6 +140,7 @@ class Journal:
         *,
         read: Callable[[int, int, int], Sequence[Event]] = lambda after, upto, limit: (),
         on_recovery: Callable[[str], None] | None = None,
+        on_close: Callable[[], None] = lambda: None,
         retry_seconds: tuple[float, float] = RETRY_SECONDS,
     ) -> None:
         self._write = write
@@ -147,6 +148,7 @@ class Journal:
         self._publish = publish
         self._on_trouble = on_trouble
         self._on_recovery = on_recovery
+        self._on_close = on_close
         self._retry_seconds = retry_seconds
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Event | _Barrier] = SimpleQueue()
@@ -206,6 +208,7 @@ class Journal:
             self._closed = True
             await self._mark(last=True)
             self._thread.join()
+            self._on_close()
 
     def _publish_stored(self, events: Sequence[Event]) -> None:
         self._published += len(events)

@@ -17,6 +17,7 @@ from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
 from swecli.safe_text import safe_line, sanitise
+from swecli.tui.tool_words import words_for
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Command
@@ -107,16 +108,6 @@ class Grace:
         self._until = max(self._until, self._clock() + seconds)
 
 
-_VERBS = {
-    "run_command": "Run this command?",
-    "edit_file": "Make this change?",
-    "apply_patch": "Make these changes?",
-    "write_file": "Write this file?",
-    "read_file": "Read this file?",
-    "list_files": "List these files?",
-    "search": "Search here?",
-}
-
 SPANS: tuple[tuple[GrantSpan, str], ...] = (
     ("session", "this session"),
     ("turn", "this turn"),
@@ -130,7 +121,7 @@ Hint = tuple[str, str, int]
 
 def title(request: PermissionRequested, place: tuple[int, int]) -> str:
     """The question; with several that wait, which of them it is."""
-    question = _VERBS.get(request.tool, f"Allow {safe_line(request.tool)}?")
+    question = words_for(request.tool).question or f"Allow {safe_line(request.tool)}?"
     target = f" {safe_line(request.title)}" if request.title and request.tool != "run_command" else ""
     return f"{question}{target}" + ("" if place[1] < 2 else f"  ({place[0]} of {place[1]})")
 

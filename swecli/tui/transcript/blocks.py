@@ -229,7 +229,7 @@ class BlockList(Sequence[Block]):
     """A sequence of blocks with different ids. None is ever lost. ``resident`` is how many characters of
     long ones stay in memory."""
 
-    def __init__(self, resident: int = RESIDENT, shelf: SpillStore[Block] | None = None) -> None:
+    def __init__(self, resident: int = RESIDENT, spill: SpillStore[Block] | None = None) -> None:
         self._limit = resident
         self._entries: list[Block | _Spilled] = []
         self._places: dict[str, int] = {}
@@ -237,7 +237,7 @@ class BlockList(Sequence[Block]):
         """Long blocks in memory with their weights, the one used last at the end."""
         self.resident = 0
         """Characters of them."""
-        self.shelf: SpillStore[Block] = shelf or SpillStore()
+        self.spill: SpillStore[Block] = spill or SpillStore()
 
     def place(self, block_id: str) -> int | None:
         """Where a block stands; None when there is none with this id."""
@@ -285,8 +285,8 @@ class BlockList(Sequence[Block]):
         self._places.clear()
         self._recent.clear()
         self.resident = 0
-        self.shelf.close()
-        self.shelf = SpillStore()
+        self.spill.close()
+        self.spill = SpillStore()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -329,7 +329,7 @@ class BlockList(Sequence[Block]):
         if known is not None:
             return known[0]
         try:
-            return self.shelf.get(entry.ticket)
+            return self.spill.get(entry.ticket)
         except OSError as error:
             text = f"Cannot read back this part of the transcript ({error}). The session's record still has it."
             return NoticeBlock(entry.shape.id, text, "error")
@@ -342,7 +342,7 @@ class BlockList(Sequence[Block]):
             self.resident -= old_weight
             place = self._places[oldest]
             if not isinstance(self._entries[place], _Spilled):
-                self._entries[place] = _Spilled(shape_of(old), self.shelf.put(old))
+                self._entries[place] = _Spilled(shape_of(old), self.spill.put(old))
 
     def _release(self, place: int) -> None:
         entry = self._entries[place]
@@ -350,7 +350,7 @@ class BlockList(Sequence[Block]):
         if known is not None:
             self.resident -= known[1]
         if isinstance(entry, _Spilled):
-            self.shelf.forget(entry.ticket)
+            self.spill.forget(entry.ticket)
 
 
 OUTPUT_TAIL: Final = 16_000

@@ -547,7 +547,7 @@ class MarkdownStream:
             return True
         cut = last.start
         if last.is_list:
-            cut = self._freeze_items(last, source, lines)
+            cut = self._freeze_items(last, lines)
         self._tail = _from_line(self._tail, cut)
         return False
 
@@ -557,7 +557,7 @@ class MarkdownStream:
         self._frozen = len(self.rows)
         self._list = None
 
-    def _freeze_items(self, unit: Unit, source: str, lines: list[str]) -> int:
+    def _freeze_items(self, unit: Unit, lines: list[str]) -> int:
         """Draw for good all items of an unfinished list but the last. Returns the line where the rest begins."""
         starts = [t.map[0] for t in unit.tokens if t.type == "list_item_open" and t.level == 1 and t.map]
         rest = starts[-1]

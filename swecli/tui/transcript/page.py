@@ -84,11 +84,6 @@ class HeightIndex:
     def is_exact(self, block: int) -> bool:
         return bool(self._exact[block])
 
-    def next_estimate(self, start: int) -> int | None:
-        """The first block from ``start`` on whose height is an estimate."""
-        found = self._exact.find(0, start)
-        return found if found >= 0 else None
-
     @property
     def total(self) -> int:
         self._sum()

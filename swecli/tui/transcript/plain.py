@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from swecli.block_text import block_lines
 from swecli.core.protocol.blocks import (
     DiffBlock,
     DisplayBlock,
-    FileListBlock,
-    ImageBlock,
     MarkdownBlock,
     TableBlock,
     TerminalBlock,
     TextBlock,
-    TodoBlock,
 )
 from swecli.safe_text import sanitise
+from swecli.tui.tool_words import call_title
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     Block,
@@ -28,7 +27,6 @@ from swecli.tui.transcript.blocks import (
     UserBlock,
 )
 from swecli.tui.transcript.diff import compare
-from swecli.tui.transcript.tool_rows import call_title
 
 
 def block_text(block: Block) -> str:
@@ -55,26 +53,19 @@ def block_text(block: Block) -> str:
 
 
 def display_text(block: DisplayBlock) -> str:
-    """All text of a display block; of a diff the changed lines with their signs."""
+    """All text of a display block; of a diff the changed lines with their signs, a table as a spreadsheet takes it."""
     match block:
         case TextBlock() | MarkdownBlock():
             return block.text
         case DiffBlock():
             lines = compare(block).lines
             return _lines(block.path, *(f"{line.sign}{line.text}" for line in lines if line.sign != "~"))
-        case TerminalBlock():
+        case TerminalBlock():  # how it ended is in the call's own line
             return _lines(f"$ {block.command}" if block.command else "", block.output)
-        case FileListBlock():
-            return _lines(
-                *(e.path if e.line is None else f"{e.path}:{e.line}: {e.text}" for e in block.entries),
-            )
-        case TodoBlock():
-            signs = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
-            return _lines(*(f"{signs[todo.status]} {todo.text}" for todo in block.todos))
         case TableBlock():
             return _lines(block.title, *("\t".join(row) for row in (block.headers, *block.rows)))
-        case ImageBlock():
-            return block.name
+        case _:
+            return "\n".join(block_lines(block))
 
 
 def for_clipboard(text: str) -> str:

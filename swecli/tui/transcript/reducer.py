@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from swecli.core.protocol.blocks import TextBlock
-from swecli.core.protocol.compaction_words import CLEARING, completed_line, started_words
 from swecli.core.protocol.events import (
     Body,
     CacheBreak,
@@ -39,6 +38,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import ImagePart
+from swecli.event_lines import CLEARING, completed_line, started_words
 from swecli.figures import duration
 from swecli.tui.transcript.blocks import (
     CHOSEN,

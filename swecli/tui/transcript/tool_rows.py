@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from rich.color import Color
@@ -28,6 +27,7 @@ from swecli.core.protocol.blocks import (
 from swecli.core.workspace.command_output import COLOURS, last_states
 from swecli.figures import BAR, duration
 from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
+from swecli.tui.tool_words import words_for
 from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.diff import render_diff
 from swecli.tui.transcript.markdown import render_markdown, render_table
@@ -327,38 +327,10 @@ def fold(rows: list[Row], head: int, tail: int, width: int, palette: Palette, gu
     return [*rows[:head], *Styled(text, palette.dim).rows(width, gutter), *rows[len(rows) - tail :]]
 
 
-_VERBS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
-    {
-        "read_file": ("◇", "Read"),
-        "write_file": ("✎", "Write"),
-        "edit_file": ("✎", "Edit"),
-        "apply_patch": ("✎", "Patch"),
-        "list_files": ("▤", "List"),
-        "search": ("⌕", "Search"),
-        "run_command": ("$", "Run"),
-        "update_todos": ("☑", "Todos"),
-        "ask_user": ("?", "Ask"),
-        "web_fetch": ("⇣", "Fetch"),
-        "job": ("&", "Job"),
-        "read_result": ("◇", "Read result"),
-        "recall": ("↺", "Recall"),
-        "compact_context": ("⊟", "Compact"),
-    }
-)
 _TARGETS: Final = ("command", "path", "pattern", "query", "url", "question", "ref_id", "id", "name")
 """Arguments that tell best what a call is about, in this order."""
 _PARTIAL: Final = re.compile(r'"(' + "|".join(_TARGETS) + r')"\s*:\s*("(?:[^"\\]|\\.)*"?)')
 MAX_PARSED: Final = 100_000
-
-
-def sign_and_verb(name: str) -> tuple[str, str]:
-    """The sign and the verb of a tool; a tool without a verb is called by its name."""
-    return _VERBS.get(name, ("•", name or "Tool"))
-
-
-def call_title(name: str, title: str) -> str:
-    """Verb and target in one phrase."""
-    return f"{sign_and_verb(name)[1]} {title}".strip()
 
 
 def target_of(arguments: str) -> str:
@@ -394,11 +366,11 @@ _TIMED: Final = 0.05
 
 def tool_rows(block: ToolBlock, width: int, palette: Palette, *, expanded: bool, short: bool = False) -> list[Row]:
     """All rows of a tool call; ``short`` leaves only its line."""
-    sign, verb = sign_and_verb(block.name)
+    words = words_for(block.name)
     unknown = block.status == "pending" and block.arguments != _NOTHING
     target = block.title or target_of(block.arguments) or ("…" if unknown else "")
     state, style = _state(block, palette)
-    out = head_rows(sign, verb, target, state, style, width, palette)
+    out = head_rows(words.sign, words.verb, target, state, style, width, palette)
     if short:
         return out
     body = _body(block, max(1, width - 2), palette, expanded=expanded)

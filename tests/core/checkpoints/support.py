@@ -9,8 +9,9 @@ from pathlib import Path
 
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.journal import Change, OperationKind, Origin
-from swecli.core.checkpoints.restore import Restored, Target
+from swecli.core.checkpoints.restore import Target
 from swecli.core.checkpoints.store import SCHEMA
+from swecli.core.protocol.events import FilesRestored
 from swecli.core.sessions.database import Database, open_database
 
 OPTIONS = CheckpointOptions()
@@ -64,8 +65,8 @@ class Bench:
             path.write_bytes(data)
         return self.history.end(running)
 
-    def undo(self, target: Target | None = None) -> Restored:
+    def undo(self, target: Target | None = None) -> FilesRestored:
         return self.history.undo(target or Target())
 
-    def redo(self) -> Restored:
+    def redo(self) -> FilesRestored:
         return self.history.redo()

@@ -38,8 +38,8 @@ async def test_a_command_does_not_wait_for_ever_for_the_first_copy(
     async with checkpoints.around("s1", 1, "t2", "Edit b", Effects(writes=(str(bench.work / "b"),))):
         (bench.work / "b").write_text("x")
     done = await checkpoints.undo(Target())
-    assert [Path(path.path).name for path in done.paths] == ["b"]
-    assert (await checkpoints.undo(Target())).paths == ()
+    assert [Path(path.path).name for path in done.files] == ["b"]
+    assert (await checkpoints.undo(Target())).files == ()
     await checkpoints.close()
 
 
@@ -77,7 +77,7 @@ async def test_a_call_that_is_cancelled_is_recorded_as_far_as_it_came(tmp_path: 
     with pytest.raises(asyncio.CancelledError):
         await task
     done = await checkpoints.undo(Target())
-    assert [path.how for path in done.paths] == ["removed"]
+    assert [path.how for path in done.files] == ["removed"]
     await checkpoints.close()
 
 

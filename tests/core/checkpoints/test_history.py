@@ -12,7 +12,8 @@ import pytest
 
 from swecli.core.checkpoints import history as history_module
 from swecli.core.checkpoints.history import FileHistory
-from swecli.core.checkpoints.restore import Content, LeftPath, Step, Target, restore
+from swecli.core.checkpoints.restore import Content, Step, Target, restore
+from swecli.core.protocol.events import LeftFile
 from swecli.core.workspace.atomic_write import PREFIX
 from tests.core.checkpoints.support import OPTIONS, Bench
 from tests.support.trees import tree
@@ -27,7 +28,7 @@ def bench(tmp_path: Path) -> Bench:
     return made
 
 
-def names(bench: Bench, listed: tuple[LeftPath, ...]) -> dict[str, str]:
+def names(bench: Bench, listed: tuple[LeftFile, ...]) -> dict[str, str]:
     return {os.path.relpath(one.path, bench.work): one.why for one in listed}
 
 
@@ -55,9 +56,9 @@ def test_a_folder_that_becomes_ignored_is_not_taken_for_removed(bench: Bench) ->
     bench.command("echo d/ > .gitignore")
     bench.command("echo 2 > a")
     done = bench.undo()
-    assert [os.path.basename(path.path) for path in done.paths] == ["a"]
+    assert [os.path.basename(path.path) for path in done.files] == ["a"]
     bench.command("echo > .gitignore; echo 3 > a")
-    assert {os.path.basename(path.path) for path in bench.undo().paths} == {"a", ".gitignore"}
+    assert {os.path.basename(path.path) for path in bench.undo().files} == {"a", ".gitignore"}
     assert (bench.work / "d" / "b").read_text() == "two\n"
 
 
@@ -74,9 +75,9 @@ def test_limits_of_size_are_exceptions_that_are_listed_before(tmp_path: Path) ->
     bench.command("rm r*; chmod 600 large")
     done = bench.undo()
     assert names(bench, done.not_covered).keys() == set(full)
-    assert len(done.paths) == 100 - len(full) + 1
+    assert len(done.files) == 100 - len(full) + 1
     bench.edit("a", b"edits are always covered")
-    assert len(bench.undo().paths) == 1
+    assert len(bench.undo().files) == 1
 
 
 def test_what_is_too_old_goes_and_the_oldest_sessions_make_room(tmp_path: Path) -> None:
@@ -125,7 +126,7 @@ def test_a_file_that_became_a_link_is_replaced_and_not_followed(bench: Bench) ->
     outside = bench.base / "outside"
     outside.write_text("mine\n")
     bench.command(f"ln -sf {outside} a")
-    assert len(bench.undo().paths) == 1
+    assert len(bench.undo().files) == 1
     assert (bench.work / "a").read_text() == "one\n"
     assert not (bench.work / "a").is_symlink()
     assert outside.read_text() == "mine\n"
@@ -147,7 +148,7 @@ def test_a_change_within_the_same_moment_and_of_the_same_size_is_seen(bench: Ben
     for number in range(20):
         bench.command(f"printf {number:02} > a")
     for number in range(18, -1, -1):
-        assert len(bench.undo().paths) == 1
+        assert len(bench.undo().files) == 1
         assert (bench.work / "a").read_text() == f"{number:02}"
 
 
@@ -157,7 +158,7 @@ def test_a_restore_that_was_cut_off_counts_as_far_as_it_came(bench: Bench, monke
     class Killed(BaseException):
         pass
 
-    def half(steps: tuple[Step, ...], content: Content) -> tuple[LeftPath, ...]:
+    def half(steps: tuple[Step, ...], content: Content) -> tuple[LeftFile, ...]:
         restore(steps[:1], content)
         raise Killed
 
@@ -168,10 +169,10 @@ def test_a_restore_that_was_cut_off_counts_as_far_as_it_came(bench: Bench, monke
     bench.again()
     assert (bench.work / "a").read_text() == "one\n"
     done = bench.undo()
-    assert {os.path.basename(path.path) for path in done.paths} == {"b", "new"}
+    assert {os.path.basename(path.path) for path in done.files} == {"b", "new"}
     assert (bench.work / "d" / "b").read_text() == "two\n"
-    assert {os.path.basename(path.path) for path in bench.redo().paths} == {"b", "new"}
-    assert {os.path.basename(path.path) for path in bench.redo().paths} == {"a"}
+    assert {os.path.basename(path.path) for path in bench.redo().files} == {"b", "new"}
+    assert {os.path.basename(path.path) for path in bench.redo().files} == {"a"}
 
 
 def test_an_edit_that_was_cut_off_is_found_and_needs_its_name(bench: Bench) -> None:
@@ -181,7 +182,7 @@ def test_an_edit_that_was_cut_off_is_found_and_needs_its_name(bench: Bench) -> N
     bench.again()
     assert "swecli was killed while t1 ran" in bench.undo().conflicts[0].why
     assert (bench.work / "a").read_text() == "agent\n"
-    assert len(bench.undo(Target("call", name="t1")).paths) == 1
+    assert len(bench.undo(Target("call", name="t1")).files) == 1
     assert (bench.work / "a").read_text() == "one\n"
 
 
@@ -190,15 +191,15 @@ def test_what_was_put_back_by_hand_is_passed_over(bench: Bench) -> None:
     bench.command("echo 1 > a")
     (bench.work / "a").write_text("one\n")
     done = bench.undo()
-    assert [os.path.basename(path.path) for path in done.paths] == ["b"]
+    assert [os.path.basename(path.path) for path in done.files] == ["b"]
 
 
 def test_names_that_are_no_unicode(bench: Bench) -> None:
     before = tree(bench.work)
     bench.command(r"printf x > $'bad\xff'; ln -s $'to\xfe' $'l\xfd'; printf y > $'new\nline'")
-    assert len(bench.undo().paths) == 3
+    assert len(bench.undo().files) == 3
     assert tree(bench.work) == before
-    assert len(bench.redo().paths) == 3
+    assert len(bench.redo().files) == 3
 
 
 def test_temporary_files_of_killed_writers_go_and_are_never_recorded(bench: Bench) -> None:

@@ -81,7 +81,7 @@ def test_taking_all_back_gives_the_tree_of_the_beginning(tmp_path: Path, seed: i
             assert not undone.conflicts
             again = bench.redo()
             assert not again.conflicts
-            if undone.paths:
+            if undone.files:
                 assert tree(bench.work) == before
         else:
             bench.again()

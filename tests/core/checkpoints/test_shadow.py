@@ -127,7 +127,7 @@ def test_what_comes_into_sight_is_not_taken_for_made(tmp_path: Path, layout: str
     gone = sorted(covered)[:10] or [part / f"f{number:03}" for number in range(60)]
     bench.command(f"rm {' '.join(map(str, gone))}")
     done = bench.undo()
-    back = {Path(path.path) for path in done.paths}
+    back = {Path(path.path) for path in done.files}
     assert back
     assert back <= set(gone)  # what came into sight was not removed
     assert not covered or tree(bench.work) == before

@@ -35,24 +35,24 @@ PARTS: tuple[Part, ...] = (
 
 @pytest.mark.parametrize("in_memory", [0, 10_000_000], ids=["file", "memory"])
 def test_a_body_is_the_same_away_and_back(in_memory: int) -> None:
-    shelf = SpillStore[tuple[Part, ...]](in_memory)
+    spill = SpillStore[tuple[Part, ...]](in_memory)
     body = EntryBody(PARTS)
-    body.evict(shelf)
-    body.evict(shelf)
+    body.evict(spill)
+    body.evict(spill)
     assert body.parts == PARTS
     assert TEXT not in str(body.outline)
     assert [stubbed(part, "[cleared]") for part in body.outline] == [stubbed(part, "[cleared]") for part in PARTS]
     body.restore()
     assert body.outline == body.parts == PARTS
-    assert shelf.in_memory == 0
-    shelf.close()
+    assert spill.in_memory == 0
+    spill.close()
 
 
 def test_threads_read_what_is_away() -> None:
-    shelf = SpillStore[tuple[Part, ...]](0)
+    spill = SpillStore[tuple[Part, ...]](0)
     bodies = [EntryBody((TextPart(f"{number} " * 1_000),)) for number in range(50)]
     for body in bodies:
-        body.evict(shelf)
+        body.evict(spill)
     wrong: list[int] = []
 
     def read() -> None:
@@ -64,14 +64,14 @@ def test_threads_read_what_is_away() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
-    shelf.close()
+    spill.close()
 
 
 def test_what_can_not_be_read_back_says_so_and_fits_its_call() -> None:
-    shelf = SpillStore[tuple[Part, ...]](0)
+    spill = SpillStore[tuple[Part, ...]](0)
     body = EntryBody(PARTS)
-    body.evict(shelf)
-    shelf.close()
+    body.evict(spill)
+    spill.close()
     text, _, call, result = body.parts
     assert isinstance(text, TextPart)
     assert "can't be read back" in text.text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import tracemalloc
 
-from swecli.core.context_management import message_size
-from swecli.core.context_management.message_size import KEPT_BESIDE, SizeCache
+from swecli.core.context_management import counter
+from swecli.core.context_management.counter import KEPT_BESIDE, SizeCache
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 
 
@@ -61,4 +61,4 @@ def test_the_oldest_are_forgotten() -> None:
     sizes = SizeCache()
     for start in range(0, 4 * KEPT_BESIDE, 1_000):
         sizes.messages([_said(start + number, "short") for number in range(1_000)])
-    assert len(sizes._messages) <= 1_000 + KEPT_BESIDE + message_size._SLACK  # pyright: ignore[reportPrivateUsage]
+    assert len(sizes._messages) <= 1_000 + KEPT_BESIDE + counter._SLACK  # pyright: ignore[reportPrivateUsage]

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from swecli.commands.context import cache_text
-from swecli.core.context_management.message_size import SizeCache
 from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
-from swecli.core.llm.types import SystemBlock, ToolSchema
 from swecli.core.protocol.commands import Compact, SetMode, UndoCompaction
 from swecli.core.protocol.events import CacheBreak, CompactionCompleted, CompactionUndone
-from swecli.core.protocol.messages import Message
 from tests.core.engine.support import Bench, bench, call, until
-from tests.support.prefix_cache import CachedModel, Framed, PrefixCache
+from tests.support.prefix_cache import CachedModel, PrefixCache, provider_tokens
 
 LINES = "\n".join(f"line {number} of a file with some words in it" for number in range(60))
 SUMMARY = "## Goal\\nRead the files.\\n## Done\\nRead many of them.\\n## Next\\nRead the rest."
@@ -31,28 +27,9 @@ class Clock:
         return self.now
 
 
-def provider_tokens() -> Any:
-    """The provider's tokenizer: a fifth more than our estimates."""
-    sizes = SizeCache()
-
-    def tokens(block: object) -> int:
-        match block:
-            case Framed(part=part):
-                count = sizes.message(Message("user", (part,), str(id(part)))).total
-            case SystemBlock(text=text):
-                count = sizes.stable_text(text)
-            case ToolSchema():
-                count = sizes.schema(block)
-            case _:
-                count = sizes.counter.count(str(block))
-        return round(1.2 * count)
-
-    return tokens
-
-
 def cached_model(script: str, clock: Clock) -> CachedModel:
     inner = ScriptedModel(parse_script(script))
-    return CachedModel(inner, PrefixCache(provider_tokens(), clock))
+    return CachedModel(inner, PrefixCache(provider_tokens(1.2), clock))
 
 
 def steps(count: int, first: int = 0) -> str:

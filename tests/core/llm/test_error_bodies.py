@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.errors import ErrorContext, classify
+from swecli.core.llm.errors import ErrorContext
 from swecli.core.llm.framing import WireEvent
 from swecli.core.llm.protocols.registry import decoder_for
 from swecli.core.llm.types import ErrorKind, Failed
 from swecli.core.protocol.messages import Origin
+from tests.core.llm.support import classify
 
 TABLE = Path(__file__).parents[2] / "data" / "error-bodies.jsonl"
 

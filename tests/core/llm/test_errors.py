@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from swecli.core.llm.errors import ErrorContext, classify, retry_after
+from swecli.core.llm.errors import ErrorContext, retry_after
+from tests.core.llm.support import classify
 from tests.core.llm.wire_cases import WireCase, all_cases
 
 CONTEXT = ErrorContext("openai", "gpt-x", "https://example.com/v1", ("OPENAI_API_KEY",))

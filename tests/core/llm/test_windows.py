@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from swecli.core.llm.catalog import Found, common_name, load_catalog
-from swecli.core.llm.errors import EndpointModel, classify
+from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.types import ASSUMED_WINDOW
 from swecli.core.llm.windows import (
     KnownWindow,
@@ -29,6 +29,7 @@ from swecli.core.llm.windows import (
     look_up_model,
     model_info,
 )
+from tests.core.llm.support import classify
 
 SELECTION = Path(__file__).resolve().parents[3] / "scripts" / "catalog_selection.toml"
 DAY = date(2026, 11, 21)

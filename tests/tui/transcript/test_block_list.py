@@ -52,14 +52,14 @@ def _long(number: int) -> Block:
 
 
 @pytest.fixture(params=[0, 10_000_000], ids=["file", "memory"])
-def shelf(request: pytest.FixtureRequest) -> Iterator[SpillStore[Block]]:
-    shelf = SpillStore[Block](request.param)
-    yield shelf
-    shelf.close()
+def spill(request: pytest.FixtureRequest) -> Iterator[SpillStore[Block]]:
+    spill = SpillStore[Block](request.param)
+    yield spill
+    spill.close()
 
 
-def test_every_kind_comes_back_equal(shelf: SpillStore[Block]) -> None:
-    blocks = BlockList(10_000, shelf)
+def test_every_kind_comes_back_equal(spill: SpillStore[Block]) -> None:
+    blocks = BlockList(10_000, spill)
     whole = [_long(number) for number in range(40)]
     assert all(weight_of(block) >= LONG for block in whole)
     for block in whole:
@@ -72,9 +72,9 @@ def test_every_kind_comes_back_equal(shelf: SpillStore[Block]) -> None:
     assert blocks[5:9] == whole[5:9]
 
 
-def test_random_changes_leave_what_a_plain_list_would(shelf: SpillStore[Block]) -> None:
+def test_random_changes_leave_what_a_plain_list_would(spill: SpillStore[Block]) -> None:
     chance = random.Random(7)
-    blocks, plain = BlockList(10_000, shelf), list[Block]()
+    blocks, plain = BlockList(10_000, spill), list[Block]()
     for number in range(400):
         choice = chance.random()
         if choice < 0.5 or not plain:
@@ -96,20 +96,20 @@ def test_random_changes_leave_what_a_plain_list_would(shelf: SpillStore[Block]) 
 
 
 def test_memory_is_bounded_however_much_was_said() -> None:
-    shelf = SpillStore[Block](200_000)
+    spill = SpillStore[Block](200_000)
     page = Page()
-    page.blocks = BlockList(RESIDENT, shelf)
+    page.blocks = BlockList(RESIDENT, spill)
     for number in range(300):
         page.apply(Put(_tool(number)))
         page.rows(number)
     assert page.blocks.resident <= RESIDENT
-    assert shelf.in_memory <= 200_000
+    assert spill.in_memory <= 200_000
     assert matching_blocks(page.blocks, "NEEDLE-17") == [17, *range(170, 180)]
     assert page.blocks.resident <= RESIDENT
     search = Search(page, "needle-299")
     assert search.go(1) is not None
     assert len(page.rows(3)) == len(page.rows(250))
-    shelf.close()
+    spill.close()
 
 
 def test_layout_at_another_width_reads_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_layout_at_another_width_reads_nothing_back(monkeypatch: pytest.MonkeyPa
     page.blocks = BlockList(RESIDENT)
     for number in range(30):
         page.apply(Put(_tool(number)))
-    monkeypatch.setattr(page.blocks.shelf, "get", lambda ticket: pytest.fail("read"))
+    monkeypatch.setattr(page.blocks.spill, "get", lambda ticket: pytest.fail("read"))
     assert page.configure(width=40)
     assert page.index.total > 30
     assert page.blocks.id_at(0) == "t0"
@@ -138,11 +138,11 @@ def test_a_full_disk_keeps_them_in_memory(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_can_not_be_read_back_is_said() -> None:
-    shelf = SpillStore[Block](0)
-    blocks = BlockList(10_000, shelf)
+    spill = SpillStore[Block](0)
+    blocks = BlockList(10_000, spill)
     for number in range(10):
         blocks.put(_long(number))
-    shelf.close()
+    spill.close()
     lost = blocks[0]
     assert isinstance(lost, NoticeBlock)
     assert lost.id == "b0"

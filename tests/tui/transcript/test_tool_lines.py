@@ -26,13 +26,12 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.base import Tool
 from swecli.core.tools.registry import builtin_tools
-from swecli.tui.status_bar import VERBS
+from swecli.tui.tool_words import TOOL_WORDS, words_for
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.palette import DARK, LIGHT, Palette
 from swecli.tui.transcript.reducer import Reducer
 from swecli.tui.transcript.rows import Row, cells
-from swecli.tui.transcript.tool_rows import sign_and_verb
 from tests.tui.transcript.events import stream
 from tests.tui.transcript.golden import check
 from tests.tui.transcript.tool_calls import CALLS, Made, made
@@ -118,9 +117,9 @@ def test_every_tool_has_a_sample_and_one_name_on_the_screen() -> None:
     assert {tool.name for tool in classes()} == set(CALLS)
     assert {type(tool) for tool in builtin_tools()} <= classes()
     for tool in classes():
-        assert sign_and_verb(tool.name)[1] == tool.verb
-        assert cells(sign_and_verb(tool.name)[0]) == 1
-        assert tool.name in VERBS
+        assert words_for(tool.name).verb == tool.verb
+        assert cells(words_for(tool.name).sign) == 1
+        assert tool.name in TOOL_WORDS
 
 
 @pytest.mark.parametrize("width", WIDTHS, ids=WIDTHS.get)
@@ -154,6 +153,6 @@ def test_no_line_names_less_than_verb_and_target(calls: dict[str, Made]) -> None
     for name, call in calls.items():
         for state, rows in drawn(call, 38, DARK).items():
             head = rows[0].text
-            assert sign_and_verb(name)[1] in head
+            assert words_for(name).verb in head
             if state != "writing" and call.title:
                 assert call.title[:5] in head or call.title[-5:] in head, (name, state)

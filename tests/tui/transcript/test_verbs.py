@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from swecli.tui.tool_words import call_title, words_for
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.palette import DARK
-from swecli.tui.transcript.tool_rows import call_title, sign_and_verb, target_of
+from swecli.tui.transcript.tool_rows import target_of
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ from swecli.tui.transcript.tool_rows import call_title, sign_and_verb, target_of
     ],
 )
 def test_verbs(name: str, verb: str) -> None:
-    assert sign_and_verb(name)[1] == verb
+    assert words_for(name).verb == verb
     assert call_title(name, "x") == f"{verb} x"
 
 

@@ -104,10 +104,10 @@ async def made(name: str, folder: Path) -> Made:
     context = replace(
         bench.context,
         asker=bench.asker,
-        blobs=cast(BlobStore, stored),
-        transcript=cast(TranscriptSearch, stored),
+        blobs=cast("BlobStore", stored),
+        transcript=cast("TranscriptSearch", stored),
         request_compaction=stored.request_compaction,
-        jobs=cast(Jobs, _Jobs()) if name == "job" else None,
+        jobs=cast("Jobs", _Jobs()) if name == "job" else None,
     )
     tool = bench.registry.get(name)
     assert tool is not None

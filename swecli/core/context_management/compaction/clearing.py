@@ -256,7 +256,7 @@ def retain(
                 shown.kind == "live" and entry.turn < turn and _goes(entry, rule, size, newer[rule], turn, outdated)
             )
             newer[rule] += 1
-            text = _text(entry, rule, size, sizes) if wanted else None
+            text = _text(entry, rule, size) if wanted else None
         left = sizes.text(text) if text is not None else size
         if text is None or rule is None or left >= size:
             result.append(shown)
@@ -282,7 +282,7 @@ def _goes(entry: Entry, rule: RetentionSettings, size: int, newer: int, turn: in
     return most is not None and size > most
 
 
-def _text(entry: Entry, rule: RetentionSettings, size: int, sizes: EntrySizes) -> str:
+def _text(entry: Entry, rule: RetentionSettings, size: int) -> str:
     if entry.kind == "call":
         return arguments_stub(entry, size)
     if rule.head_tail is None:

@@ -1,7 +1,7 @@
 """What is said of a compaction names its figures; clearing is told in words of its own."""
 
-from swecli.core.protocol.compaction_words import completed_line, started_words
 from swecli.core.protocol.events import CompactionCompleted, CompactionStarted
+from swecli.event_lines import completed_line, started_words
 
 
 def test_a_compaction_says_percent_strategy_and_what_was_saved() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.context_management.budget import Limits, edge
-from swecli.core.context_management.offload import (
+from swecli.core.engine.results import (
     OffloadRules,
     ResultFacts,
     believed,

@@ -1,0 +1,49 @@
+"""How the screen calls the tools: on their line of the transcript, while they run, and when it asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class ToolWords:
+    """``sign`` and ``verb`` begin the tool's line, ``doing`` says what it is at. ``question`` is asked before a call of
+    it, which also says what about; empty where the tool's name has to do."""
+
+    sign: str
+    verb: str
+    doing: str
+    question: str = ""
+
+
+TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
+    {
+        "read_file": ToolWords("◇", "Read", "Reading", "Read this file?"),
+        "write_file": ToolWords("✎", "Write", "Writing", "Write this file?"),
+        "edit_file": ToolWords("✎", "Edit", "Editing", "Make this change?"),
+        "apply_patch": ToolWords("✎", "Patch", "Editing", "Make these changes?"),
+        "list_files": ToolWords("▤", "List", "Listing", "List these files?"),
+        "search": ToolWords("⌕", "Search", "Searching", "Search here?"),
+        "run_command": ToolWords("$", "Run", "Running", "Run this command?"),
+        "update_todos": ToolWords("☑", "Todos", "Planning"),
+        "ask_user": ToolWords("?", "Ask", "Asking"),
+        "web_fetch": ToolWords("⇣", "Fetch", "Fetching"),
+        "job": ToolWords("&", "Job", "Looking at job"),
+        "read_result": ToolWords("◇", "Read result", "Reading result"),
+        "recall": ToolWords("↺", "Recall", "Recalling"),
+        "compact_context": ToolWords("⊟", "Compact", "Compacting"),
+    }
+)
+
+
+def words_for(tool: str) -> ToolWords:
+    """The words for a tool; one that has none is called by its name."""
+    return TOOL_WORDS.get(tool) or ToolWords("•", tool or "Tool", tool)
+
+
+def call_title(tool: str, title: str) -> str:
+    """Verb and target in one phrase."""
+    return f"{words_for(tool).verb} {title}".strip()
