@@ -59,7 +59,8 @@ _EPILOG = f"""subcommands:
 Keys and addresses come from the usual variables: OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY,
 ANTHROPIC_BASE_URL. Exit status: 0 ok, 1 failure, 2 usage, 41 key rejected, 42 bad input, 44 no full sandbox,
 52 configuration, 53 turn limit, 55 folder not trusted, 60 cap on tokens or price, 61 context full, 62 approval
-needed without a user, 63 refused or filtered, 75 try again later, 130 and 143 stopped by a signal."""
+needed without a user, 63 refused or filtered, 65 answer does not match --json-schema, 75 try again later, 130 and 143
+stopped by a signal."""
 
 
 class UsageError(StartError):
@@ -132,6 +133,9 @@ def _output_options(group: Group) -> None:
         help="print the plan of a compaction (with -c or -r) as JSON; changes nothing",
     )
     group.add_argument("--dry-run", action="store_true", help="print the request as JSON instead of sending it")
+    group.add_argument(
+        "--json-schema", metavar="FILE|JSON", help="the answer must match this JSON Schema; see structured_output"
+    )
     group.add_argument("--max-turns", type=_count, metavar="N", help="stop after N model steps")
     group.add_argument("--max-tokens", type=_count, metavar="N", help="stop after N tokens (input + output)")
     group.add_argument("--max-price", type=_price, metavar="USD", help="stop at this cost, or if it is unknown")
@@ -250,6 +254,7 @@ def launch_options(arguments: argparse.Namespace, environment: Mapping[str, str]
         ),
         settings=None if arguments.settings is None else _settings_file(arguments.settings),
         safe_mode=arguments.safe_mode,
+        json_schema=None if arguments.json_schema is None else _schema(arguments.json_schema),
         debug=arguments.debug,
     )
 
@@ -269,6 +274,8 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--dry-run shows the request for one message: use -p with text")
     if arguments.no_session and (arguments.continue_newest or arguments.resume):
         raise UsageError("--no-session stores nothing, so it cannot continue a session")
+    if arguments.json_schema is not None and not _one_shot(arguments):
+        raise UsageError("--json-schema shapes the answer of a headless run: use it with -p")
     if arguments.yolo and arguments.permission_mode == "plan":
         raise UsageError("--yolo runs everything, plan mode changes nothing: use only one")
     model = arguments.model
@@ -327,6 +334,13 @@ def _text_or_file(text: str | None, file: str | None, option: str) -> str | None
         raise UsageError(f"{option} {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{option} {file}: not UTF-8 text") from error
+
+
+def _schema(given: str) -> str:
+    """The text of a schema, which is given itself or as a file."""
+    if given.lstrip().startswith("{"):
+        return given
+    return _text_or_file(None, given, "--json-schema") or ""
 
 
 def rules(values: Sequence[str]) -> tuple[str, ...]:
