@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swecli.command_line.arguments import UsageError, launch_options, main_parser
+from swecli.command_line.arguments import UsageError, editor_parser, launch_options
 from swecli.command_line.standard_streams import complain, is_terminal
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions
@@ -18,24 +18,15 @@ from swecli.stopping import Stop
 if TYPE_CHECKING:
     from swecli.acp.agent import Stored
 
-LOGIN = "--login"
-
 
 def acp(arguments: Sequence[str]) -> int:
-    """Serve one editor on standard input and output. Takes the options of the main form that concern a session."""
+    """Serve one editor on standard input and output."""
     from swecli.command_line.dispatch import is_root
 
-    if LOGIN in arguments:
+    chosen = editor_parser().parse_args(arguments)
+    if chosen.login:
         return _login()
-    parser = main_parser()
-    parser.prog = "swecli acp"
-    parser.description = (
-        "Serve an editor that speaks the Agent Client Protocol, on standard input and output. Add this to the editor's "
-        "settings (docs/acp.md has them); --login stores an API key first."
-    )
-    parser.epilog = None
-    options = launch_options(parser.parse_args(arguments), os.environ, is_root=is_root())
-    _check(options)
+    options = launch_options(chosen, os.environ, is_root=is_root())
     if is_terminal(sys.stdin):
         complain("swecli acp: waiting for an editor on standard input; docs/acp.md says how to set one up")
     stop = Stop()
@@ -43,15 +34,6 @@ def acp(arguments: Sequence[str]) -> int:
         import asyncio
 
         return int(asyncio.run(_serve(options, stop)))
-
-
-def _check(options: LaunchOptions) -> None:
-    if options.prompt:
-        raise UsageError("swecli acp takes no message; the editor sends them")
-    if options.headless or options.plain:
-        raise UsageError("-p, --plain and the options of headless runs have no meaning for swecli acp")
-    if options.resume or options.continue_newest or options.pick_session:
-        raise UsageError("the editor chooses which session is continued: leave out -c and -r")
 
 
 async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
@@ -84,9 +66,9 @@ def stored_sessions(options: LaunchOptions, folder: Path | None) -> list[Stored]
 def _login() -> int:
     """Ask for a provider, then for its key."""
     from swecli.command_line.models import login
-    from swecli.core.llm.providers import known_providers
+    from swecli.core.llm.providers import known_providers, needs_key
 
-    names = sorted(name for name, provider in known_providers().items() if provider.api_key_env)
+    names = sorted(name for name, provider in known_providers().items() if needs_key(provider, provider.base_url))
     if not is_terminal(sys.stdin):
         raise UsageError("swecli acp --login asks for a provider and needs a terminal; see swecli login")
     sys.stdout.write(f"Providers: {', '.join(names)}\nProvider: ")

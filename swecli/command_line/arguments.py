@@ -104,6 +104,32 @@ def main_parser() -> Parser:
     _scope_options(parser.add_argument_group("permissions and scope"))
     _prompt_options(parser.add_argument_group("instructions"))
     parser.add_argument("--plain", action="store_true", help="line mode, for screen readers, dumb terminals and pipes")
+    _more_options(parser)
+    return parser
+
+
+def editor_parser() -> Parser:
+    """The options of a session whose messages come from an editor. Those of the main form that it lacks have their
+    usual values."""
+    parser = Parser(
+        prog="swecli acp",
+        description="Serve an editor that speaks the Agent Client Protocol, on standard input and output. The editor "
+        "starts it; docs/acp.md has the settings.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--login", action="store_true", help="ask for a provider and store its key, then exit")
+    limits = parser.add_argument_group("limits")
+    _limit_options(limits)
+    limits.add_argument("--no-session", action="store_true", help="do not store sessions")
+    _model_options(parser.add_argument_group("model"))
+    _scope_options(parser.add_argument_group("permissions and scope"))
+    _prompt_options(parser.add_argument_group("instructions"))
+    _more_options(parser)
+    parser.set_defaults(**vars(main_parser().parse_args([])))
+    return parser
+
+
+def _more_options(parser: Parser) -> None:
     parser.add_argument("--settings", metavar="FILE", help="settings for this run; override other files, not flags")
     parser.add_argument(
         "--safe-mode",
@@ -115,7 +141,6 @@ def main_parser() -> Parser:
         action="store_true",
         help="show tracebacks of internal errors and log requests and responses",
     )
-    return parser
 
 
 Group = argparse._ArgumentGroup  # pyright: ignore[reportPrivateUsage] - argparse has no public name for it
@@ -136,6 +161,10 @@ def _output_options(group: Group) -> None:
     group.add_argument(
         "--json-schema", metavar="FILE|JSON", help="the answer must match this JSON Schema; see structured_output"
     )
+    _limit_options(group)
+
+
+def _limit_options(group: Group) -> None:
     group.add_argument("--max-turns", type=_count, metavar="N", help="stop after N model steps")
     group.add_argument("--max-tokens", type=_count, metavar="N", help="stop after N tokens (input + output)")
     group.add_argument("--max-price", type=_price, metavar="USD", help="stop at this cost, or if it is unknown")
