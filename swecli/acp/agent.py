@@ -54,7 +54,7 @@ from swecli.acp.conversation import (
     why_no_model,
 )
 from swecli.acp.files import ClientFiles
-from swecli.acp.options import BadChoice, modes
+from swecli.acp.options import MODE, BadChoice, modes
 from swecli.acp.prompts import BadPrompt, read_prompt
 from swecli.acp.words import clean, one_line
 from swecli.commands.registry import COMMANDS
@@ -312,7 +312,7 @@ class SwecliAgent:
         conversation = await self._session(session_id)
         if mode_id not in get_args(Mode):
             raise RequestError(INVALID_PARAMS, f"there is no mode {one_line(mode_id)!r}: {', '.join(get_args(Mode))}")
-        conversation.set_mode(mode_id)
+        conversation.choices.set(MODE, mode_id)
         return SetSessionModeResponse()
 
     async def set_config_option(

@@ -18,7 +18,9 @@ from acp.schema import (
     PromptResponse,
     SelectedPermissionOutcome,
     SessionInfoUpdate,
+    ToolCallProgress,
     ToolCallStart,
+    ToolCallUpdate,
     Usage,
 )
 from pydantic import ValidationError
@@ -44,7 +46,7 @@ from swecli.acp.updates import Update, Updates, blocks_text, message, notice_tex
 from swecli.acp.words import one_line
 from swecli.commands.base import run_command
 from swecli.commands.registry import Invocation, UnknownCommand, command_table
-from swecli.core.protocol.commands import Answer, CarryOut, Interrupt, SetMode, Submit
+from swecli.core.protocol.commands import Answer, CarryOut, Interrupt, Submit
 from swecli.core.protocol.events import (
     Event,
     ModeChanged,
@@ -68,7 +70,8 @@ MOST_WAITING = 20
 """Prompts that may wait for the one that runs."""
 SETTLE_SECONDS = 0.05
 LOOK_SECONDS = 1.0
-"""How often is looked whether a turn ended without saying so."""
+MOST_QUIET = 5
+"""A turn in which nothing happens at so many looks, while the session is idle, has failed without saying so."""
 CLOSE_SECONDS = 10.0
 QUIET_SECONDS = 0.3
 AUTH_REQUIRED, INTERNAL, INVALID_REQUEST, INVALID_PARAMS = -32000, -32603, -32600, -32602
@@ -132,6 +135,8 @@ class Conversation:
         self._plan_question: asyncio.Task[Any] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._seen = 0
+        """Events that were taken, the newest of which is being told while ``_telling``."""
+        self._telling = False
         self._caught_up = asyncio.Event()
         self._own = 0
         """Turns that were begun here and are still to start: the client knows what the user said in them."""
@@ -183,6 +188,7 @@ class Conversation:
         try:
             async for event in self.session.subscribe(replay=True):
                 self._seen += 1
+                self._telling = True
                 if event.seq >= started and not self._caught_up.is_set():
                     self._updates.replaying = False
                     self._caught_up.set()
@@ -195,6 +201,7 @@ class Conversation:
                         await self._tell(update)
                 if live:
                     await self._react(event)
+                self._telling = False
         except ConnectionError:
             self._editor.log(f"session {self.id}: the client is gone")
 
@@ -210,6 +217,7 @@ class Conversation:
             case TurnEnded() as ended:
                 for task in self._asking.values():
                     task.cancel()
+                self._asking.clear()
                 if self._turn is not None and not self._turn.ended.done():
                     self._turn.ended.set_result(ended)
             case Notice() as notice:
@@ -371,11 +379,12 @@ class Conversation:
         return turn
 
     async def _ended(self, turn: _Turn) -> TurnEnded:
-        seen = -1
+        seen, quiet = -1, 0
         while not turn.ended.done():
             await asyncio.wait((turn.ended, self._follower), timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-            lost = not self.session.view.busy and seen == self._seen
-            if not turn.ended.done() and (lost or self._follower.done()):
+            idle = not self.session.view.busy and not self._telling and seen == self._seen
+            quiet = quiet + 1 if idle else 0
+            if not turn.ended.done() and (quiet >= MOST_QUIET or self._follower.done()):
                 return TurnEnded("error", "the turn ended without a result; the log has details")
             seen = self._seen
         return turn.ended.result()
@@ -416,13 +425,16 @@ class Conversation:
             content=[tool_text("The plan is the answer above. Until you agree, nothing is changed.")],
         )
         await self._tell(call)
-        self._plan_question = asking = self._begin(self._chosen(as_update(call), plan_options()))
+        asked = ToolCallUpdate(tool_call_id=call.tool_call_id, title=call.title, kind=call.kind, content=call.content)
+        self._plan_question = asking = self._begin(self._chosen(asked, plan_options()))
         await asyncio.wait((asking,))
         self._plan_question = None
         chosen = None if asking.cancelled() else cast("str | None", asking.result())
         go_on = plan_reply(chosen)
-        call.status = "completed" if go_on is not None else "failed"
-        await self._tell(as_progress(call))
+        status = "completed" if go_on is not None else "failed"
+        await self._tell(
+            ToolCallProgress(session_update="tool_call_update", tool_call_id=call.tool_call_id, status=status)
+        )
         return go_on
 
     async def _title(self, text: str) -> None:
@@ -454,26 +466,9 @@ class Conversation:
     async def _settled(self) -> None:
         """Wait until the session does nothing, and all that it did has been told."""
         seen = -1
-        while (self.session.view.busy or seen != self._seen) and not self._follower.done():
+        while (self.session.view.busy or self._telling or seen != self._seen) and not self._follower.done():
             seen = self._seen
             await asyncio.wait((self._follower,), timeout=SETTLE_SECONDS)
-
-    def set_mode(self, mode: Any) -> None:
-        self.session.send(SetMode(mode))
-
-
-def as_update(call: ToolCallStart) -> Any:
-    from acp.schema import ToolCallUpdate
-
-    return ToolCallUpdate(
-        tool_call_id=call.tool_call_id, title=call.title, kind=call.kind, status=call.status, content=call.content
-    )
-
-
-def as_progress(call: ToolCallStart) -> Any:
-    from acp.schema import ToolCallProgress
-
-    return ToolCallProgress(session_update="tool_call_update", tool_call_id=call.tool_call_id, status=call.status)
 
 
 def no_model(why: str = "") -> RequestError:

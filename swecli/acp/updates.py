@@ -145,7 +145,7 @@ def blocks_text(blocks: Iterable[DisplayBlock]) -> str:
 
 def notice_text(notice: Notice) -> str:
     hint = f" {notice.hint}" if notice.hint else ""
-    return f"> **{notice.level}**: {notice.text}{hint}\n\n"
+    return f"\n\n> **{notice.level}**: {notice.text}{hint}\n\n"
 
 
 @dataclass(slots=True)

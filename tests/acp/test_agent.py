@@ -21,6 +21,7 @@ from acp.schema import (
     TextResourceContents,
 )
 
+from swecli.acp.conversation import Conversation
 from tests.acp.support import bench, text
 
 TALK = """
@@ -151,6 +152,31 @@ async def test_prompts_queue_in_order(tmp_path: Path, monkeypatch: pytest.Monkey
         answers = await asyncio.gather(made.prompt("one"), made.prompt("two"))
         assert [each.stop_reason for each in answers] == ["end_turn", "end_turn"]
         assert made.editor.said() == "First.Second."
+
+
+async def test_a_client_that_is_slow_gets_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swecli.acp.conversation.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("swecli.acp.conversation.MOST_QUIET", 2)
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        waiting = asyncio.Event()
+        told = Conversation._tell
+
+        async def slowly(conversation: Conversation, update: Any) -> None:
+            if getattr(update, "message_id", None):
+                await waiting.wait()
+            await told(conversation, update)
+
+        monkeypatch.setattr(Conversation, "_tell", slowly)
+        turn = asyncio.create_task(made.prompt("hi"))
+        session = made.agent._open[made.session].session
+        while session.view.busy or not session.view.totals.turns:  # noqa: ASYNC110 - the client is told nothing
+            await asyncio.sleep(0.005)
+        for _ in range(20):
+            await asyncio.sleep(0.01)
+        assert not turn.done()
+        waiting.set()
+        assert (await turn).stop_reason == "end_turn"
+        assert made.editor.said() == "Hello, editor."
 
 
 async def test_two_sessions_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
