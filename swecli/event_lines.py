@@ -16,6 +16,7 @@ from swecli.core.protocol.events import (
     CompactionStarted,
     CompactionUndone,
     Event,
+    HookRan,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
@@ -31,6 +32,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     grounds,
 )
+from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ReasoningPart, TextPart, usage_words
 from swecli.figures import duration
 from swecli.safe_text import sanitise
@@ -207,6 +209,9 @@ def _other_lines(event: Event) -> list[str]:
             return [f"Compaction failed; nothing was changed: {reason}"]
         case CompactionUndone():
             return ["Compaction taken back."]
+        case HookRan():
+            line = hook_line(event.body)
+            return [line] if line else []
         case TurnEnded(outcome=outcome, reason=reason, usage=usage, waited=waited) as ended:
             tokens = usage_words(usage)
             wait = f" (waited {duration(waited)} for you)" if waited >= 1 else ""
@@ -221,6 +226,8 @@ def trouble_line(event: Event) -> str:
     match event.body:
         case Notice(level=level, text=text, hint=hint) if level != "info":
             return f"{level}: {text}{f' {hint}' if hint else ''}"
+        case HookRan(outcome="problem"):
+            return f"warning: {hook_line(event.body)}"
         case RetryScheduled(attempt=attempt, limit=limit, delay=delay, reason=reason):
             number = f"{attempt} of {limit}" if limit else f"{attempt}"
             return f"retry {number} in {duration(delay)}: {reason}"
@@ -274,4 +281,4 @@ def _means(strategies: tuple[str, ...]) -> str:
 
 
 def _percent(tokens: int, effective: int) -> str:
-    return f"{round(100 * tokens / effective)} %"
+    return f"{round(100 * tokens / effective)}%"

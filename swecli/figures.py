@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Final
 
 _EIGHTHS: Final = ("", "▎", "▎", "▍", "▌", "▋", "▊", "▉")
@@ -31,6 +32,18 @@ def percent(share: float) -> str:
     """A whole percentage; 100 % only when it is reached."""
     value = share * 100
     return f"{min(99, round(value)) if value < 100 else round(value)}%"
+
+
+def portion(share: float) -> str:
+    """A part of something as a whole percentage: what is there at all is never 0."""
+    return "<1%" if 0 < share < 0.01 else percent(share)
+
+
+def dollars(cost: Decimal | None) -> str:
+    """Two digits, four where it is less than a cent; ``?`` for a cost that is not known."""
+    if cost is None:
+        return "?"
+    return f"${cost:.2f}" if cost >= Decimal("0.01") or cost == 0 else f"${cost:.4f}"
 
 
 def tokens(count: int) -> str:

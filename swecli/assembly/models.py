@@ -17,8 +17,10 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from swecli.assembly.startup import startup_of
+from swecli.core.config.change import dotted, set_value
 from swecli.core.config.key_store import KeyStore, KeyStoreError
-from swecli.core.config.settings import ProviderSettings, Settings, expand, named_models
+from swecli.core.config.load import ConfigError
+from swecli.core.config.settings import PriceSettings, ProviderSettings, Settings, expand, named_models
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
@@ -57,6 +59,7 @@ from swecli.core.llm.windows import (
     lookup_with,
     model_info,
 )
+from swecli.core.protocol.events import Price
 from swecli.core.protocol.messages import Message, TextPart, Usage
 from swecli.demo import interpreter
 from swecli.exit_codes import ExitCode
@@ -94,7 +97,7 @@ class Prices:
         own: Mapping[str, PriceList] | None = None,
     ) -> None:
         self._pricer = pricer or Pricer()
-        self._own = own or {}
+        self._own = own if own is not None else {}
         self._addresses: dict[str, str] = {}
 
     def note(self, config: ClientConfig) -> None:
@@ -556,12 +559,38 @@ class ModelSupply:
             make_client=self.make,
             windows=self.windows,
             price=self._prices,
+            keep_price=None if self.scripted else self._keep_price,
             effort=effort_of(self._settings, self._main),
             fallback=tuple(expand(name, self._settings) for name in self._settings.model.fallback),
             side_models=side_models(self._settings),
             offers=self.offers,
             unlisted=lambda: self.unlisted,
         )
+
+    def _keep_price(self, model: str, price: Price) -> str:
+        """Into the user's settings, and for what is asked from now on.
+
+        Raises:
+            ValueError: it is no price, or can't be written.
+        """
+        from swecli.assembly.settings import user_file  # only once somebody sets one
+
+        given = {"input": price.input, "output": price.output, "cache_read": price.cached}
+        try:
+            checked = PriceSettings.model_validate(
+                {name: float(rate) for name, rate in given.items() if rate is not None}
+            )
+        except ValueError as error:
+            raise ValueError("A price is a number of dollars from 0 to 100,000 per million tokens.") from error
+        path = user_file(self._environment)
+        try:
+            set_value(path, dotted(("models", "price", model)), checked.model_dump(exclude_none=True))
+        except ConfigError as error:
+            raise ValueError(str(error)) from error
+        prices = read_prices([{name: rate for name, rate in given.items() if rate is not None}])
+        assert prices is not None
+        self.own_prices[model] = prices
+        return str(path)
 
     def main(self) -> str | None:
         """The model of a start, its name looked up; servers may be asked. Not for the event loop."""
@@ -624,7 +653,7 @@ class ModelSupply:
         answer = await list_models(endpoint_of(config))
         if not answer.models:
             why = answer.problem or "it lists no models"
-            return (), f"{provider} at {without_password(account.address)} names no models: {why}."
+            return (), f"{provider} at {without_password(account.address)} names no models: {why.rstrip('.')}."
 
         def known() -> tuple[ModelOffer, ...]:
             return listed_offers(account, answer.models, lambda model: self._info(provider, model))

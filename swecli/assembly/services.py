@@ -12,8 +12,10 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swecli import __version__
+from swecli.assembly.hooks import hook_keeper
 from swecli.assembly.startup import Startup
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
@@ -45,11 +47,14 @@ from swecli.core.sessions.database import Database, Purpose, open_database, open
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
-from swecli.core.workspace.process import scrubbed_environment
+from swecli.core.workspace.process import scrubbed_environment, secret_values
 from swecli.core.workspace.process_tree import PLACE, end_owned
 from swecli.core.workspace.walk import left_out_by_ripgrep
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.core.hooks.runner import Hooks
 
 
 def context_limits(settings: Settings) -> Limits:
@@ -326,7 +331,20 @@ def build_services(
         jitter=random.random,
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),
+        hooks=_hooks(options, startup, environment),
+        allow_hook=hook_keeper(startup.paths.data, options.cwd, store=options.store),
     )
+
+
+def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Hooks | None:
+    """The hooks of a session; None where there are none, and where nothing is to happen."""
+    if not startup.hooks.hooks or options.look_only or options.dry_run or options.compact_dry_run:
+        return None
+    from swecli.core.hooks.runner import HookPlace, Hooks
+    from swecli.core.llm.secrets import Masker, is_unmistakable
+
+    secrets = Masker(filter(is_unmistakable, secret_values(startup.environment)))
+    return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover))
 
 
 def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:

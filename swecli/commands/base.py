@@ -29,6 +29,7 @@ Screen = Literal[
     "jobs",
     "add_folder",
     "editing",
+    "price",
 ]
 """What only a front-end can do; one without a screen ignores it or ends."""
 

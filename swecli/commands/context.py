@@ -17,7 +17,7 @@ from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Compact, RedoCompaction, UndoCompaction
-from swecli.figures import bar
+from swecli.figures import bar, dollars, percent, portion
 
 if TYPE_CHECKING:
     from swecli.core.context_management.compaction.clearing import RuleReport
@@ -26,18 +26,6 @@ if TYPE_CHECKING:
 
 def number(value: int) -> str:
     return f"{value:,}"
-
-
-def percent(share: float) -> str:
-    """``0.456`` -> ``45.6 %``."""
-    return f"{share * 100:.1f} %"
-
-
-def dollars(cost: Decimal | None) -> str:
-    """Two digits, four below a dollar; ``?`` for a cost that is not known."""
-    if cost is None:
-        return "?"
-    return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"
 
 
 def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
@@ -222,7 +210,7 @@ def _components(budget: Budget) -> str:
 def _part(name: str, tokens: int, share: float | None, limit: str = "") -> tuple[str, ...]:
     if share is None:
         return (name, number(tokens), "?", limit)
-    return (name, number(tokens), percent(share), bar(share, _PART_CELLS, ends=False), limit)
+    return (name, number(tokens), portion(share), bar(share, _PART_CELLS, ends=False), limit)
 
 
 def _named(source: str) -> str:
@@ -234,7 +222,7 @@ def _thresholds(budget: Budget) -> str:
     if not budget.block_at or budget.effective <= 0:
         return ""
     high, near, full = (
-        f"{number(tokens)} ({tokens / budget.effective:.0%})".replace("%", " %")
+        f"{number(tokens)} ({percent(tokens / budget.effective)})"
         for tokens in (budget.warn_at, budget.compact_at, budget.block_at)
     )
     return f" High from {high}, nearly full from {near}, full from {full}."

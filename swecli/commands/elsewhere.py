@@ -25,7 +25,6 @@ ELSEWHERE: Mapping[str, str] = {
     "instructions": "/status names the instruction files that count; /init writes OPENCLI.md",
     "notes": _LATER,
     "mcp": f"MCP servers are {_LATER}",
-    "hooks": f"hooks are {_LATER}",
     "skills": f"skills are {_LATER}",
     "agents": f"agents are {_LATER}",
     "agent": f"agents are {_LATER}",

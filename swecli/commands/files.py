@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from swecli.commands.base import CommandResult, SlashCommand
+from swecli.core.checkpoints.generated import USUAL, GeneratedFiles
+from swecli.core.checkpoints.worktree import GitRefused
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.text_file import usable_folder
@@ -26,16 +28,25 @@ SHOWN = 50
 """Files of one kind that are listed."""
 
 
-def restored_result(done: FilesRestored, cwd: Path) -> CommandResult:
+async def restored_result(session: Session, done: FilesRestored) -> CommandResult:
+    cwd = session.view.cwd
     blocks: list[DisplayBlock] = []
     verb = "Undid" if done.direction == "undo" else "Redid"
     if done.files:
         more = f" and {len(done.operations) - 3} more" if len(done.operations) > 3 else ""
         blocks.append(TextBlock(f"{verb}: {'; '.join(done.operations[:3])}{more}"))
-        rows = tuple((shown_path(file.path, cwd), file.how) for file in done.files[:SHOWN])
-        blocks.append(TableBlock(("file", "now"), rows, _count(len(done.files), "file changed", "files changed")))
-        if len(done.files) > SHOWN:
-            blocks.append(TextBlock(f"and {len(done.files) - SHOWN:,} more files", "dim"))
+        how = {file.path: file.how for file in done.files}
+        listed, generated = await session.files.generated(list(how))
+        if not listed:  # it was only about those
+            listed, generated = list(how), GeneratedFiles()
+        rows = tuple((shown_path(path, cwd), how[path]) for path in listed[:SHOWN])
+        blocks.append(
+            TableBlock(("file", "now"), rows, _count(len(listed) + generated.files, "file changed", "files changed"))
+        )
+        if len(listed) > SHOWN:
+            blocks.append(TextBlock(f"and {len(listed) - SHOWN:,} more files", "dim"))
+        if generated.folders:
+            blocks.append(TextBlock(generated.line(cwd), "dim"))
     if done.conflicts:
         head = _count(len(done.conflicts), "file was left alone", "files were left alone")
         blocks.append(TextBlock(f"{head}:\n{_left(done.conflicts, cwd)}", "warning"))
@@ -69,43 +80,89 @@ def _count(number: int, one: str, several: str) -> str:
 
 
 async def _run_redo(session: Session, arguments: str) -> CommandResult:
-    return restored_result(await session.files.redo(), session.view.cwd)
+    return await restored_result(session, await session.files.redo())
 
 
 REDO = SlashCommand("redo", "Reapply what /undo reverted", _run_redo, while_busy=False)
 
 
 async def _run_diff(session: Session, arguments: str) -> CommandResult:
-    found = await session.files.difference()
+    """A path narrows what the session changed; what is no path, or ``HEAD``, is a revision of git."""
+    cwd = session.view.cwd
+    first, _, rest = arguments.partition(" ")
+    if first.upper() == "HEAD":
+        return await _against(session, "HEAD", rest.strip())
+    below, is_there = _place(arguments, cwd) if arguments else ("", True)
+    found = await session.files.difference(below)
+    if not is_there and not found.files and not found.generated.folders:
+        try:
+            return await _against(session, first, rest.strip(), sure=False)
+        except GitRefused:
+            pass
     if found.reason:
         return CommandResult.text(found.reason, "warning")
-    cwd = session.view.cwd
-    chosen = [block for block in found.files if not arguments or _below(block.path, arguments, cwd)]
-    if not chosen:
-        where = f" below {arguments}" if arguments else ""
-        return CommandResult.text(f"This session changed no file{where}, or everything was undone.")
-    blocks: list[DisplayBlock] = [replace(block, path=shown_path(block.path, cwd)) for block in chosen]
-    blocks.append(TextBlock(_sum(chosen), "dim"))
-    if found.more:
-        blocks.append(TextBlock(f"and {found.more:,} more files; /diff PATH shows those below a folder", "dim"))
+    blocks = _diffs(found.files, found.more, found.generated, cwd)
+    where = f" below {arguments}" if arguments else ""
+    if not found.files:
+        more = "" if arguments else " /diff HEAD compares with the last commit."
+        blocks.insert(0, TextBlock(f"This session changed no file{where}, or everything was undone.{more}"))
+    else:
+        blocks.append(TextBlock(f"{_sum(found.files, 'changed in this session')}; /undo reverts it.", "dim"))
     return CommandResult(tuple(blocks))
 
 
-def _below(path: str, wanted: str, cwd: Path) -> bool:
-    typed = os.path.expanduser(wanted.strip("\"'").removeprefix("@"))
+async def _against(session: Session, revision: str, path: str, *, sure: bool = True) -> CommandResult:
+    """Raises:
+    GitRefused: nothing is known, unless it is ``sure`` that a revision is meant.
+    """
+    cwd = session.view.cwd
+    try:
+        found = await session.files.against(revision, _place(path, cwd)[0] if path else "")
+    except GitRefused as error:
+        if not sure:
+            raise
+        return CommandResult.text(str(error), "warning")
+    blocks = _diffs(found.files, found.more, found.generated, cwd)
+    where = f" below {path}" if path else ""
+    if found.files:
+        blocks.append(TextBlock(f"{_sum(found.files, f'differ from {revision}', 'differs from ' + revision)}.", "dim"))
+    elif found.generated.folders:
+        blocks.insert(0, TextBlock(f"No other file{where} differs from {revision}."))
+    else:
+        blocks.append(TextBlock(f"No file{where} differs from {revision}."))
+    return CommandResult(tuple(blocks))
+
+
+def _diffs(files: Sequence[DiffBlock], more: int, generated: GeneratedFiles, cwd: Path) -> list[DisplayBlock]:
+    blocks: list[DisplayBlock] = [replace(block, path=shown_path(block.path, cwd)) for block in files]
+    if more:
+        blocks.append(TextBlock(f"and {more:,} more files; a path narrows the list", "dim"))
+    if generated.folders:
+        blocks.append(TextBlock(generated.line(cwd), "dim"))
+    return blocks
+
+
+def _place(words: str, cwd: Path) -> tuple[str, bool]:
+    """The path that is meant, and whether it is there."""
+    typed = os.path.expanduser(words.strip("\"'").removeprefix("@"))
     place = os.path.realpath(os.path.join(cwd, typed))
-    return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
+    return place, os.path.lexists(place)
 
 
-def _sum(files: list[DiffBlock]) -> str:
+def _sum(files: Sequence[DiffBlock], several: str, one: str = "") -> str:
     new = sum(block.old is None and block.new is not None for block in files)
     gone = sum(block.new is None and block.old is not None for block in files)
     kinds = [f"{count:,} {what}" for count, what in ((new, "new"), (gone, "removed")) if count]
     detail = f" ({', '.join(kinds)})" if kinds else ""
-    return f"{len(files):,} file{'' if len(files) == 1 else 's'} changed in this session{detail}; /undo reverts it."
+    return f"{_count(len(files), f'file {one or several}', f'files {several}')}{detail}"
 
 
-DIFF = SlashCommand("diff", "Show what this session changed", _run_diff, arguments="[path]")
+DIFF = SlashCommand(
+    "diff",
+    "Show what this session changed, or what differs from git HEAD",
+    _run_diff,
+    arguments="[path | HEAD [path]]",
+)
 
 
 async def _run_add_dir(session: Session, arguments: str) -> CommandResult:
@@ -140,8 +197,6 @@ ADD_DIR = SlashCommand(
 USAGE = "/undo reverts the newest edit or command; also: turn, turn 3, t12 (a call), a path, list."
 _SHOWN = 20
 _NAMED = 6
-USUAL = frozenset(("generated folder", "ignored folder", "git's own data", "swecli's own data"))
-"""Why a path is not tracked where nobody expects it to be: one line for all of them."""
 _CALL = re.compile(r"t\d+")
 _TURN = re.compile(r"turn(?:\s+(\d+))?", re.IGNORECASE)
 
@@ -149,10 +204,10 @@ _TURN = re.compile(r"turn(?:\s+(\d+))?", re.IGNORECASE)
 async def _run_undo(session: Session, arguments: str) -> CommandResult:
     wanted = arguments.strip()
     if wanted.lower() in ("list", "ls"):
-        return _listed(await session.files.changes(), session.view.cwd)
+        return await _listed(session, await session.files.changes())
     if wanted in ("help", "?", "-h", "--help"):
         return CommandResult.text(USAGE)
-    return restored_result(await session.files.undo(target(wanted, session.view.cwd)), session.view.cwd)
+    return await restored_result(session, await session.files.undo(target(wanted, session.view.cwd)))
 
 
 def target(wanted: str, cwd: Path) -> Target:
@@ -171,12 +226,16 @@ def target(wanted: str, cwd: Path) -> Target:
     return Target("path", name=os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
 
 
-def _listed(recent: Recent, cwd: Path) -> CommandResult:
+async def _listed(session: Session, recent: Recent) -> CommandResult:
+    cwd = session.view.cwd
     if recent.reason:
         return CommandResult.text(recent.reason, "warning")
     blocks: list[DisplayBlock] = []
     if recent.operations:
-        rows = tuple(_row(operation, cwd) for operation in recent.operations[:_SHOWN])
+        shown = recent.operations[:_SHOWN]
+        paths = dict.fromkeys(change.path for one in shown for change in one.active)
+        listed = frozenset((await session.files.generated(list(paths)))[0])
+        rows = tuple(_row(operation, cwd, listed) for operation in shown)
         blocks.append(TableBlock(("call", "turn", "at", "files", "what"), rows, "Can be undone, newest first"))
         if len(recent.operations) > _SHOWN:
             blocks.append(TextBlock("and older ones", "dim"))
@@ -195,14 +254,19 @@ def _listed(recent: Recent, cwd: Path) -> CommandResult:
     return CommandResult(tuple(blocks))
 
 
-def _row(operation: Operation, cwd: Path) -> tuple[str, ...]:
+def _row(operation: Operation, cwd: Path, listed: frozenset[str]) -> tuple[str, ...]:
+    """``listed`` are paths in no generated folder: these are named first, the others only counted."""
     title = " ".join(operation.origin.title.split())
     unsure = " (swecli was killed during it)" if operation.state == "unsure" else ""
-    names = ", ".join(shown_path(change.path, cwd) for change in operation.active[:3])
-    more = f" +{len(operation.active) - 3}" if len(operation.active) > 3 else ""
+    own = [change.path for change in operation.active if change.path in listed]
+    folders = sum("folder" in (change.before.kind, change.after.kind) for change in operation.active)
+    made = max(0, len(operation.active) - len(own) - folders)
+    parts = [", ".join(shown_path(path, cwd) for path in own[:3]) + (f" +{len(own) - 3}" if len(own) > 3 else "")]
+    parts += [f"{made:,} generated"] if made else []
+    names = ", ".join(filter(None, parts))
     shown = title if len(title) <= 50 else f"{title[:49]}…"
     clock = time.strftime("%H:%M", time.localtime(operation.started))
-    return operation.origin.item, str(operation.origin.turn), clock, names + more, shown + unsure
+    return operation.origin.item, str(operation.origin.turn), clock, names, shown + unsure
 
 
 UNDO = SlashCommand(

@@ -10,6 +10,7 @@ from swecli.commands.base import SlashCommand
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL
 from swecli.commands.elsewhere import ELSEWHERE
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
+from swecli.commands.hooks import HOOKS
 from swecli.commands.init.command import INIT
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
@@ -45,6 +46,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     MODE,
     PLAN,
     PERMISSIONS,
+    HOOKS,
     TODOS,
     JOBS,
     THEME,

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, get_args
 
 from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand
-from swecli.commands.context import aligned, dollars, labelled, number, percent
+from swecli.commands.context import aligned, labelled, number
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
 from swecli.core.protocol.commands import CarryOut, SetMode
-from swecli.core.protocol.events import Mode, SandboxChanged
+from swecli.core.protocol.events import Mode, Price, SandboxChanged
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.base import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
+from swecli.figures import dollars, percent
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session, SessionView
@@ -92,7 +93,55 @@ TURNS = 20
 """The newest ones that are listed."""
 
 
+PRICE_FORM = "INPUT OUTPUT [CACHED], in dollars per million tokens"
+_RATE = re.compile(r"\$?(\d{1,6}(?:\.\d{1,9})?|\.\d{1,9})\$?")
+
+
+def price_of(text: str) -> Price | None:
+    """What was typed for a price: two numbers or three, with or without signs between them; None for anything else."""
+    words = [word for word in re.split(r"[\s,/;]+", text.strip()) if word]
+    rates = [found[1] for word in words if (found := _RATE.fullmatch(word)) is not None]
+    return Price(*rates) if len(rates) == len(words) and len(rates) in (2, 3) else None
+
+
+async def _run_price(session: Session, words: str) -> CommandResult:
+    first, _, rest = words.partition(" ")
+    model = session.view.model
+    ref = first if "/" in first and price_of(first) is None else model.ref if model is not None else ""
+    price = price_of(rest if ref == first else words)
+    if not ref:
+        return CommandResult.text("No model is connected; name one: /usage price PROVIDER/NAME 3 15 0.3", "error")
+    if price is None:
+        return CommandResult.text(f"A price is {PRICE_FORM}, for example /usage price 3 15 0.3", "error")
+    try:
+        where = await session.set_price(ref, price)
+    except ValueError as error:
+        return CommandResult.text(str(error), "error")
+    cached = f", cached ${price.cached}" if price.cached is not None else ""
+    spent = session.view.spending.by_model.get(ref)
+    so_far = f" This session's cost with it so far: {dollars(spent.cost)}." if spent is not None else ""
+    return CommandResult.text(
+        f"Price of {ref}: input ${price.input}, output ${price.output}{cached} per million tokens, written to"
+        f" models.price in {where}.{so_far}"
+    )
+
+
+def _unpriced_text(models: Sequence[str]) -> str:
+    """How to set the prices that are unknown, by command and by setting; empty where all are known."""
+    if not models:
+        return ""
+    form = f'[models.price] "{models[0]}" = {{ input = 3, output = 15, cache_read = 0.3 }}'
+    return (
+        f"Price of {', '.join(models)} unknown. /usage price 3 15 0.3 sets input, output and cached input in dollars"
+        f" per million tokens; in your settings: {form}"
+    )
+
+
 async def _run_usage(session: Session, arguments: str) -> CommandResult:
+    first, _, rest = arguments.partition(" ")
+    if first == "price":
+        return await _run_price(session, rest.strip())
+    unpriced = session.unpriced
     spending = session.view.spending
     turns = [(str(number) if number else "-", tally) for number, tally in spending.by_turn.items()]
     sections = (
@@ -100,10 +149,19 @@ async def _run_usage(session: Session, arguments: str) -> CommandResult:
         _table("By model", "model", list(spending.by_model.items())),
         _table("By turn", "turn", turns[-TURNS:]),
     )
-    return CommandResult.text("\n\n".join(filter(None, sections)))
+    blocks = [TextBlock("\n\n".join(filter(None, sections)))]
+    if unpriced:
+        blocks.append(TextBlock(_unpriced_text(unpriced), "dim"))
+    return CommandResult(tuple(blocks), screen="price" if unpriced else None, argument=unpriced[0] if unpriced else "")
 
 
-USAGE = SlashCommand("usage", "Show tokens and cost of this session", _run_usage, aliases=("cost", "stats"))
+USAGE = SlashCommand(
+    "usage",
+    "Show tokens and cost of this session; set a price",
+    _run_usage,
+    aliases=("cost", "stats"),
+    arguments="[price INPUT OUTPUT [CACHED]]",
+)
 
 
 def usage_text(view: SessionView) -> str:

@@ -97,6 +97,7 @@ _ERRORS: Mapping[str, ExitCode] = {
     "max_tokens": ExitCode.BUDGET,
     "max_price": ExitCode.BUDGET,
     "content_filter": ExitCode.REFUSED,
+    "hook": ExitCode.FAILURE,
 }
 _OUTCOMES: Mapping[str, ExitCode] = {
     "done": ExitCode.OK,

@@ -60,6 +60,7 @@ class Actions:
         self._keymap = keys
         self._clock = clock
         self._pending: list[str] = []
+        self._asked_prices: set[str] = set()
         """Settings that were changed and count from the next session on."""
         self.commands: Sequence[SlashCommand] = ()
         self.model_tried = asyncio.Event()
@@ -100,6 +101,8 @@ class Actions:
                 self.show_jobs(words)
             case "editing":
                 self._screen.run_worker(self.switch_editing())
+            case "price":
+                self.ask_price(words)
             case "add_folder":
                 self._backend.add_folder(Path(words))
                 self._reopen(f"Added {words} to the session")
@@ -111,12 +114,17 @@ class Actions:
     # --- what the session is asked for ---
 
     def next_mode(self) -> None:
+        from swecli.commands.session import MODE_MEANINGS
+
         modes: tuple[Mode, ...] = get_args(Mode)
-        view = self._session.view
-        if view is None:
+        present = self._session.mode
+        if present is None:
             self._screen.activity.flash("The session is still opening")
             return
-        self.set_mode(modes[(modes.index(view.mode) + 1) % len(modes)])
+        mode = modes[(modes.index(present) + 1) % len(modes)]
+        self._session.come_to_mode(mode)
+        meaning = self._screen.dock.meaning_for_waiting(mode) or MODE_MEANINGS[mode]
+        self._screen.activity.flash(f"Mode: {mode} ({meaning})")
 
     def set_mode(self, name: str) -> None:
         from swecli.commands.session import MODE_MEANINGS
@@ -203,6 +211,20 @@ class Actions:
         choices.append(Choice("cancel", "Cancel", "back into the prompt"))
         fits = "" if weight.fits else ": too large to send"
         return await self._chosen(f"This message takes {weight.shown}{fits}", choices)
+
+    def ask_price(self, model: str) -> None:
+        """Ask once what a model costs."""
+        from swecli.tui.dock.picker import Picker
+
+        if model in self._asked_prices:
+            return
+        self._asked_prices.add(model)
+
+        def typed(text: str) -> None:
+            self._screen.post_message(self.CommandChosen(f"/usage price {model} {text}"))
+
+        title = f"Price of {safe_line(model)}, $ per million tokens: input output [cached], such as 3 15 0.3"
+        self._screen.dock.show(Picker(title, (), typed, free=True))
 
     async def ask_note(self, note: str, here: str, own: str) -> str:
         """Where a note goes: "here", the user's "own" file, "send" for a message after all, or "cancel"."""

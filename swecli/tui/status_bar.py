@@ -18,7 +18,7 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
-from swecli.figures import BAR, bar, duration, percent, tokens
+from swecli.figures import BAR, bar, dollars, duration, percent, tokens
 from swecli.safe_text import safe_line
 from swecli.tui.tool_words import words_for
 
@@ -64,11 +64,6 @@ class Piece:
 _WORDS: dict[ContextLevel, str] = {"ok": "", "warn": " filling up", "compact": " nearly full", "block": " full"}
 
 
-def money(cost: Decimal) -> str:
-    """Dollars with two digits, more where it is less than a cent."""
-    return f"${cost:.2f}" if cost >= Decimal("0.01") or cost == 0 else f"${cost:.4f}"
-
-
 def context(budget: Budget | None, detail: int) -> list[Piece]:
     """The meter in five sizes: 4 with label, bar, percentage and total, 3 without its label, 2 without the total, 1 bar
     and percentage without words, 0 the percentage. Nothing while nothing is known."""
@@ -104,7 +99,7 @@ def line(facts: Facts, width: int) -> list[Piece]:
     model = [Piece(name)] if facts.model != STARTING else []
     short = [Piece(shorten(name, 14))] if model else []
     cache = [] if facts.cache_share is None else [Piece(f"{percent(facts.cache_share)} cached", "dim")]
-    cost = [] if facts.cost is None else [Piece(money(facts.cost), "dim")]
+    cost = [] if facts.cost is None else [Piece(dollars(facts.cost), "dim")]
     branch = [Piece(facts.branch, "dim")] if facts.branch else []
     jobs = [Piece("1 job" if facts.jobs == 1 else f"{facts.jobs} jobs", "warn")] if facts.jobs else []
     meters = [context(facts.budget, detail) for detail in range(5)]

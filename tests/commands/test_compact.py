@@ -59,7 +59,7 @@ async def test_cache_and_cost_are_part_of_the_plan() -> None:
     plan = replace(PLAN, rewritten_tokens=26_000, cost="0.4215", saved_per_request="0.021")
     table = (await COMPACT.run(Planned(plan), "plan")).blocks[0]
     assert isinstance(table, TableBlock)
-    assert [row[2] for row in table.rows[-3:]] == ["26,000", "$0.4215", "$0.0210"]
+    assert [row[2] for row in table.rows[-3:]] == ["26,000", "$0.42", "$0.02"]
 
 
 async def test_where_nothing_can_be_gained_nothing_is_done() -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from swecli.commands.base import CommandResult
 from swecli.commands.registry import Invocation, parse
+from swecli.core.checkpoints.generated import GeneratedFiles
 from swecli.core.checkpoints.history import Difference
+from swecli.core.checkpoints.worktree import GitRefused, WorkTree
 from swecli.core.protocol.blocks import DiffBlock, TextBlock
 from tests.commands.support import CommandSession
 
@@ -46,9 +48,45 @@ async def test_nothing_changed_nothing_known_and_more_than_is_shown() -> None:
         (Difference(reason="Checkpoints are off."), "Checkpoints are off."),
         (Difference(FILES, more=7), "7 more files"),
     ):
-        last = (await shown(changed, "/diff")).blocks[-1]
-        assert isinstance(last, TextBlock)
-        assert expected in last.text
+        assert expected in said(await shown(changed, "/diff"))
+
+
+def said(result: CommandResult) -> str:
+    return "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))
+
+
+async def test_files_in_generated_folders_are_one_line() -> None:
+    found = Difference(FILES, generated=GeneratedFiles(214, ("/work/build", "/work/node_modules")))
+    assert "and 214 files in generated folders (build/, node_modules/)" in said(await shown(found, "/diff"))
+    only = said(await shown(Difference(generated=GeneratedFiles(1, ("/work/dist",))), "/diff"))
+    assert "changed no file" in only
+    assert "and 1 file in a generated folder (dist/)" in only
+
+
+async def against(line: str, tree: WorkTree | GitRefused, session: CommandSession) -> str:
+    session.files.tree = tree
+    found = parse(line)
+    assert isinstance(found, Invocation)
+    return said(await found.command.run(session, found.arguments))
+
+
+async def test_head_compares_with_git_and_any_other_revision_where_no_path_is_meant() -> None:
+    session = CommandSession(Path("/work"))
+    tree = WorkTree(FILES, 3, GeneratedFiles(2, ("/work/build",)))
+    text = await against("/diff head", tree, session)
+    assert "3 files differ from HEAD (1 new, 1 removed)." in text
+    assert "and 3 more files" in text
+    assert "and 2 files in a generated folder (build/)" in text
+    assert "1 file differs from v1.0" in await against("/diff v1.0 src", WorkTree(FILES[:1]), session)
+    assert session.files.revisions == [("HEAD", ""), ("v1.0", "/work/src")]
+    assert "No file differs from HEAD." in await against("/diff HEAD", WorkTree(), session)
+
+
+async def test_without_git_one_clause_says_so() -> None:
+    session = CommandSession(Path("/work"))
+    refused = GitRefused("no repository", "This folder is not in a git repository.")
+    assert await against("/diff HEAD", refused, session) == "This folder is not in a git repository."
+    assert "changed no file below nowhere" in await against("/diff nowhere", refused, session)
 
 
 async def test_doctor_asks_providers_only_where_told_to() -> None:

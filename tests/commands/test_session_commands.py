@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
+from swecli.commands.registry import Invocation, parse
 from swecli.core.engine.session import Conversation
 from swecli.core.engine.state import Totals
-from swecli.core.protocol.blocks import Todo, TodoBlock
+from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock
 from swecli.core.protocol.budget import Budget, Component
 from swecli.core.protocol.commands import SetMode, SetModel
+from swecli.core.protocol.events import Price
 from swecli.core.protocol.messages import Usage
 from tests.commands.support import CommandSession
 
@@ -71,10 +74,10 @@ async def test_context_shows_the_figures_of_the_meter() -> None:
     assert (await session.slash("/tokens")).splitlines() == [
         "Context ~50%: ~50,000 of 100,000 tokens (estimated)",
         f"▕{'█' * 20}{' ' * 20}▏",
-        "  system prompt   1,000   1.0 %  ▎",
-        "  tools           1,900   1.9 %  ▎                 of max. 3,000",
-        "  conversation   47,100  47.1 %  ███████▌",
-        "  free           50,000  50.0 %  ████████",
+        "  system prompt   1,000   1%  ▎",
+        "  tools           1,900   2%  ▎                 of max. 3,000",
+        "  conversation   47,100  47%  ███████▌",
+        "  free           50,000  50%  ████████",
         "Window 120,000 tokens (catalogue), 20,000 of them kept for the answer.",
         "3 messages in the conversation. The oldest is 2 hours old.",
     ]
@@ -85,10 +88,10 @@ async def test_context_says_where_the_levels_begin_and_what_was_left_out() -> No
     session.view.budget = replace(BUDGET, level="warn", warn_at=50_000, compact_at=70_000, block_at=90_000)
     session.view.conversation = Conversation(12, 45, 2, 60.0)
     lines = (await session.slash("/context")).splitlines()[-3:]
-    assert lines[0].endswith("High from 50,000 (50 %), nearly full from 70,000 (70 %), full from 90,000 (90 %).")
+    assert lines[0].endswith("High from 50,000 (50%), nearly full from 70,000 (70%), full from 90,000 (90%).")
     assert lines[1] == "12 active messages of 45, 2 summaries. The oldest is 1 minute old."
     assert lines[2] == "It is filling up. /compact frees space."
-    assert not [line for line in lines if "80 %" in line or "95 %" in line]
+    assert not [line for line in lines if "80%" in line or "95%" in line]
 
 
 async def test_context_before_the_first_request_and_at_the_block() -> None:
@@ -109,9 +112,9 @@ async def test_usage_sums_up_the_session() -> None:
     session.view.last_usage = Usage(input_total=5_000, cache_read=4_750, output_total=100)
     text = await session.slash("/cost")
     assert "run_command 4, read_file 3" in text
-    assert "9,300 (93.0 %)" in text
-    assert "95.0 %" in text
-    assert "$0.0421" in text
+    assert "9,300 (93%)" in text
+    assert "95%" in text
+    assert "$0.04" in text
 
 
 async def test_usage_is_told_by_model_and_by_turn() -> None:
@@ -124,13 +127,13 @@ async def test_usage_is_told_by_model_and_by_turn() -> None:
     text = await session.slash("/usage")
     models = text[text.index("By model") : text.index("By turn")].splitlines()
     assert [line.split() for line in models[2:4]] == [
-        ["a/big", "29", "290,000", "94.8", "%", "2,900", "about", "$7.50"],
+        ["a/big", "29", "290,000", "95%", "2,900", "about", "$7.50"],
         ["b/small", "1", "500", "?", "50", "?"],
     ]
     turns = text[text.index("By turn") :].splitlines()
     assert turns[2].split()[0] == "10"
     assert [line.split()[0] for line in turns[-2:]] == ["28", "29"]
-    assert turns[-1].endswith("about $0.2500")
+    assert turns[-1].endswith("about $0.25")
     session.view.totals = Totals(29, 30, cost=Decimal(8), estimated=True)
     assert "about $8.00" in await session.slash("/usage")
 
@@ -153,3 +156,42 @@ async def test_todos_are_a_block_of_their_own() -> None:
     command = find("todos")
     assert command
     assert (await command.run(session, "")).blocks == (TodoBlock(session.view.todos),)
+
+
+async def test_an_unknown_price_is_asked_about_with_the_form_of_the_setting() -> None:
+    session = CommandSession()
+    session.unpriced = ("fake/model",)
+    found = parse("/cost")
+    assert isinstance(found, Invocation)
+    result = await found.command.run(cast("Any", session), "")
+    assert (result.screen, result.argument) == ("price", "fake/model")
+    said = result.blocks[-1]
+    assert isinstance(said, TextBlock)
+    assert '[models.price] "fake/model" = { input = 3, output = 15, cache_read = 0.3 }' in said.text
+    session.unpriced = ()
+    assert "price" not in (await session.slash("/usage")).lower()
+
+
+@pytest.mark.parametrize(
+    ("typed", "price"),
+    [
+        ("3 15 0.3", Price("3", "15", "0.3")),
+        ("$3 / $15", Price("3", "15")),
+        ("0.25, .5", Price("0.25", ".5")),
+        ("0 0", Price("0", "0")),
+        ("3", None),
+        ("3 15 1 2", None),
+        ("-3 15", None),
+        ("three 15", None),
+        ("1e9 2", None),
+        ("", None),
+    ],
+)
+async def test_a_price_is_two_or_three_numbers(typed: str, price: Price | None) -> None:
+    session = CommandSession()
+    text = await session.slash(f"/usage price {typed}")
+    assert session.prices == ({} if price is None else {session.view.model.ref: price})
+    assert ("models.price in /home/me/config.toml" if price else "for example /usage price 3 15 0.3") in text
+    session.prices.clear()
+    await session.slash(f"/usage price other/m {typed}")
+    assert session.prices == ({} if price is None else {"other/m": price})

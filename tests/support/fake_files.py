@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders, is_below
 from swecli.core.checkpoints.history import Difference
 from swecli.core.checkpoints.restore import Recent, Target
+from swecli.core.checkpoints.worktree import GitRefused, WorkTree
 from swecli.core.protocol.events import FilesRestored
 
 
@@ -14,6 +19,8 @@ class FakeFiles:
         self.done = FilesRestored("undo")
         self.recent = Recent()
         self.changed = Difference()
+        self.tree: WorkTree | GitRefused = GitRefused("no repository", "No repository.")
+        self.revisions: list[tuple[str, str]] = []
         self.targets: list[Target | None] = []
 
     async def undo(self, target: Target) -> FilesRestored:
@@ -27,5 +34,15 @@ class FakeFiles:
     async def changes(self) -> Recent:
         return self.recent
 
-    async def difference(self) -> Difference:
-        return self.changed
+    async def difference(self, below: str = "") -> Difference:
+        files = tuple(block for block in self.changed.files if not below or is_below(block.path, below))
+        return replace(self.changed, files=files)
+
+    async def against(self, revision: str, below: str = "") -> WorkTree:
+        self.revisions.append((revision, below))
+        if isinstance(self.tree, GitRefused):
+            raise self.tree
+        return self.tree
+
+    async def generated(self, paths: Sequence[str]) -> tuple[list[str], GeneratedFiles]:
+        return GeneratedFolders(("/work",)).split(paths)

@@ -23,6 +23,7 @@ from swecli.core.protocol.events import (
     Notice,
     PermissionRequested,
     PermissionResolved,
+    Price,
     QuestionAnswered,
     QuestionAsked,
     SessionStarted,
@@ -90,6 +91,8 @@ class FakeSession:
         self.files = FakeFiles()
         self.job_outputs: dict[str, str] = {}
         self.stopped: list[str] = []
+        self.unpriced: tuple[str, ...] = ()
+        self.prices: dict[str, Price] = {}
         self.closed = False
         self.defects: list[BaseException] = []
         self._state = FakeView()
@@ -111,6 +114,10 @@ class FakeSession:
         self._past.append(event)
         for queue in self._subscribers:
             queue.put_nowait(event)
+
+    async def set_price(self, model: str, price: Price) -> str:
+        self.prices[model] = price
+        return "/home/me/config.toml"
 
     def send(self, command: Command) -> None:
         self.commands.append(command)

@@ -16,6 +16,7 @@ import swecli.tui.screens
 from swecli.commands.base import Screen
 from swecli.commands.context import COMPACT
 from swecli.commands.models import LOGIN
+from swecli.commands.session import USAGE
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import TextBlock
@@ -30,7 +31,7 @@ from tests.tui.golden import FOLDER
 from tests.tui.scenes import TODOS, WORK
 from tests.tui.support import COMMANDS, Running, Session, running
 from tests.tui.test_compact_panel import Planned
-from tests.tui.test_looks import check_all, prepared
+from tests.tui.test_looks import MIDDLE, SIZES, check_all, prepared
 
 FETCH = PermissionRequested(
     "p3",
@@ -129,6 +130,12 @@ def nobody() -> Session:
     return session
 
 
+def unpriced() -> Session:
+    session = Session()
+    session.unpriced = ("fake/model",)
+    return session
+
+
 def guarded(*items: TrustItem) -> dict[str, Any]:
     names = (".swecli/config.toml", "AGENTS.md", ".mcp.json")
 
@@ -151,13 +158,16 @@ SCENES: dict[str, Scene] = {
     ),
     "panel-question-free": Scene(asks("What is the discount", *"Loyalty"), (QuestionAsked("q", "t", (WHY,)),)),
     "panel-question-own-words": Scene(asks("Which price", "3"), (QuestionAsked("q", "t", (PRICE,)),)),
-    "panel-question-second": Scene(asks("Which price", "enter"), (QuestionAsked("q", "t", (PRICE, COLOURS, WHY)),)),
+    "panel-question-second": Scene(asks("Which price", "1"), (QuestionAsked("q", "t", (PRICE, COLOURS, WHY)),)),
     "panel-trust": Scene(waits("/work"), options=guarded()),
     "panel-trust-setting": Scene(waits("/work", "y"), options=guarded(ITEM)),
     "panel-first-run": Scene(waits("running here"), session=nobody, options={**LOGINS, "open_demo": lambda: None}),
     "panel-plan": Scene(asks("Carry out this plan?"), session=planning),
     "panel-mode": Scene(says("/mode", "accept-edits")),
     "panel-effort": Scene(effort),
+    "panel-price": Scene(
+        says("/usage", "input output", *"3 15"), session=unpriced, options={"commands": lambda: (*COMMANDS, USAGE)}
+    ),
     "panel-model": Scene(says("/model", "openai/gpt-6"), options={"models": lambda: MODELS}),
     "panel-provider": Scene(says("/login", "no key yet"), options=LOGINS),
     "panel-key": Scene(says("/login openai", "Key for openai", *"secret"), options=LOGINS),
@@ -199,6 +209,7 @@ OPENED: dict[Screen, str] = {
     "sessions": "screen-sessions",
     "jobs": "screen-jobs",
     "pick_effort": "panel-effort",
+    "price": "panel-price",
 }
 """What slash commands open; to quit and to clear has no looks of its own."""
 
@@ -214,7 +225,7 @@ async def test_panel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     session = scene.session() if scene.session else prepared(scene.bodies)
     async with running(session=session, **scene.options) as it:
         await scene.act(it)
-        await check_all(it, name)
+        await check_all(it, name, (MIDDLE, *SIZES) if name == "panel-plan" else SIZES)
 
 
 def subclasses(kind: type, package: Any) -> set[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from swecli.core.protocol.budget import Budget, ContextLevel
 from swecli.core.protocol.events import Mode, SandboxChanged
-from swecli.tui.status_bar import STARTING, Facts, line, money
+from swecli.tui.status_bar import STARTING, Facts, line
 
 
 def budget(share: float = 0.45, level: ContextLevel = "ok", source: str = "measured") -> Budget:
@@ -61,10 +61,6 @@ def test_levels_are_readable_without_colour(level: ContextLevel, word: str) -> N
     pieces = line(Facts("default", "m", budget(0.97, level)), 80)
     assert f"% of 120K {word}" in "".join(piece.text for piece in pieces)
     assert any(piece.tone == level for piece in pieces)
-
-
-def test_money() -> None:
-    assert [money(cost) for cost in (Decimal(0), Decimal("0.0042"), Decimal("1.005"))] == ["$0.00", "$0.0042", "$1.00"]
 
 
 @settings(deadline=None)

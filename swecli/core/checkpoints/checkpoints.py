@@ -13,6 +13,7 @@ import stat
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from swecli.core.checkpoints.generated import USUAL
 from swecli.core.checkpoints.history import UNFINISHED, Difference, FileHistory, LazyHistory, Running
 from swecli.core.checkpoints.journal import Origin
 from swecli.core.checkpoints.restore import Recent, Target
@@ -53,8 +54,6 @@ def named_outside(command: str, cwd: str, roots: Sequence[str], home: str) -> tu
 
 
 _NAMED = 4
-_USUAL = frozenset(("generated folder", "ignored folder", "git's own data", "swecli's own data"))
-"""Reasons that go without saying."""
 
 
 class UntrackedPaths:
@@ -72,7 +71,7 @@ class UntrackedPaths:
 
     def notice(self, listed: Sequence[LeftFile]) -> str:
         """A sentence on what is not covered, unless it is only the usual or was said before; empty then."""
-        unusual = [one for one in listed if one.why not in _USUAL]
+        unusual = [one for one in listed if one.why not in USUAL]
         if self._reported or not unusual:
             return ""
         self._reported = True
@@ -87,6 +86,10 @@ class UntrackedPaths:
         _, folders = named_outside(command, self._cwd, self._roots, self._home)
         found += [f"{folder} (folder outside the workspace)" for folder in folders]
         return f"/undo would not restore: {', '.join(found[:_NAMED])}" if found else ""
+
+    def named_first(self, paths: Sequence[str]) -> str:
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        return f"{self._shown(paths[0])}{more}"
 
     def _named(self, one: LeftFile) -> str:
         return f"{self._shown(one.path)} ({one.why})"
@@ -216,15 +219,27 @@ class Checkpoints:
         _notify_untracked(self._untracked, history, self.tell)
         return self._untracked.named(effects.command, history.not_covered)
 
-    def restores(self, paths: Sequence[str]) -> bool:
-        """Whether all of what is at these paths now could be brought back after a command deleted it."""
+    def unrestorable(self, paths: Sequence[str], command: str) -> str:
+        """What of these paths could not be brought back after ``command`` deleted it, with the reason; empty where all
+        could."""
         history = self._history.ready
-        if history is None or self.failure or not self._is_copied:
-            return False
-        if not paths or not all(inside(path, self._roots) for path in paths):
-            return False
-        left = [one.path for one in history.not_covered]
-        return not any(inside(path, (one,)) or inside(one, (path,)) for path in paths for one in left)
+        if self.failure:
+            return "it: checkpoints have failed"
+        if history is None or not self._is_copied:
+            return "it: the first copy of the workspace is not complete"
+        outside = [path for path in paths if not inside(path, self._roots)]
+        if outside and (outside := [path for path in outside if path not in self._untracked.watched(command)]):
+            return f"{self._untracked.named_first(outside)} (outside the workspace)"
+        # What git keeps for itself is lost with its folder, and goes without saying.
+        left = [
+            one
+            for one in history.not_covered
+            if one.why != "git's own data"
+            and any(inside(path, (one.path,)) or inside(one.path, (path,)) for path in paths)
+        ]
+        if not left:
+            return ""
+        return f"{self._untracked.named_first([one.path for one in left])} ({left[0].why})"
 
     async def _end(self, running: Running) -> None:
         history = await self._history.get()
@@ -264,12 +279,12 @@ class Checkpoints:
         except _FAILURES as error:
             return Recent(reason=f"The checkpoint store can't be read ({error}).")
 
-    async def difference(self) -> Difference:
+    async def difference(self, below: str = "") -> Difference:
         if self.failure:
             return Difference(reason=self.failure)
         try:
             history = await self._history.get()
-            return await shielded_thread(history.difference)
+            return await shielded_thread(lambda: history.difference(below))
         except _FAILURES as error:
             return Difference(reason=f"The checkpoint store can't be read ({error}).")
 

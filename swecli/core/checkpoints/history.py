@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from swecli.core.checkpoints import journal
+from swecli.core.checkpoints.generated import LEFT_OUT, USUAL, GeneratedFiles, GeneratedFolders, is_below
 from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
 from swecli.core.checkpoints.restore import (
     Plan,
@@ -40,12 +41,13 @@ MOST_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """``files`` are changed files by path (absolute), ``more`` is how many there are beyond them. ``reason`` says why
-    nothing is known, where that is so."""
+    """``files`` are changed files by path (absolute), ``more`` is how many there are beyond them, without those that
+    are ``generated``. ``reason`` says why nothing is known, where that is so."""
 
     files: tuple[DiffBlock, ...] = ()
     more: int = 0
     reason: str = ""
+    generated: GeneratedFiles = GeneratedFiles()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,22 @@ def spans(operations: Iterable[Operation]) -> list[Span]:
     )
 
 
-def difference(connection: sqlite3.Connection, session: str) -> Difference:
-    found = spans(journal.operations(connection, session, ("edit", "command")))
-    files = tuple(_block(connection, span) for span in found[:MOST_FILES])
-    return Difference(files, len(found) - len(files))
+def difference(connection: sqlite3.Connection, session: str, rules: GeneratedFolders, below: str = "") -> Difference:
+    """``below`` (absolute): only what is there, and then generated folders too. A file that was edited by name is
+    never counted as generated."""
+    operations = journal.operations(connection, session, ("edit", "command"))
+    edited = {change.path for one in operations if one.origin.kind == "edit" for change in one.active}
+    found = {span.path: span for span in spans(operations) if not below or is_below(span.path, below)}
+    reasons = {path: span.after.note or span.before.note for path, span in found.items()}
+    folders = [path for path, why in reasons.items() if why in LEFT_OUT]
+    for path, why in reasons.items():
+        if why in USUAL:
+            del found[path]
+    listed, generated = rules.split((path for path in found if path not in edited), below)
+    generated = replace(generated, folders=tuple(dict.fromkeys((*generated.folders, *folders))))
+    shown = [path for path in found if path in edited.union(listed)]
+    files = tuple(_block(connection, found[path]) for path in shown[:MOST_FILES])
+    return Difference(files, len(shown) - len(files), generated=generated)
 
 
 def _block(connection: sqlite3.Connection, span: Span) -> DiffBlock:
@@ -146,6 +160,7 @@ class FileHistory:
     ) -> None:
         self._rows = rows
         self._session = session
+        self._roots = tuple(roots)
         self._clock = clock
         self._stop = threading.Event()
         self._blobs = Blobs(options.total)
@@ -300,9 +315,9 @@ class FileHistory:
             found = journal.operations(connection, self._session, ("edit", "command"))
         return Recent(tuple(found[:limit]), self.not_covered)
 
-    def difference(self) -> Difference:
+    def difference(self, below: str = "") -> Difference:
         with self._rows.read() as connection:
-            return difference(connection, self._session)
+            return difference(connection, self._session, GeneratedFolders(self._roots), below)
 
     # --- keeping it small ------------------------------------------------------------------------------------
 

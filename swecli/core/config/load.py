@@ -258,7 +258,7 @@ _SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "settings": 
 _USER_OF_ADDRESS = re.compile(r"(?<=://)[^/@\s]+@")
 _SECRET_SHAPED = ("api_key", "apikey", "key", "token", "secret", "password")
 
-SAFE = "Safe mode: the project's settings and your own keys, themes and status line command are ignored in this run."
+SAFE = "Safe mode ignores the project's settings and your own keys, themes, hooks and status line command in this run."
 
 Path_ = tuple[str, ...]
 
@@ -378,8 +378,13 @@ def load(
 
 
 def _own(key: Path_) -> bool:
-    """Whether a setting is left out in safe mode: it gives a key another meaning, or runs a program for the screen."""
-    return key[0] == "keys" or key == ("ui", "status_line")
+    """Whether a setting is left out in safe mode: it gives a key another meaning, or runs a program."""
+    return key[0] in ("keys", "hooks") or key == ("ui", "status_line")
+
+
+def _is_hook(key: Path_) -> bool:
+    """Whether a setting is a list of hooks: those of all files count, and each is consented to by itself."""
+    return key[0] == "hooks" and len(key) == 2 and key[1][:1].isupper()
 
 
 def origins(loaded: Loaded) -> list[tuple[str, str, str]]:
@@ -448,7 +453,7 @@ def _file(
         origin, key = Origin(layer, str(path), line_of(lines, written)), canonical(written)
         if not _known(key):
             notices.append(f"{origin}: {_unknown(key)}")
-        elif layer in ("project", "local") and consent.refuses(key, value, str(origin)):
+        elif layer in ("project", "local") and not _is_hook(key) and consent.refuses(key, value, str(origin)):
             notices.append(
                 f"{origin}: {'.'.join(key)} is ignored here: files of a project can only tighten. "
                 "Set it in your own settings, or see `swecli permissions accept`."
@@ -541,6 +546,9 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
             if key[0] == "providers" and len(key) == 2:
                 tree.setdefault("providers", {}).setdefault(key[1], {})
                 continue
+            if _is_hook(key) and isinstance(value, tuple):
+                _add_hooks(tree, origin_of, key, found)
+                continue
             _put(tree, key, value)
             for old in [path for path in origin_of if path[: len(key)] == key]:
                 del origin_of[old]
@@ -573,6 +581,19 @@ def _add_rules(rules: list[ConfiguredRule], effect: RuleList, value: object, ori
     scope = _SCOPES.get(origin.layer, "project")
     rules.extend(ConfiguredRule(effect, str(item), scope, str(origin)) for item in items)
     return None
+
+
+def _add_hooks(tree: dict[str, Any], origin_of: dict[Path_, Origin], key: Path_, found: _Value) -> None:
+    """The hooks of one file join those of the files before it."""
+    earlier = cast("tuple[object, ...]", tree.get("hooks", {}).get(key[1], ()))
+    _put(tree, key, (*earlier, *cast("list[object]", found.value)))
+    origin_of[key] = found.origin
+    for number in range(len(cast("list[object]", found.value))):
+        origin_of[(*key, str(len(earlier) + number))] = found.parts.get((*key, str(number)), found.origin)
+    for path, origin in found.parts.items():
+        if len(path) > len(key) + 1:
+            place = len(earlier) + int(path[len(key)]) if path[len(key)].isdecimal() else 0
+            origin_of[(*key, str(place), *path[len(key) + 1 :])] = origin
 
 
 def _put(tree: dict[str, Any], key: Path_, value: object) -> None:

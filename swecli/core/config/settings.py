@@ -466,6 +466,57 @@ class ToolSettings(Section):
     """Whether pages of the web can be fetched; each host is asked about, or allowed by WebFetch(domain:host)."""
 
 
+class HookSettings(Section):
+    """One hook: a command that runs at an event of the session."""
+
+    command: Annotated[str, Field(min_length=1)]
+    """Run by bash in the project's folder, with the event as JSON on its stdin."""
+    matcher: str = ""
+    """Which tools it is about, or which kinds of the event: names with | between them, or a regular expression."""
+    timeout: Seconds = 60.0
+    """Seconds that it may run."""
+
+
+Hooked = tuple[HookSettings, ...]
+
+
+class HooksSettings(Section):
+    """Commands of your own that run at events of a session, in the format of Claude Code's hooks."""
+
+    user_claude: bool = False
+    """Whether the hooks of ~/.claude/settings.json run here too."""
+    SessionStart: Hooked = ()
+    """A session begins or goes on; what it prints is for the model. Matcher: startup, resume, compact."""
+    SessionEnd: Hooked = ()
+    """A session ends."""
+    UserPromptSubmit: Hooked = ()
+    """You sent a message; it may be blocked, and what is printed goes to the model with it."""
+    PreToolUse: Hooked = ()
+    """The model wants to call a tool; the call may be blocked, asked about, or changed."""
+    PostToolUse: Hooked = ()
+    """A call succeeded."""
+    PostToolUseFailure: Hooked = ()
+    """A call failed."""
+    PermissionRequest: Hooked = ()
+    """You are about to be asked about a call; it may be refused."""
+    PreCompact: Hooked = ()
+    """The context is about to be compacted. Matcher: manual, auto."""
+    PostCompact: Hooked = ()
+    """The context was compacted."""
+    SubagentStart: Hooked = ()
+    """A subagent begins."""
+    SubagentStop: Hooked = ()
+    """A subagent is done."""
+    Stop: Hooked = ()
+    """The model is done; it may be told to go on."""
+    Notification: Hooked = ()
+    """You are wanted: an approval or a question waits, or nothing was said for a minute after a turn."""
+
+    def of(self, event: str) -> tuple[HookSettings, ...]:
+        """The hooks of an event, by its name."""
+        return getattr(self, event)
+
+
 class Settings(Section):
     """All settings."""
 
@@ -480,6 +531,7 @@ class Settings(Section):
     tools: ToolSettings = ToolSettings()
     ui: UiSettings = UiSettings()
     keys: KeySettings = KeySettings()
+    hooks: HooksSettings = HooksSettings()
 
 
 ROLES = ("main", "summary", "small")

@@ -181,7 +181,7 @@ def gate_reason(budget: Budget, advice: Sequence[str] = BLOCK_ADVICE) -> str:
     if budget.effective <= 0:
         return f"The context window of {budget.window:,} tokens leaves no room for a request; choose a larger model."
     about = "" if budget.source == "measured" else "about "
-    size = f"{about}{percent(budget)} % full ({budget.upper:,} of {budget.effective:,} tokens)"
+    size = f"{about}{percent(budget)}% full ({budget.upper:,} of {budget.effective:,} tokens)"
     if budget.level == "block":
         largest = sorted(budget.components, key=lambda part: part.tokens, reverse=True)[:NAMED_COMPONENTS]
         parts = ", ".join(f"{part.name} {part.tokens:,}" for part in largest)

@@ -13,8 +13,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
+from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders
 from swecli.core.checkpoints.history import Difference
 from swecli.core.checkpoints.restore import Recent, Target
+from swecli.core.checkpoints.worktree import WorkTree, against
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
@@ -48,6 +50,7 @@ class SessionFiles:
 
     def __init__(self, services: Services, recorder: Recorder, work: Work) -> None:
         self._checkpoints = services.checkpoints
+        self._workspace = services.workspace
         self._recorder = recorder
         self._work = work
         self._newest = FilesRestored("undo")
@@ -61,9 +64,27 @@ class SessionFiles:
     async def changes(self) -> Recent:
         return await self._checkpoints.recent() if self._checkpoints is not None else Recent(reason=OFF)
 
-    async def difference(self) -> Difference:
-        """What the session changed in files, from the first change to the last; what was taken back is left out."""
-        return await self._checkpoints.difference() if self._checkpoints is not None else Difference(reason=OFF_DIFF)
+    async def difference(self, below: str = "") -> Difference:
+        """What the session changed in files, from the first change to the last; what was taken back is left out.
+        ``below``: an absolute path."""
+        if self._checkpoints is None:
+            return Difference(reason=OFF_DIFF)
+        return await self._checkpoints.difference(below)
+
+    async def against(self, revision: str, below: str = "") -> WorkTree:
+        """How the working tree differs from a revision of git, whoever changed it.
+
+        Raises:
+            GitRefused: nothing is known, and why.
+        """
+        place = self._workspace
+        roots = [str(root) for root in place.roots]
+        return await asyncio.to_thread(against, revision, str(place.cwd), roots, place.environment, below)
+
+    async def generated(self, paths: Sequence[str]) -> tuple[list[str], GeneratedFiles]:
+        """The paths to list, and the sum of those in generated folders."""
+        roots = tuple(map(str, self._workspace.roots))
+        return await asyncio.to_thread(lambda: GeneratedFolders(roots).split(paths))
 
     def begin(self, direction: Literal["undo", "redo"], target: Target) -> asyncio.Task[None]:
         """Start to take changes back, or to bring them back; only while nothing else runs."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.context_management.compaction.options import CompactionOptions
@@ -18,11 +18,15 @@ from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
 from swecli.core.ports import Asker, BlobStore, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.events import NoticeLevel
+from swecli.core.protocol.events import NoticeLevel, Price
 from swecli.core.protocol.messages import Usage
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.process_limit import PROCESSES
+
+if TYPE_CHECKING:
+    from swecli.core.hooks.hook import Hook
+    from swecli.core.hooks.runner import Hooks
 
 ModelFactory = Callable[[str], ModelClient]
 """Makes a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with what to do."""
@@ -159,6 +163,9 @@ class Services:
     """Remembers that the user approved a file of the project with this content, so that later runs need not ask what it
     is. Returns a sentence where that failed."""
     price: Callable[[str, Usage], str | None] = no_price
+    keep_price: Callable[[str, Price], str] | None = None
+    """Writes the price of a model (``provider/name``) into the user's settings, where it counts from now on. Returns
+    where it was written; raises ValueError. None: prices can't be set here."""
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None
     """How much the user wants a model (``provider/name``) to think; None = as the provider does."""
@@ -190,6 +197,14 @@ class Services:
     """Where an internal failure is written with its traceback."""
     instructions: Sequence[str] = ()
     """Paths of the instruction files in the prompt."""
+    hooks: Hooks | None = None
+    """The user's programs that run at events of the session; None where there are none, and then they cost nothing."""
+    allow_hook: Callable[[Hook], Hook] = lambda hook: hook
+    """Remembers that the user lets a hook run as it is now, and gives it back so. May take the time of a disk.
+
+    Raises:
+        OSError: it can't be kept.
+    """
     extensions: Sequence[Extension] = ()
     """What brings tools, and runs as long as the session."""
     tools_wait: float = 30.0

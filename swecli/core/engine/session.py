@@ -19,6 +19,7 @@ from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import SessionFiles, words_of
+from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
@@ -72,6 +73,8 @@ from swecli.core.protocol.events import (
     Notice,
     NoticeLevel,
     PermissionRequested,
+    Price,
+    PriceSet,
     QuestionAsked,
     Queued,
     Rewound,
@@ -332,11 +335,14 @@ class Session:
     def __init__(
         self, session_id: str, services: Services, make_log: LogFactory, history: Sequence[Event] = ()
     ) -> None:
-        self._services = services
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock)
+        self.hooks = SessionHooks(services, recorder)
+        if services.hooks is not None:
+            services = replace(services, compaction=self.hooks.around_compaction(services.compaction))
+        self._services = services
         self._closed = False
         self._work = Work(self._ended)
-        self._requests = Requests(recorder)
+        self._requests = Requests(recorder, lambda text: self.hooks.notify("elicitation_dialog", text))
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
         self._compactions = Compactions(services, recorder, self._connection, self._requests)
@@ -351,6 +357,7 @@ class Session:
                 self._requests,
                 self._results,
                 self._sandbox,
+                self.hooks,
                 self._compactions.request_compaction,
                 self._jobs.jobs,
             )
@@ -388,6 +395,7 @@ class Session:
             self.notice(trouble, "error")
         elif name:
             self._models.start(name)
+        self.hooks.start("resume" if resumed else "startup")
 
     @property
     def tools(self) -> ToolRegistry:
@@ -422,7 +430,7 @@ class Session:
             case EditQueue():
                 edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
-                if not (command.skip and self._models.skip()):
+                if not (command.skip and (self.hooks.skip() or self._models.skip())):
                     self._work.interrupt()
             case Close():
                 self._work.interrupt()
@@ -521,6 +529,7 @@ class Session:
             self._compactions,
             self._models,
             self._jobs,
+            self.hooks,
             self._offered,
             item,
             words_of(message),
@@ -587,6 +596,32 @@ class Session:
             return None
         return await ask_model(self._recorder, self._services, client, system, prompt, max_output_tokens)
 
+    @property
+    def unpriced(self) -> Sequence[str]:
+        """Models (``provider/name``) whose price is unknown and can be set: the one that is asked next first, then
+        others that this session asked."""
+        services, tallies = self._services, self._recorder.state.spending.by_model
+        if services.keep_price is None:
+            return ()
+        found = [model for model, tally in tallies.items() if tally.unpriced]
+        current = self._recorder.state.model
+        probe = Usage(input_total=1, output_total=1)
+        if current in found or (current and current not in tallies and services.price(current, probe) is None):
+            return [current, *(model for model in found if model != current)]
+        return found
+
+    async def set_price(self, model: str, price: Price) -> str:
+        """Keep what a model costs, for this session from its first answer on. Returns where it was written.
+
+        Raises:
+            ValueError: it can't be kept; a sentence.
+        """
+        if self._services.keep_price is None:
+            raise ValueError("Prices can't be set here.")
+        where = await asyncio.to_thread(self._services.keep_price, model, price)
+        self._recorder.emit(PriceSet(model, price))
+        return where
+
     async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
         """What of providers, keys, models and the sandbox works and what does not; with ``online``, each provider is
         asked."""
@@ -637,6 +672,7 @@ class Session:
             return
         self._closed = True
         await self._work.stop()
+        await self.hooks.end()
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
         await self._models.close()
         await self._sandbox.stop()

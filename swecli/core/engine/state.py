@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
@@ -27,6 +27,8 @@ from swecli.core.protocol.events import (
     ModelResponded,
     PermissionRequested,
     PermissionResolved,
+    Price,
+    PriceSet,
     QuestionAnswered,
     QuestionAsked,
     QueueChanged,
@@ -51,17 +53,33 @@ FOR_THIS_TURN = "for this turn"
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A sum over responses. ``cost`` is US dollars, None as soon as one price is unknown: a partial sum would look
-    like the whole. ``estimated``: a response broke off before its usage was told, so a part is a guess."""
+    """A sum over responses. ``estimated``: a response broke off before its usage was told, so a part is a guess."""
 
     responses: int = 0
     usage: Usage = Usage()
-    cost: Decimal | None = Decimal(0)
+    known: Decimal = Decimal(0)
+    """US dollars of the responses whose price is known."""
+    unpriced: int = 0
+    """How many have an unknown price."""
     estimated: bool = False
 
-    def plus(self, usage: Usage | None, cost: str | None, estimated: bool = False) -> Tally:
-        total = replace(added(self.usage, usage), cost=None) if usage is not None else self.usage
-        return Tally(self.responses + 1, total, _sum(self.cost, cost), self.estimated or estimated)
+    @property
+    def cost(self) -> Decimal | None:
+        """US dollars; None as soon as one price is unknown: a partial sum would look like the whole."""
+        return None if self.unpriced else self.known
+
+    def plus(self, usage: Usage | None, cost: Decimal | None, estimated: bool = False) -> Tally:
+        return Tally(
+            self.responses + 1,
+            structs.replace(added(self.usage, usage), cost=None) if usage is not None else self.usage,
+            self.known + (cost or 0),
+            self.unpriced + (cost is None),
+            self.estimated or estimated,
+        )
+
+    def priced(self, cost: Decimal) -> Tally:
+        """With the price of one response that was unknown so far."""
+        return replace(self, known=self.known + cost, unpriced=self.unpriced - 1)
 
 
 @dataclass(slots=True)
@@ -72,16 +90,34 @@ class Spending:
     total: Tally = Tally()
     by_model: dict[str, Tally] = field(default_factory=dict)
     by_turn: dict[int, Tally] = field(default_factory=dict)
+    _open: list[tuple[str, int, Usage]] = field(default_factory=list[tuple[str, int, Usage]])
+    """Responses whose price is unknown, by model and turn."""
 
     def add(self, model: str, turn: int, usage: Usage | None, cost: str | None, estimated: bool = False) -> None:
-        self.total = self.total.plus(usage, cost, estimated)
-        self.by_model[model] = self.by_model.get(model, Tally()).plus(usage, cost, estimated)
-        self.by_turn[turn] = self.by_turn.get(turn, Tally()).plus(usage, cost, estimated)
+        dollars = _decimal(cost)
+        self.total = self.total.plus(usage, dollars, estimated)
+        self.by_model[model] = self.by_model.get(model, Tally()).plus(usage, dollars, estimated)
+        self.by_turn[turn] = self.by_turn.get(turn, Tally()).plus(usage, dollars, estimated)
+        if dollars is None and usage is not None:
+            self._open.append((model, turn, usage))
+
+    def settle(self, model: str, price: Price) -> None:
+        """The price of a model has become known: it counts for what was unknown so far."""
+        left: list[tuple[str, int, Usage]] = []
+        for name, turn, usage in self._open:
+            cost = price.of(usage) if name == model else None
+            if cost is None:
+                left.append((name, turn, usage))
+                continue
+            self.total = self.total.priced(cost)
+            self.by_model[name] = self.by_model[name].priced(cost)
+            self.by_turn[turn] = self.by_turn[turn].priced(cost)
+        self._open = left
 
 
-def _sum(known: Decimal | None, cost: str | None) -> Decimal | None:
+def _decimal(cost: str | None) -> Decimal | None:
     try:
-        return None if known is None or cost is None else known + Decimal(cost)
+        return None if cost is None else Decimal(cost)
     except InvalidOperation:
         return None
 
@@ -178,6 +214,8 @@ class SessionState:
                 self.spending.add(self.model, event.turn, usage, cost)
             case SideAnswered(model=model, usage=usage, cost=cost):
                 self.spending.add(model, event.turn, usage, cost)
+            case PriceSet(model=model, price=price):
+                self.spending.settle(model, price)
             case ItemStarted(item=item, kind=kind, name=name):
                 self.items = max(self.items + 1, _number(item))
                 if kind == "tool":

@@ -12,6 +12,7 @@ from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.compaction import Compactions, report_cache_miss
 from swecli.core.engine.files import ChangedFiles, attach, words_of
+from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import (
     AnswerCompleted,
@@ -31,7 +32,7 @@ from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.services import Services
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.tool_calls import Scheduler
-from swecli.core.engine.work import absorb_steering
+from swecli.core.engine.work import absorb_steering, edit_queue
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import (
@@ -74,6 +75,7 @@ class Turn:
         compactions: Compactions,
         models: ModelChoice,
         jobs: JobWatch,
+        hooks: SessionHooks,
         offered: OfferedTools,
         item: str,
         mentions: Sequence[str] = (),
@@ -85,6 +87,9 @@ class Turn:
         self._compactions = compactions
         self._models = models
         self._jobs = jobs
+        self._hooks = hooks
+        self._screened: set[str] = set()
+        """Messages written meanwhile that hooks let pass."""
         self._offered = offered
         self._asking = Asking(services, recorder)
         self._item = item
@@ -122,6 +127,7 @@ class Turn:
             self._recorder.emit(
                 TurnEnded(end.outcome, end.reason, end.error_kind, duration, self._account.usage, waited)
             )
+            self._hooks.turn_ended()
 
     def _take_back(self) -> None:
         """A message that was blocked before the model answered anything leaves the conversation with what it attached:
@@ -144,15 +150,18 @@ class Turn:
 
     async def _loop(self) -> TurnStopped:
         self._models.end_fallback()
+        await self._begin_hooks()
         await self._models.ready()
         cwd = self._services.workspace.cwd
         await attach(self._recorder, self._scheduler, self._mentions, cwd, self._client.info)
         while True:
+            await self._screen_steering()
             steering = absorb_steering(self._recorder)
             if steering:
                 self._repeats.user_spoke()
                 words = [word for one in steering for word in words_of(one)]
                 await attach(self._recorder, self._scheduler, words, cwd, self._client.info)
+            self._hooks.tell_model()
             self._check_caps()
             await self._offered.settle()
             await self._services.context.settle(self._recorder.ledger, self._client.info)
@@ -177,9 +186,33 @@ class Turn:
             await self._run_tools(message, calls)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             self._finish_step()
+            if self._hooks.stopped:
+                raise TurnStopped("interrupted", f"stopped by a hook: {self._hooks.stopped}", "hook")
             await self._check_repeats(calls)
-            if not calls and not self._goes_on(message):
+            if not calls and not self._goes_on(message) and not await self._hooks.stop(message.text):
                 return TurnStopped("done", _last_word(message))
+
+    async def _begin_hooks(self) -> None:
+        ledger = self._recorder.ledger
+        said = "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
+        try:
+            await self._hooks.begin_turn(said)
+        except HookBlocked as blocked:
+            raise TurnStopped("blocked", f"a hook blocked your message: {blocked}", "hook") from None
+
+    async def _screen_steering(self) -> None:
+        """Hooks look at what the user writes meanwhile before it joins; what they block goes."""
+        while self._hooks.listens("UserPromptSubmit"):
+            waiting = (one for one in self._recorder.state.queue if one.steer and one.id not in self._screened)
+            queued = next(waiting, None)
+            if queued is None:
+                return
+            self._screened.add(queued.id)
+            try:
+                await self._hooks.submit(queued.text)
+            except HookBlocked as blocked:
+                edit_queue(self._recorder, queued.id, None)
+                self._recorder.emit(Notice(f"A hook blocked your message: {blocked}", "warning", "hooks"))
 
     def _check_caps(self) -> None:
         limits = self._services.limits

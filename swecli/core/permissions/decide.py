@@ -28,6 +28,7 @@ from swecli.core.permissions.paths import inside, is_own, is_secret_in
 from swecli.core.permissions.protected import installed_reason, protected_reason
 from swecli.core.permissions.rules import active_rules, is_valid, matches_call, parse_rule, path_rule
 from swecli.core.permissions.shell.lexer import hidden_character
+from swecli.core.permissions.shell.losses import merged
 from swecli.core.permissions.shell.proof import Part
 from swecli.core.permissions.types import Call, Decision, Policy, Rule, RuleEffect
 from swecli.core.protocol.events import Mode
@@ -405,12 +406,13 @@ def _sentence(why: str, judgement: Judgement) -> str:
 
 def _dangerous(policy: Policy, call: Call, judgement: Judgement, evidence: tuple[str, ...]) -> Decision:
     shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
-    removes = tuple(path for danger in judgement.dangers for path in danger.removes)
-    worst = next((danger for danger in judgement.dangers if danger.removes), judgement.dangers[0])
+    losses = [danger.loss for danger in judgement.dangers if danger.loss is not None]
+    uncounted = next((danger for danger in judgement.dangers if danger.loss is None), None)
     return replace(
         _asked(policy, call, judgement, judgement.dangers[0].reason, (*shown, *evidence)),
-        danger=worst.clause,
-        removes=removes if all(danger.removes for danger in judgement.dangers) else (),
+        danger=(uncounted or judgement.dangers[0]).reason.rstrip("."),
+        loss=merged(losses),
+        counted=uncounted is None,
     )
 
 

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import stat
+import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +23,10 @@ PathKind = Literal["file", "directory", "other", "missing"]
 MAX_NAMES = 5_000
 MAX_TREE = 5_000
 MAX_SEARCHED = 40_000
+GIT_SECONDS = 0.7
+"""Seconds that git may take to tell what a command would destroy: a question waits for it."""
+SAID_SECONDS = 5.0
+MAX_SAID = 2_000_000
 MAX_MENTIONING = 65_536
 """Bytes of a file of settings that is looked into."""
 """Entries of a tree that are looked at for secrets: about 50 ms."""
@@ -97,6 +103,18 @@ class FileFacts:
         """How much is at and below ``path``, links not followed."""
         del path
         return BlastRadius(whole=False)
+
+    def unknown_to_git(self, paths: Sequence[str], cwd: str) -> int | None:
+        """How many files at and below ``paths`` git does not track; None without a repository, or when it can't be
+        told."""
+        del paths, cwd
+        return None
+
+    def git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
+        """What a git command that changes nothing says, line by line; None where git may not be started, fails or
+        takes too long."""
+        del cwd, arguments
+        return None
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         """The names in a directory; empty when it is none, None when there are too many to judge."""
@@ -187,6 +205,8 @@ class OsFacts(FileFacts):
     def __init__(self, environment: Mapping[str, str], ignoring: Ignoring = nothing_ignored) -> None:
         self._environment = dict(environment)
         self._ignoring = ignoring
+        self._said: dict[tuple[str, ...], tuple[float, tuple[str, ...] | None]] = {}
+        """What git said a moment ago: one call is decided about several times."""
 
     def resolve(self, path: str) -> str:
         return os.path.realpath(path)
@@ -240,6 +260,56 @@ class OsFacts(FileFacts):
             with suppress(OSError):
                 size += entry.stat(follow_symlinks=False).st_size
         return BlastRadius(files, folders, size)
+
+    def unknown_to_git(self, paths: Sequence[str], cwd: str) -> int | None:
+        folder = repository_of(cwd)
+        names = tracked_names(cwd) if folder is not None else None
+        if folder is None or names is None:
+            return None
+        tracked = frozenset(os.path.join(folder, name) for name in names)
+        count = 0
+        for path in paths:
+            if not os.path.isdir(path) or os.path.islink(path):
+                count += path not in tracked
+                continue
+            for entry in _tree(path):
+                if entry is None:
+                    return None
+                count += not entry.is_dir(follow_symlinks=False) and entry.path not in tracked
+        return count
+
+    def git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
+        key = (cwd, *arguments)
+        before = self._said.get(key)
+        if before is not None and time.monotonic() - before[0] < SAID_SECONDS:
+            return before[1]
+        lines = self._git_lines(cwd, arguments)
+        self._said = {key: (time.monotonic(), lines)}
+        return lines
+
+    def _git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
+        folder, program = repository_of(cwd), self.program("git", cwd)
+        if folder is None or not program:
+            return None
+        if self.program_problem("git", cwd, (folder,)) or git_problem(cwd, self._environment, (folder,)):
+            return None
+        safe = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
+        environment = {**self._environment, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+        command = [program, *safe, "-C", cwd, *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=GIT_SECONDS,
+                check=False,
+                env=environment,
+            )
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            return None
+        if done.returncode or len(done.stdout) > MAX_SAID:
+            return None
+        return tuple(os.fsdecode(line) for line in done.stdout.splitlines())
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         found: list[str] = []

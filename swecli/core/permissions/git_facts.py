@@ -56,9 +56,11 @@ def _harmless_settings() -> _Harmless:
     )
 
 
-def git_problem(cwd: str, environment: Mapping[str, str], roots: Sequence[str]) -> str | None:
+def git_problem(
+    cwd: str, environment: Mapping[str, str], roots: Sequence[str], *, submodules: bool = True
+) -> str | None:
     """Why git started in ``cwd`` might run something of the repository's choice, show another one's content or wait
-    for ever, as a clause; else None."""
+    for ever, as a clause; else None. Without ``submodules`` it is told to pass over them."""
     known = _harmless_settings()
     for name, value in environment.items():
         if name.startswith("GIT_") and name not in known.environment:
@@ -66,7 +68,7 @@ def git_problem(cwd: str, environment: Mapping[str, str], roots: Sequence[str]) 
                 continue
             return f"{name} is set in the environment"
     try:
-        return _repository_problem(Path(cwd), roots)
+        return _repository_problem(Path(cwd), roots, submodules=submodules)
     except OSError as error:
         return f"the repository can't be examined ({error.strerror})"
 
@@ -107,7 +109,7 @@ def credentials_in(path: str) -> bool:
     return _CREDENTIALS.search(text) is not None
 
 
-def _repository_problem(cwd: Path, roots: Sequence[str]) -> str | None:
+def _repository_problem(cwd: Path, roots: Sequence[str], *, submodules: bool) -> str | None:
     for folder in (cwd, *cwd.parents):
         place = folder / ".git"
         try:
@@ -125,7 +127,7 @@ def _repository_problem(cwd: Path, roots: Sequence[str]) -> str | None:
                 return f"{folder / '.git'} leads to the repository of another folder"
         elif not stat.S_ISDIR(mode):
             return f"{place} is a link"
-        return _directory_problem(place, folder)
+        return _directory_problem(place, folder, submodules=submodules)
     return None
 
 
@@ -138,7 +140,7 @@ def _is_work_tree_of(place: Path, folder: Path) -> bool:
     return os.path.realpath(place / back) == os.path.realpath(folder / ".git")
 
 
-def _directory_problem(place: Path, work_tree: Path) -> str | None:
+def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str | None:
     common = common_directory(place)
     if not os.path.lexists(place / "HEAD") or not os.path.lexists(common / "config"):
         return f"{place} is not an ordinary repository"
@@ -149,7 +151,7 @@ def _directory_problem(place: Path, work_tree: Path) -> str | None:
         problem = _config_problem(config, work_tree)
         if problem is not None:
             return f"{config} {problem}"
-    return _hook_problem(common / "hooks") or _index_problem(place)
+    return _hook_problem(common / "hooks") or _index_problem(place, submodules=submodules)
 
 
 def _hook_problem(hooks: Path) -> str | None:
@@ -202,7 +204,7 @@ def _harmless(section: str, sub: bool, key: str) -> bool:
     return section in known.sections or key in known.keys.get(section, ())
 
 
-def _index_problem(place: Path) -> str | None:
+def _index_problem(place: Path, *, submodules: bool) -> str | None:
     if any(name.startswith("sharedindex.") for name in os.listdir(place)):
         return "its index is split, which swecli can't check"
     index = place / "index"
@@ -211,6 +213,6 @@ def _index_problem(place: Path) -> str | None:
     state = os.stat(index)
     if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_INDEX:
         return "its index is too large to examine"
-    if _LINK_MODE in index.read_bytes():
+    if submodules and _LINK_MODE in index.read_bytes():
         return "it may have submodules, which bring settings of their own"
     return None

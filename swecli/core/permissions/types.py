@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from swecli.core.permissions.facts import FileFacts
+from swecli.core.permissions.shell.losses import Loss
 from swecli.core.protocol.events import Mode
 
 Outcome = Literal["allow", "ask", "deny"]
@@ -96,7 +97,7 @@ class Decision:
     ``offer_note`` is a sentence: what they would also allow or, where there are none, why.
     ``contained``: it may run without a question only because the sandbox holds it, so it must run in there.
     ``reads_only``: the command is proven to only read, so nothing has to be recorded before it. ``danger`` is what a
-    person has to see before they agree, as a clause; ``removes`` are the paths that would be deleted."""
+    person has to see before they agree, as a clause; ``loss`` is what would be gone, counted."""
 
     outcome: Outcome
     reason: str
@@ -107,7 +108,9 @@ class Decision:
     contained: bool = False
     reads_only: bool = False
     danger: str = ""
-    removes: tuple[str, ...] = ()
+    loss: Loss | None = None
+    counted: bool = False
+    """Whether ``loss`` is all that the command would destroy."""
 
     @property
     def offer(self) -> str | None:

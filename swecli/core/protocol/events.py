@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 from msgspec import Struct, structs
@@ -385,6 +386,35 @@ class SideAnswered(Tagged, frozen=True, tag="side_answered"):
     cost: str | None = None
 
 
+class Price(Struct, frozen=True):
+    """US dollars per million tokens, as decimal strings. Tokens read from the cache cost what other input does where
+    ``cached`` is None."""
+
+    input: str
+    output: str
+    cached: str | None = None
+
+    def of(self, usage: Usage) -> Decimal | None:
+        """US dollars of a response; None where the provider told no sizes."""
+        if usage.input_total is None or usage.output_total is None:
+            return None
+        read = min(usage.cache_read or 0, usage.input_total)
+        try:
+            plain, answer = Decimal(self.input), Decimal(self.output)
+            cached = plain if self.cached is None else Decimal(self.cached)
+        except InvalidOperation:  # of a record that was changed
+            return None
+        return ((usage.input_total - read) * plain + read * cached + usage.output_total * answer) / 1_000_000
+
+
+class PriceSet(Tagged, frozen=True, tag="price_set"):
+    """The user told what a model (``provider/name``) costs. It counts from now on, and for what the session has asked
+    of it at an unknown price."""
+
+    model: str
+    price: Price
+
+
 class RetryScheduled(Tagged, frozen=True, tag="retry_scheduled"):
     """A failed request is tried again after ``delay`` seconds; Esc cancels the wait. ``limit`` is 0 where time, and no
     number of attempts, ends it."""
@@ -544,6 +574,25 @@ class JobChanged(Tagged, frozen=True, tag="job_changed"):
     """What stopped it, where that is known."""
 
 
+class HookRan(Tagged, frozen=True, tag="hook_ran"):
+    """A hook ran for an event. ``outcome``: "ok"; "blocked" and "asked" as it wished; "context" where it told the model
+    something; "stopped" where it ended the work; "problem" where it failed, was not started, or ran too long;
+    "skipped" by the user. ``text`` is its reason, message or problem for the user, empty where there is none."""
+
+    event: str
+    command: str
+    outcome: Literal["ok", "blocked", "asked", "context", "stopped", "problem", "skipped"]
+    text: str = ""
+    item: str = ""
+    """The call that it was about."""
+    matcher: str = ""
+    origin: str = ""
+    """File of the settings, with its line where that is known."""
+    exit_status: int | None = None
+    duration: float = 0.0
+    """Seconds."""
+
+
 class ToolDefinition(Struct, frozen=True):
     """A tool of a source, as the model is told of it. ``parameters`` is a JSON Schema object."""
 
@@ -580,6 +629,7 @@ Body = (
     | ModelResponded
     | StepEnded
     | SideAnswered
+    | PriceSet
     | RetryScheduled
     | TurnEnded
     | ModeChanged
@@ -612,6 +662,7 @@ Body = (
     | TodosChanged
     | JobChanged
     | SandboxChanged
+    | HookRan
     | ToolsChanged
 )
 """The closed union of known bodies, discriminated by ``type``."""

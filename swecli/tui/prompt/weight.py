@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swecli.core.atomic_text import make_private
-from swecli.figures import percent, tokens
+from swecli.figures import portion, tokens
 
 SAMPLE = 30_000
 """Characters of each of three parts by which a long text is judged, so that a paste of any size takes no time."""
@@ -37,7 +37,7 @@ class Weight:
             return count
         if self.share > 1:
             return f"{count}, more than the window"
-        return f"{count}, {percent(self.share) if self.share >= 0.01 else '<1%'} of the window"
+        return f"{count}, {portion(self.share)} of the window"
 
 
 def weigh(text: str, images: int, window: int, used: int = 0) -> Weight:

@@ -64,3 +64,17 @@ def test_more_than_is_shown_is_counted(bench: Bench, monkeypatch: pytest.MonkeyP
     found = bench.history.difference()
     assert (len(found.files), found.more) == (2, 1)
     assert "too large" in found.files[0].note
+
+
+def test_generated_folders_are_counted_unless_asked_for_or_edited(bench: Bench) -> None:
+    bench.command(
+        "mkdir -p build/sub cache; seq 3 > build/x; seq 3 > build/sub/y; echo > src.py; echo '/cache' > .gitignore"
+    )
+    bench.edit("build/by_hand", b"1\n")
+    found = bench.history.difference()
+    names = [os.path.relpath(block.path, bench.work) for block in found.files]
+    assert names == [".gitignore", "build/by_hand", "src.py"]
+    assert found.generated.line(bench.work) == "and 2 files in generated folders (build/, cache/)"
+    below = bench.history.difference(str(bench.work / "build"))
+    assert len(below.files) == 3
+    assert not below.generated.files

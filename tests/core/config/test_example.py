@@ -40,6 +40,7 @@ def read(text: str) -> dict[str, Any]:
     data["model"]["fallback"] = tuple(data["model"]["fallback"])
     data["keys"] = {name: tuple(keys) for name, keys in data["keys"].items()}
     data["context"]["retention"] = tuple(data["context"]["retention"])
+    data["hooks"] = {name: tuple(one) if isinstance(one, list) else one for name, one in data["hooks"].items()}
     return data
 
 

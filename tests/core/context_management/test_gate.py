@@ -37,7 +37,7 @@ def test_the_level_is_that_of_the_upper_edge(upper: int, level: str) -> None:
 
 def test_a_block_names_size_largest_parts_and_what_helps() -> None:
     reason = gate_reason(budget(9_900))
-    for word in ("99 %", "9,900 of 10,000", "tool results 6,000", "tool calls 2,500", "/clear", "/model"):
+    for word in ("99%", "9,900 of 10,000", "tool results 6,000", "tool calls 2,500", "/clear", "/model"):
         assert word in reason
     assert "nothing was sent" in reason
     assert "user messages" not in reason
@@ -51,7 +51,7 @@ def test_largest_components_come_first() -> None:
 
 
 def test_an_estimate_is_called_one() -> None:
-    assert "about 85 %" in gate_reason(budget(8_500, source="estimated"))
+    assert "about 85%" in gate_reason(budget(8_500, source="estimated"))
 
 
 def test_percent_never_says_that_more_is_free_than_is() -> None:

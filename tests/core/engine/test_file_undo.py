@@ -217,7 +217,7 @@ async def test_a_file_outside_that_a_command_names_is_covered_and_a_folder_there
         assert not (outside / "g").exists()
         await b.say("more")
         asked = b.bodies(PermissionRequested)[-1]
-        assert "would not restore" in asked.danger
+        assert "/undo can't restore" in asked.danger
 
 
 async def test_exceptions_are_named_before_the_first_command_and_again_by_the_undo(work: Path) -> None:

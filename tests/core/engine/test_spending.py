@@ -11,7 +11,7 @@ from swecli.core.engine.services import TurnLimits
 from swecli.core.engine.state import Spending
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Interrupt, SetModel, Submit
-from swecli.core.protocol.events import SideAnswered, StepEnded, StepStarted, TurnEnded
+from swecli.core.protocol.events import Price, SideAnswered, StepEnded, StepStarted, TurnEnded
 from swecli.core.protocol.messages import Usage
 from tests.core.engine.support import bench, call, until
 from tests.core.engine.test_model_choice import Family, family_bench
@@ -124,3 +124,51 @@ async def test_the_cap_on_tokens_is_passed_by_one_answer_at_most(tmp_path: Path)
         end = await b.say("go")
         assert (end.outcome, end.error_kind) == ("limit", "max_tokens")
         assert len(b.model.requests) == 2
+
+
+def test_a_price_that_becomes_known_counts_for_what_was_asked_before() -> None:
+    spending = Spending()
+    usage = Usage(input_total=1_000_000, cache_read=500_000, output_total=100_000)
+    spending.add("a/b", 1, usage, None)
+    spending.add("c/d", 1, usage, None)
+    spending.add("a/b", 2, usage, "0.5")
+    spending.settle("a/b", Price("2", "10", "0.2"))
+    assert (spending.by_model["a/b"].cost, spending.by_model["c/d"].cost) == (Decimal("2.6"), None)
+    assert (spending.by_turn[1].cost, spending.by_turn[2].cost) == (None, Decimal("0.5"))
+    assert spending.total.cost is None
+    spending.settle("c/d", Price("rubbish", "1"))
+    assert spending.total.cost is None
+    spending.settle("c/d", Price("0", "0"))
+    assert spending.total.cost == Decimal("2.6")
+    spending.settle("c/d", Price("9", "9"))
+    assert spending.total.cost == Decimal("2.6")
+
+
+async def test_a_price_is_kept_and_counts_in_the_session_and_after_it_is_resumed(tmp_path: Path) -> None:
+    step = '[[step]]\ntext = "x"\nusage = { input = 1000000, output = 0 }\n'
+    kept: dict[str, Price] = {}
+
+    def keep(model: str, price: Price) -> str:
+        kept[model] = price
+        return "config.toml"
+
+    def priced(model: str, usage: Usage) -> str | None:
+        return "1" if kept else None
+
+    async with bench(step * 2, tmp_path, name="scripted/test", price=priced, keep_price=keep) as b:
+        assert list(b.session.unpriced) == ["scripted/test"]
+        await b.say("a")
+        assert b.session.view.totals.cost is None
+        assert list(b.session.unpriced) == ["scripted/test"]
+        assert await b.session.set_price("scripted/test", Price("3", "15")) == "config.toml"
+        assert b.session.view.totals.cost == Decimal(3)
+        assert list(b.session.unpriced) == []
+        await b.say("b")
+        assert b.session.view.totals.cost == Decimal(4)
+        facts = list(b.facts)
+    async with bench(step, tmp_path, history=facts, price=priced, keep_price=keep) as b:
+        assert b.session.view.totals.cost == Decimal(4)
+    async with bench(step, tmp_path) as b:
+        assert list(b.session.unpriced) == []
+        with pytest.raises(ValueError, match="can't be set"):
+            await b.session.set_price("a/b", Price("1", "1"))

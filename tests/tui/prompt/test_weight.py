@@ -128,3 +128,29 @@ def replace_effective(effective: int) -> Budget:
     import msgspec
 
     return msgspec.structs.replace(BUDGET, effective=effective)
+
+
+def saved(folder: Path) -> int:
+    """Bytes of all drafts."""
+    return sum(path.stat().st_size for path in folder.glob("draft-*"))
+
+
+async def test_a_paste_of_fifty_megabytes_is_held_once_and_not_saved(tmp_path: Path) -> None:
+    huge = "a line of a log that is far too long\n" * 1_400_000
+    async with running(session=session(), state=tmp_path) as it:
+        await pasted(it, huge)
+        await it.shows("Pasted 51.8M: too large to be saved with the draft")
+        await it.press(*" look")
+        it.app.main.prompt.save()
+        assert saved(tmp_path) < 500
+        draft = it.text
+        await it.press("up", "ctrl+r", "escape")
+        assert it.text == draft
+        assert len(it.editor.pastes._texts) == 1
+        await it.press("enter")
+        await it.shows("too large to send", "1 Keep it as a file")
+        await it.press("escape")
+        await it.until(lambda: it.text == draft)
+        await it.press("ctrl+c")
+        await pasted(it, huge)
+        assert len(it.editor.pastes._texts) == 1

@@ -13,6 +13,7 @@ from itertools import takewhile
 from swecli.core.permissions.facts import BlastRadius, FileFacts
 from swecli.core.permissions.paths import inside, is_own
 from swecli.core.permissions.protected import protected_reason
+from swecli.core.permissions.shell.losses import ENOUGH, Loss, beyond_files, counted, of_git
 from swecli.core.permissions.shell.offers import spelled_out
 from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.scan import ScanWord
@@ -20,8 +21,6 @@ from swecli.core.permissions.shell.tables import tables
 from swecli.core.permissions.shell.unpack import Started
 
 MAX_SHOWN = 20
-ENOUGH = 5_000
-"""Files and folders after which no further place is counted."""
 
 
 def matching(path: str, facts: FileFacts) -> list[str]:
@@ -71,19 +70,13 @@ _FIND_ACTIONS = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir"))
 @dataclass(frozen=True, slots=True)
 class Danger:
     """``reason`` is a sentence. ``refuse``: nothing lifts it. ``spelled``: only an allow rule does that begins with
-    these very words. ``removes`` are the paths that it would delete, where they are known beforehand."""
+    these very words. ``loss`` is what would be gone, where that is known beforehand."""
 
     reason: str
     refuse: bool = False
     evidence: tuple[str, ...] = ()
     spelled: tuple[str, ...] = ()
-    removes: tuple[str, ...] = ()
-
-    @property
-    def clause(self) -> str:
-        """What happens, with how much there is of it where that was counted: "deletes 3 files, 1,204 bytes"."""
-        counted = next((line for line in self.evidence if line.endswith(" bytes") and not line.startswith("/")), "")
-        return f"deletes {counted}" if counted and self.removes else self.reason.rstrip(".")
+    loss: Loss | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +151,32 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
     lists = _lists()
     if item.name in lists.always or item.name.startswith("mkfs"):
         reason = f"{item.name}: {lists.always.get(item.name, 'it overwrites devices or whole files')}."
-        yield Danger(reason, spelled=_spelled(item))
+        yield Danger(reason, spelled=_spelled(item), loss=_loss(item, place))
     if item.name == "find":
         yield from _find(item, place)
     if item.name in lists.names["removers"]:
         yield from _remover(item, item.words[1:], place)
     if _conditional(item, lists.conditional.get(item.name, ())):
-        yield Danger(f"{_shown(item)} can destroy work or change what other programs do.")
+        yield Danger(f"{_shown(item)} can destroy work or change what other programs do.", loss=_loss(item, place))
     if lists.interpreters.fullmatch(item.name):
         yield from _interpreter(item, lists.code)
     yield from _protected(item, place)
+
+
+def _gone(paths: Sequence[str], place: Place, *, some: bool = False) -> Loss | None:
+    loss = counted("deletes", paths, place.facts, place.bases[0], some=some)
+    return loss if loss.paths else None
+
+
+def _loss(item: Started, place: Place) -> Loss | None:
+    """What a command that is dangerous by its words would destroy, as far as it can be told."""
+    if item.name == "git":
+        words = list(item.words[1:])
+        if not place.certain or len(place.bases) != 1 or not all(word.known and not word.glob for word in words):
+            return None
+        return of_git([word.text for word in words], place.facts, place.bases[0])
+    beyond = beyond_files(item.name)
+    return Loss(beyond=beyond) if beyond else None
 
 
 def _spelled(item: Started) -> tuple[str, ...]:
@@ -251,8 +260,9 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
     elif item.name != "rmdir" and item.name not in ("rm", "unlink"):
         reason = "removes files for good"
     if reason is not None:
-        known = _removed(targets, place) if all(target.known and "{}" not in target.text for target in targets) else ()
-        yield Danger(f"{_shown(item)} {reason}.", evidence=_blast_radius(targets, place), removes=known)
+        known = all(target.known and "{}" not in target.text for target in targets) and place.certain
+        loss = _gone(_removed(targets, place), place) if known else None
+        yield Danger(f"{_shown(item)} {reason}.", evidence=_blast_radius(targets, place), loss=loss)
 
 
 def _meant(target: ScanWord, place: Place) -> list[str]:
@@ -287,7 +297,9 @@ def _find(item: Started, place: Place) -> Iterable[Danger]:
             if special is not None and not filters:
                 yield Danger(f"find would remove everything in {path}: {special}.", refuse=True, evidence=(path,))
     evidence = _blast_radius(starts or [ScanWord(".")], place, filtered=bool(filters))
-    yield Danger(f"{_shown(item)} removes what it finds there.", evidence=evidence)
+    known = all(start.known for start in starts) and place.certain
+    loss = _gone(_removed(starts or [ScanWord(".")], place), place, some=bool(filters)) if known else None
+    yield Danger(f"{_shown(item)} removes what it finds there.", evidence=evidence, loss=loss)
 
 
 def _blast_radius(targets: Sequence[ScanWord], place: Place, *, filtered: bool = False) -> tuple[str, ...]:
@@ -358,7 +370,9 @@ def _redirects(item: Started, place: Place) -> Iterable[Danger]:
             resolved = place.facts.resolve(path)
             yield from _written(path, resolved, place)
             if item.found.truncates and place.facts.size(resolved):
-                yield Danger(f"The output would replace {resolved}, which has content.", evidence=(resolved,))
+                loss = counted("overwrites", (resolved,), place.facts, place.bases[0])
+                reason = f"The output would replace {resolved}, which has content."
+                yield Danger(reason, evidence=(resolved,), loss=loss)
             elif inside(resolved, place.roots) is None and inside(resolved, ("/tmp",)) is None:
                 yield Danger(f"The output would go to {resolved}, outside the workspace.", evidence=(resolved,))
 
@@ -421,4 +435,6 @@ def _interpreter(item: Started, pattern: re.Pattern[str]) -> Iterable[Danger]:
     for text in code:
         match = pattern.search(text) if re.search(r"[\s(;.]", text) and not re.fullmatch(r"[\w./-]+", text) else None
         if match is not None:
-            yield Danger(f"The code for {item.name} contains {match.group()!r}.")
+            beyond = beyond_files(item.name)
+            loss = Loss(beyond=beyond) if beyond else None
+            yield Danger(f"The code for {item.name} contains {match.group()!r}.", loss=loss)

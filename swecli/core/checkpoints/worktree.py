@@ -1,0 +1,240 @@
+"""The working tree against a revision of git, with untracked files. Waits for the disk and for git: call it in a
+thread. git is started only where its configuration is known to run nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders, is_below
+from swecli.core.git_files import repository_of
+from swecli.core.permissions.facts import OsFacts
+from swecli.core.permissions.git_facts import git_problem
+from swecli.core.protocol.blocks import DiffBlock
+from swecli.core.workspace.text_file import decode, open_regular, read_all
+
+MOST_FILES: Final = 200
+"""Files whose texts are read."""
+MOST_BYTES: Final = 1_000_000
+"""Bytes of one text that is shown; a larger one is only named."""
+SECONDS: Final = 10.0
+"""For each question to git."""
+_MOST_NAMES: Final = 16_000_000
+"""Bytes of names that are read."""
+_SAFE: Final = (
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
+    *("-c", "diff.external=", "-c", "core.pager=cat", "-c", "protocol.allow=never"),
+)
+
+Problem = Literal["no repository", "unsafe", "no revision", "failed"]
+
+
+class GitRefused(Exception):
+    """Why nothing is known: ``kind`` for decisions, the message as a sentence."""
+
+    def __init__(self, kind: Problem, message: str) -> None:
+        super().__init__(message)
+        self.kind: Problem = kind
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTree:
+    """What differs, as absolute paths. ``more`` are files beyond those that are shown."""
+
+    files: tuple[DiffBlock, ...] = ()
+    more: int = 0
+    generated: GeneratedFiles = GeneratedFiles()
+
+
+@dataclass(frozen=True, slots=True)
+class _Git:
+    """git's absolute path, the top of the work tree, and the environment that git gets."""
+
+    program: str
+    top: str
+    environment: Mapping[str, str]
+
+    def ask(self, *arguments: str, given: bytes | None = None) -> bytes:
+        """What git says.
+
+        Raises:
+            GitRefused: it failed, or took too long.
+        """
+        command = [self.program, *_SAFE, "-C", self.top, *arguments]
+        environment = {**self.environment, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+        try:
+            done = subprocess.run(
+                command, input=given or b"", capture_output=True, timeout=SECONDS, check=False, env=environment
+            )
+        except subprocess.TimeoutExpired as error:
+            raise GitRefused("failed", f"git took longer than {SECONDS:g} s. Nothing was changed.") from error
+        except OSError as error:
+            raise GitRefused("failed", f"git can't be started ({error.strerror}).") from error
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0].removeprefix("fatal: ")
+            raise GitRefused("failed", f"git says: {said or f'exit status {done.returncode}'}.")
+        return done.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """``mode`` and ``blob`` are those of the revision; empty where it has no such file."""
+
+    path: str
+    mode: str = ""
+    blob: str = ""
+
+
+def _git(cwd: str, roots: Sequence[str], environment: Mapping[str, str]) -> _Git:
+    top = repository_of(cwd)
+    if top is None:
+        raise GitRefused("no repository", "This folder is not in a git repository; /diff shows this session's changes.")
+    facts = OsFacts(environment)
+    program = facts.program("git", cwd)
+    if not program:
+        raise GitRefused("failed", "git is not installed; /diff shows this session's changes.")
+    problem = facts.program_problem("git", cwd, roots) or git_problem(cwd, environment, roots, submodules=False)
+    if problem is not None:
+        raise GitRefused("unsafe", f"swecli does not start git here, as it might run a program: {problem}.")
+    return _Git(program, top, environment)
+
+
+def against(revision: str, cwd: str, roots: Sequence[str], environment: Mapping[str, str], below: str = "") -> WorkTree:
+    """What differs from ``revision``; with ``below`` (absolute) only there.
+
+    Raises:
+        GitRefused: nothing is known, and why.
+    """
+    git = _git(cwd, roots, environment)
+    found = {one.path: one for one in _tracked(git, _tree(git, revision))}
+    for name in _untracked(git):
+        found.setdefault(name, _Changed(name))
+    top = git.top
+    chosen = [one for name, one in sorted(found.items()) if not below or is_below(os.path.join(top, name), below)]
+    listed, generated = GeneratedFolders((*roots, top)).split([os.path.join(top, one.path) for one in chosen], below)
+    kept = set(listed)
+    shown = [one for one in chosen if os.path.join(top, one.path) in kept]
+    old = _blobs(git, [one.blob for one in shown[:MOST_FILES] if one.blob])
+    files = [block for one in shown[:MOST_FILES] if (block := _block(one, top, old)) is not None]
+    return WorkTree(tuple(files), max(0, len(shown) - MOST_FILES), generated)
+
+
+_LINK: Final = "120000"
+_MODULE: Final = "160000"
+
+
+_REVISION: Final = re.compile(r"[A-Za-z0-9@_/.][^\s\x00-\x1f:?*\[\\]{0,200}")
+
+
+def _tree(git: _Git, revision: str) -> str:
+    """The tree of a revision; the empty one for HEAD before the first commit."""
+    unknown = GitRefused("no revision", f"git knows no revision {revision}.")
+    if _REVISION.fullmatch(revision) is None or ".." in revision:
+        raise unknown
+    try:
+        return git.ask("rev-parse", "--verify", "--quiet", f"{revision}^{{tree}}").decode("ascii", "replace").strip()
+    except GitRefused as error:
+        if revision != "HEAD":
+            raise unknown from error
+    git.ask("symbolic-ref", "--quiet", "HEAD")  # fails where HEAD is not merely a branch without commits
+    return git.ask("hash-object", "-t", "tree", "/dev/null").decode("ascii").strip()
+
+
+def _tracked(git: _Git, tree: str) -> Iterator[_Changed]:
+    options = ("--raw", "--no-renames", "--no-abbrev", "--ignore-submodules=all", "--no-ext-diff", "--no-textconv")
+    fields = _names(git.ask("diff", *options, "-z", tree, "--"))
+    # Each entry is ":MODE MODE BLOB BLOB STATUS", then the path.
+    for head, path in zip(fields[::2], fields[1::2], strict=False):
+        mode, new, blob, *_ = head.removeprefix(":").split(" ")
+        if _MODULE not in (mode, new):
+            yield _Changed(path, mode, blob) if mode != "000000" else _Changed(path)
+
+
+def _untracked(git: _Git) -> list[str]:
+    found = _names(git.ask("ls-files", "--others", "--exclude-standard", "-z"))
+    return [name for name in found if not name.endswith("/")]  # a folder is another repository
+
+
+def _names(data: bytes) -> list[str]:
+    if len(data) > _MOST_NAMES:
+        raise GitRefused("failed", "More files differ than swecli can show; git diff tells more.")
+    return [os.fsdecode(name) for name in data.split(b"\0") if name]
+
+
+def _blobs(git: _Git, names: Sequence[str]) -> dict[str, bytes | int]:
+    """The contents, or the size of one that is too large to show."""
+    unique = list(dict.fromkeys(names))
+    if not unique:
+        return {}
+    sizes: dict[str, int] = {}
+    asked = "".join(f"{name}\n" for name in unique).encode()
+    for line in git.ask("cat-file", "--batch-check=%(objectname) %(objectsize)", given=asked).splitlines():
+        name, _, size = line.decode("ascii", "replace").partition(" ")
+        sizes[name] = int(size) if size.isdigit() else 0
+    small = [name for name in unique if sizes.get(name, 0) <= MOST_BYTES]
+    found: dict[str, bytes | int] = {name: size for name, size in sizes.items() if size > MOST_BYTES}
+    data = git.ask("cat-file", "--batch", given="".join(f"{name}\n" for name in small).encode())
+    at = 0
+    for name in small:
+        end = data.index(b"\n", at)
+        words = data[at:end].split(b" ")
+        size = int(words[2]) if len(words) == 3 else 0
+        found[name] = data[end + 1 : end + 1 + size]
+        at = end + 1 + (size + 1 if len(words) == 3 else 0)
+    return found
+
+
+def _block(one: _Changed, top: str, blobs: Mapping[str, bytes | int]) -> DiffBlock | None:
+    path = os.path.join(top, one.path)
+    before: str | None = None
+    why_old = ""
+    if one.blob:
+        data = blobs.get(one.blob, b"")
+        before, why_old = _shown(data, link=one.mode == _LINK)
+    after, why_new, mode = _present(path)
+    if before is None and not why_old and after is None and not why_new:
+        return None  # gone since git was asked
+    if note := why_new or why_old:
+        return DiffBlock(path, "" if one.blob else None, "" if mode is not None else None, note)
+    if before is not None and after is not None and "\r\n" in after and "\r\n" not in before:
+        # git turns line ends on its way in and out; only what else differs is a change.
+        after = after.replace("\r\n", "\n") if after.replace("\r\n", "\n") != before else after
+    if before == after:
+        return DiffBlock(path, before, after, f"mode {one.mode[-3:]} is now {mode or 0:o}" if mode is not None else "")
+    return DiffBlock(path, before, after)
+
+
+def _present(path: str) -> tuple[str | None, str, int | None]:
+    """The text of a file now, why it is not shown, and its mode; no mode where there is none."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None, "", None
+    mode = stat.S_IMODE(status.st_mode)
+    if stat.S_ISLNK(status.st_mode):
+        return None, f"a link to {os.readlink(path)}", mode
+    if not stat.S_ISREG(status.st_mode):
+        return None, "not an ordinary file", mode
+    if status.st_size > MOST_BYTES:
+        return None, f"{status.st_size:,} bytes, too large to show", mode
+    try:
+        with open_regular(Path(path)) as (descriptor, now):
+            text, why = _shown(read_all(descriptor, now.st_size))
+    except OSError as error:
+        return None, f"can't be read ({error.strerror})", mode
+    return text, why, mode
+
+
+def _shown(data: bytes | int, *, link: bool = False) -> tuple[str | None, str]:
+    if isinstance(data, int):
+        return None, f"{data:,} bytes, too large to show"
+    if link:
+        return None, f"a link to {data.decode('utf-8', 'replace')}"
+    text = decode(data)
+    return (None, f"binary, {len(data):,} bytes") if text.looks_binary else (text.text, "")

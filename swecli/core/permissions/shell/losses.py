@@ -1,0 +1,185 @@
+"""What a command would destroy, counted, and whether that can be brought back: fields, and the one line of them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from swecli.core.permissions.facts import FileFacts
+
+What = Literal["deletes", "overwrites", "discards changes in", ""]
+
+ENOUGH: Final = 5_000
+"""Files and folders after which no further place is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """``paths`` (absolute) are what would be gone, ``files`` how many files that is, ``unknown`` how many of them git
+    does not track; None without a repository, or where that can't be told. ``whole``: all were counted. ``some``: only
+    a part of them is meant. ``beyond`` names what no checkpoint has, such as "the remote branch"."""
+
+    what: What = ""
+    files: int = 0
+    unknown: int | None = None
+    whole: bool = True
+    some: bool = False
+    paths: tuple[str, ...] = ()
+    beyond: str = ""
+
+    @property
+    def count(self) -> str:
+        """ "36 files git does not know"; empty where nothing was counted."""
+        if not self.what:
+            return ""
+        if not self.whole and not self.files:
+            return "an unknown number of files"
+        least = "" if self.whole else "at least "
+        files = f"{least}{self.files:,} file{'' if self.files == 1 else 's'}"
+        if self.some:
+            return f"some of {files}"
+        if not self.unknown:
+            return files
+        if self.unknown == self.files:
+            return f"{files} git does not know"
+        return f"{files}, {self.unknown:,} of them unknown to git"
+
+    @property
+    def clause(self) -> str:
+        """ "deletes 36 files git does not know"; empty where nothing was counted."""
+        return f"{self.what} {self.count}" if self.what else ""
+
+    def line(self, unrestorable: str) -> str:
+        """The loss as a clause, with what of it can't be undone. ``unrestorable`` says what of the paths checkpoints
+        don't have; empty where they have all."""
+        lost = [one for one in (self.beyond, unrestorable if self.paths else "") if one]
+        parts = [self.clause] if self.what else []
+        if lost:
+            parts.append(f"/undo can't restore {' and '.join(lost)}")
+        elif self.what and self.files:
+            parts.append(f"/undo restores {'it' if self.files == 1 else 'them'}")
+        return "; ".join(parts)
+
+
+def counted(
+    what: What, paths: Iterable[str], facts: FileFacts, cwd: str, *, some: bool = False, beyond: str = ""
+) -> Loss:
+    """The loss of what is at and below ``paths`` now."""
+    unique = [path for path in dict.fromkeys(paths) if facts.kind(path) != "missing"]
+    files, entries, whole = 0, 0, True
+    for path in unique:
+        if entries >= ENOUGH:
+            whole = False
+            break
+        found = facts.blast_radius(path)
+        files, entries, whole = files + found.files, entries + found.files + found.folders, whole and found.whole
+    unknown = facts.unknown_to_git(unique, cwd) if whole else None
+    return Loss(what, files, unknown, whole, some, tuple(unique), beyond)
+
+
+_STRONGEST: Final[tuple[What, ...]] = ("deletes", "overwrites", "discards changes in")
+
+
+def merged(losses: Sequence[Loss]) -> Loss | None:
+    """Several losses of one command as one; None where there is none. Different words become the strongest."""
+    found = [loss for loss in losses if loss.what or loss.beyond]
+    if not found:
+        return None
+    named = [loss for loss in found if loss.what]
+    strongest: list[What] = [one for one in _STRONGEST if any(loss.what == one for loss in named)]
+    known = [loss.unknown for loss in named]
+    return Loss(
+        strongest[0] if strongest else "",
+        sum(loss.files for loss in named),
+        None if None in known or not known else sum(filter(None, known)),
+        all(loss.whole for loss in named),
+        any(loss.some for loss in named),
+        tuple(dict.fromkeys(path for loss in named for path in loss.paths)),
+        " and ".join(dict.fromkeys(loss.beyond for loss in found if loss.beyond)),
+    )
+
+
+# --- git -----------------------------------------------------------------------------------------------------------
+
+
+def of_git(words: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
+    """What a git command (its words from the subcommand on, all known) would destroy; None for one of which nothing is
+    known."""
+    match list(words):
+        case ["clean", *rest]:
+            return _of_clean(rest, facts, cwd)
+        case ["reset", *rest] if any(word in ("--hard", "--merge", "--keep") for word in rest):
+            target = [word for word in rest if not word.startswith("-")]
+            beyond = "" if target in ([], ["HEAD"]) else "the branch's newer commits (git reflog may)"
+            return _of_changes(("HEAD",), [], facts, cwd, beyond)
+        case ["checkout" | "restore" as name, *rest]:
+            paths = rest[rest.index("--") + 1 :] if "--" in rest else [w for w in rest if not w.startswith("-")]
+            if not paths or (name == "checkout" and "--" not in rest and paths not in (["."], [":/"])):
+                return None
+            # Another source than the index may change any of these files.
+            elsewhere = any(w.startswith(("-s", "--source", "-S", "--staged")) for w in rest)
+            before = [word for word in rest[: rest.index("--")] if not word.startswith("-")] if "--" in rest else []
+            return None if elsewhere or before else _of_changes((), paths, facts, cwd)
+        case ["stash", "drop" | "clear" as name, *_]:
+            return Loss(beyond="the stash" if name == "drop" else "the stashes")
+        case ["push", *_]:
+            return Loss(beyond="the remote")
+        case ["branch", *_]:
+            return Loss(beyond="the branch (git reflog may)")
+        case ["tag", *_]:
+            return Loss(beyond="the tag")
+        case ["filter-branch" | "filter-repo" | "gc" | "prune" | "reflog" | "update-ref", *_]:
+            return Loss(beyond="git's history")
+        case _:
+            return None
+
+
+_CLEAN: Final = re.compile(r"-[fdxXqn]+|--force|--quiet|--dry-run")
+
+
+def _of_clean(rest: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
+    options = list(rest[: rest.index("--")]) if "--" in rest else [word for word in rest if word.startswith("-")]
+    paths = list(rest[rest.index("--") + 1 :]) if "--" in rest else [word for word in rest if not word.startswith("-")]
+    if not all(_CLEAN.fullmatch(option) for option in options):
+        return None
+    letters = {letter for option in options if not option.startswith("--") for letter in option[1:]}
+    wanted = "".join(sorted(letters & set("dxX")))
+    found = facts.git_lines(cwd, ("clean", f"-n{wanted}", "--", *paths))
+    if found is None:
+        return None
+    names = [line.removeprefix("Would remove ") for line in found if line.startswith("Would remove ")]
+    return counted("deletes", [posixpath.normpath(posixpath.join(cwd, name)) for name in names], facts, cwd)
+
+
+def _of_changes(
+    tree: tuple[str, ...], paths: Sequence[str], facts: FileFacts, cwd: str, beyond: str = ""
+) -> Loss | None:
+    options = ("diff", "--name-only", "--relative", "--no-renames", "--ignore-submodules=all", "--no-ext-diff")
+    found = facts.git_lines(cwd, (*options, *tree, "--", *paths))
+    if found is None:
+        return None
+    there = [posixpath.normpath(posixpath.join(cwd, name)) for name in found]
+    return Loss("discards changes in", len(there), paths=tuple(there), beyond=beyond)
+
+
+_DATABASES: Final = frozenset(
+    ("psql", "mysql", "mariadb", "mongo", "mongosh", "redis-cli", "dropdb", "mysqladmin", "clickhouse-client", "cqlsh")
+)
+_REMOTE: Final = frozenset(
+    (
+        *("aws", "gcloud", "az", "terraform", "tofu", "pulumi", "kubectl", "helm", "gh", "fly", "heroku", "vercel"),
+        *("netlify", "wrangler", "firebase", "ssh", "scp", "sftp"),
+    )
+)
+
+
+def beyond_files(name: str) -> str:
+    """What a program changes that no file of the workspace is; empty for any other."""
+    if name in _DATABASES:
+        return "the database"
+    if name in ("docker", "docker-compose", "podman"):
+        return "containers and their volumes"
+    return "what is on other machines" if name in _REMOTE else ""
