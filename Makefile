@@ -51,7 +51,7 @@ soak: $(DEV) ## Random commands under strace (needs bubblewrap, strace), then th
 test-live: $(DEV) ## Four small tasks against the provider whose key is in the environment
 	@SWECLI_LIVE=1 $(BIN)/pytest tests/live -rs $(ARGS)
 
-test-interop: $(DEV) ## swecli against the LiteLLM proxy, installed into build/interop: no key
+test-interop: $(DEV) ## swecli against the LiteLLM proxy and MCP servers, installed into build/: no key
 	@$(BIN)/python scripts/interop.py $(ARGS)
 
 docs: $(DEV) ## Write what in docs/ is generated

@@ -21,7 +21,7 @@ from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.journal import half_written
 from swecli.core.checkpoints.store import SCHEMA
-from swecli.core.config.paths import PROJECT_FOLDER, Paths, workspace_key
+from swecli.core.config.paths import OWN_SERVERS, PROJECT_FOLDER, PROJECT_SERVERS, Paths, workspace_key
 from swecli.core.config.settings import ContextSettings, SandboxSettings, Settings
 from swecli.core.config.trust import GRANTS_FILE, GrantStore, Span, accept_items, file_digest
 from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, MANUAL_ADVICE, ComponentLimits, Limits
@@ -32,7 +32,7 @@ from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
-from swecli.core.engine.services import ModelFactory, Services, TurnLimits, Workspace
+from swecli.core.engine.services import Extension, ModelFactory, Services, TurnLimits, Workspace
 from swecli.core.git_files import git_facts
 from swecli.core.llm.types import ServerClearing
 from swecli.core.permissions.decide import decide
@@ -299,6 +299,7 @@ def build_services(
         headless=options.headless and options.input_format == "text",
     )
     roots = (options.cwd, *options.add_dirs)
+    extensions = build_extensions(options, startup)
     environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
     grants = grants_of(startup, options.cwd)
     return Services(
@@ -331,9 +332,26 @@ def build_services(
         jitter=random.random,
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),
+        extensions=extensions,
+        tool_deferral=settings.tools.tool_deferral_threshold,
         hooks=_hooks(options, startup, environment),
         allow_hook=hook_keeper(startup.paths.data, options.cwd, store=options.store),
     )
+
+
+def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
+    """What brings tools into the session. Where nothing is configured nothing is imported."""
+    configured = (
+        bool(startup.loaded.settings.mcp)
+        or (startup.paths.config / OWN_SERVERS).exists()
+        or (startup.trust.trusts and (options.cwd / PROJECT_SERVERS).exists())
+    )
+    if not configured or options.look_only or options.compact_dry_run or options.dry_run:
+        return ()
+    from swecli.assembly.mcp import build_servers
+
+    servers = build_servers(options, startup)
+    return (servers,) if servers is not None else ()
 
 
 def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Hooks | None:

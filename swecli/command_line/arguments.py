@@ -37,6 +37,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     "permissions": Subcommand(
         "permissions", "permissions", "show and change rules; swecli permissions check -- COMMAND"
     ),
+    "mcp": Subcommand("mcp", "mcp", "MCP servers: add, list, remove, test, import, approve"),
     "doctor": Subcommand("models", "doctor", "check providers, keys, windows and prices"),
     "login": Subcommand("models", "login PROVIDER", "store a key; swecli logout deletes it"),
     "logout": Subcommand("models"),
@@ -49,7 +50,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
     ),
 }
 
-LATER = ("agents", "fleet", "hooks", "lab", "logs", "mcp", "memory", "playbook", "retrieve", "skills")
+LATER = ("agents", "fleet", "hooks", "lab", "logs", "memory", "playbook", "retrieve", "skills")
 """Words that are subcommands in other versions: no message either."""
 
 _LINES = "\n".join(f"  swecli {each.usage:<16}  {each.summary}" for each in SUBCOMMANDS.values() if each.usage)

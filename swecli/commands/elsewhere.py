@@ -24,7 +24,6 @@ ELSEWHERE: Mapping[str, str] = {
     "remember": "instructions live in OPENCLI.md: /init writes it, any editor changes it",
     "instructions": "/status names the instruction files that count; /init writes OPENCLI.md",
     "notes": _LATER,
-    "mcp": f"MCP servers are {_LATER}",
     "skills": f"skills are {_LATER}",
     "agents": f"agents are {_LATER}",
     "agent": f"agents are {_LATER}",

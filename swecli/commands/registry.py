@@ -12,6 +12,7 @@ from swecli.commands.elsewhere import ELSEWHERE
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.hooks import HOOKS
 from swecli.commands.init.command import INIT
+from swecli.commands.mcp import MCP
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
 from swecli.commands.session import (
@@ -46,6 +47,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     MODE,
     PLAN,
     PERMISSIONS,
+    MCP,
     HOOKS,
     TODOS,
     JOBS,
@@ -72,7 +74,7 @@ def command_table() -> TableBlock:
     return TableBlock(("Command", "What it does", "Also"), tuple(rows), "Commands")
 
 
-_LINE = re.compile(r"/([A-Za-z][\w-]*|\?)(?:\s+(.*))?", re.DOTALL)
+_LINE = re.compile(r"/([A-Za-z][\w-]*(?::[\w-]+)?|\?)(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,10 @@ def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> Invocation 
 def find(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> SlashCommand | None:
     """The command of this name or alias, in any case of letters."""
     wanted = name.lower()
-    return next((command for command in commands if wanted == command.name or wanted in command.aliases), None)
+    exact = (command for command in commands if name == command.name or name in command.aliases)
+    return next(exact, None) or next(
+        (command for command in commands if wanted == command.name or wanted in command.aliases), None
+    )
 
 
 def nearest(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> str:

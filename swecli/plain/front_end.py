@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from swecli.commands.base import SHELL_USE, CommandResult, run_command
+from swecli.commands.mcp import prompt_commands
 from swecli.commands.registry import COMMANDS, Invocation, parse
 from swecli.core.protocol.commands import Answer, Interrupt, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
@@ -272,7 +273,7 @@ class LinearFrontEnd:
         if stripped == "!":
             self._output.say([SHELL_USE])
             return
-        found = parse(stripped)
+        found = parse(stripped, (*COMMANDS, *prompt_commands(self._session)))
         if found is None:
             self._output.typed(text)
             self._session.send(Steer(text) if self._busy else Submit(text))

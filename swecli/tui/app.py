@@ -176,6 +176,8 @@ class SwecliApp(App[int], inherit_bindings=False):
     async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
         self.actions.commands = self.main.prompt.suggestions.commands = await asyncio.to_thread(self._backend.commands)
+        self.main.prompt.suggestions.more_commands = lambda: self.session.prompts
+        self.main.prompt.suggestions.mentionables = lambda: self.session.mentionable_words
         self.commands_loaded.set()
         await self._ask_trust()
         await self._read_preferences()

@@ -98,7 +98,8 @@ class InputController:
         """Do what the message asks for, with the files that are mentioned in what was typed of it. It waits for the end
         of the running turn where it has images or was queued. Above ``most`` of the window the user is asked first.
         Input that comes while the session still opens is processed in order once it is open."""
-        session, meaning = self._session, interpret(message.text, self._actions.commands)
+        session = self._session
+        meaning = interpret(message.text, (*self._actions.commands, *session.prompts))
         early = session.port is None and _needs_session(meaning)
         if early:
             self._screen.activity.flash("The session is still opening; your input is queued")

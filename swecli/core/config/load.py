@@ -22,8 +22,8 @@ from pydantic import BaseModel, ValidationError
 
 from swecli.core.config.paths import Paths, project_folder
 from swecli.core.config.settings import (
+    NAMED,
     DialectSettings,
-    ProviderSettings,
     Settings,
     canonical,
     contradictions,
@@ -251,7 +251,7 @@ Scope = Literal["user", "project", "flag"]
 RuleList = Literal["allow", "ask", "deny"]
 
 _ENVIRONMENT = {"SWECLI_MODEL": ("model", "name")}
-_NESTED = ("providers", "models")
+_NESTED = (*NAMED, "models")
 """Sections whose values are tables of their own."""
 _RULE_LISTS: tuple[RuleList, ...] = get_args(RuleList)
 _SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "settings": "flag", "user": "user"}
@@ -388,15 +388,15 @@ def _is_hook(key: Path_) -> bool:
 
 
 def origins(loaded: Loaded) -> list[tuple[str, str, str]]:
-    """Key, value and origin of every setting as text. Values of headers and of request bodies may be keys, so only
-    their names are shown, and what stands before the host of an address is left out."""
+    """Key, value and origin of every setting as text. Values of headers, of variables and of request bodies may be
+    keys, so only their names are shown, and what stands before the host of an address is left out."""
     rows: list[tuple[str, str, str]] = []
     for section, model in loaded.settings:
         if isinstance(model, BaseModel):
             rows.extend(_rows(loaded, (section,), model))
         else:
-            for name, provider in cast("dict[str, ProviderSettings]", model).items():
-                rows.extend(_rows(loaded, (section, name), provider))
+            for name, named in cast("dict[str, BaseModel]", model).items():
+                rows.extend(_rows(loaded, (section, name), named))
     return rows
 
 
@@ -493,15 +493,15 @@ def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> lis
             items = cast("dict[str, Any]", table).items()
             leaves.extend(((*table_path, key), value) for key, value in items)
             if not items:
-                leaves.extend([(table_path, {})] if section == "providers" else [])
+                leaves.extend([(table_path, {})] if section in NAMED else [])
     if problems:
         raise ConfigError(problems)
     return leaves
 
 
 def _fields(section: str) -> tuple[str, ...]:
-    if section == "providers":
-        return tuple(ProviderSettings.model_fields)
+    if section in NAMED:
+        return tuple(NAMED[section].model_fields)
     annotation = Settings.model_fields[section].annotation
     assert isinstance(annotation, type)
     assert issubclass(annotation, BaseModel)
@@ -511,7 +511,7 @@ def _fields(section: str) -> tuple[str, ...]:
 def _known(key: Path_) -> bool:
     if key[0] not in Settings.model_fields:
         return False
-    if key[0] == "providers":
+    if key[0] in NAMED:
         return len(key) <= 2 or key[2] in _fields(key[0])
     return len(key) == 1 or key[1] in _fields(key[0])
 
@@ -543,8 +543,8 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
                     problems.append(problem)
                     continue
                 value = tuple(rule.text for rule in rules if rule.effect == key[1])
-            if key[0] == "providers" and len(key) == 2:
-                tree.setdefault("providers", {}).setdefault(key[1], {})
+            if key[0] in NAMED and len(key) == 2:
+                tree.setdefault(key[0], {}).setdefault(key[1], {})
                 continue
             if _is_hook(key) and isinstance(value, tuple):
                 _add_hooks(tree, origin_of, key, found)

@@ -20,7 +20,7 @@ from swecli.core.checkpoints.worktree import WorkTree, against
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Mentionable, Services
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import Work
 from swecli.core.llm.types import ModelInfo
@@ -213,23 +213,37 @@ _HEAD = 8_192
 """Bytes that tell what a file is."""
 
 
+_ENDS = ".,;:!?)]}"
+"""What may follow a word in a sentence."""
+
+
 def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
     """What a message mentions: as it says itself, or else what stands in its text."""
     return mentioned(message.text) if message.mentions is None else message.mentions
 
 
-async def attach(recorder: Recorder, scheduler: Scheduler, words: Sequence[str], cwd: Path, model: ModelInfo) -> None:
+async def attach(
+    recorder: Recorder,
+    scheduler: Scheduler,
+    words: Sequence[str],
+    cwd: Path,
+    model: ModelInfo,
+    mentionables: Sequence[Mentionable] = (),
+) -> None:
     """Attach what messages mention: each file is read as ``read_file`` reads it, under the same permissions, as an item
-    of its own that joins the conversation behind the message. Returns when all of it is there; the user is told of what
-    is not."""
+    of its own that joins the conversation behind the message. What extensions offer comes from its tool in the same
+    way. Returns when all of it is there; the user is told of what is not."""
     if not words:
         return
 
     def tell(word: str, problem: str) -> None:
         recorder.emit(Notice(f"@{word} was not attached: {problem}", "warning", "attachments"))
 
-    found = await asyncio.to_thread(_resolved, words, cwd, model)
-    calls: dict[str, Call] = {}
+    known = {one.word: one for one in mentionables}
+    named = {word: one for word in words if (one := known.get(word) or known.get(word.rstrip(_ENDS))) is not None}
+    files = [word for word in words if word not in named]
+    found = await asyncio.to_thread(_resolved, files, cwd, model)
+    calls = {one.word: _begin_call(recorder, one.tool, one.arguments, one.word) for one in named.values()}
     for mention in found:
         if mention.problem:
             tell(mention.word, mention.problem)
@@ -248,17 +262,21 @@ async def attach(recorder: Recorder, scheduler: Scheduler, words: Sequence[str],
 
 
 def _begin(recorder: Recorder, mention: Mention, cwd: Path) -> Call:
-    item = recorder.new_item("t")
     arguments: dict[str, object] = {"path": str(mention.path)}
     if mention.path.is_relative_to(cwd):
         arguments["path"] = str(mention.path.relative_to(cwd))
     if mention.last:
         arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
     tool = ListFiles.name if mention.is_folder else ReadFile.name
+    return _begin_call(recorder, tool, arguments, mention.word)
+
+
+def _begin_call(recorder: Recorder, tool: str, arguments: Mapping[str, object], word: str) -> Call:
+    item = recorder.new_item("t")
     part = ToolCallPart(item, tool, json.dumps(arguments))
     recorder.emit(ItemStarted(item, "attachment", tool))
     recorder.emit(ItemCheckpointed(item, part))
-    return Call(item, part, note=f"[Attached by the user: @{mention.word}]")
+    return Call(item, part, note=f"[Attached by the user: @{word}]")
 
 
 def _resolved(words: Sequence[str], cwd: Path, model: ModelInfo) -> list[Mention]:

@@ -66,6 +66,32 @@ class NoWindowKnowledge:
         return ""
 
 
+class PromptError(Exception):
+    """A prompt can't be made; the message is one sentence that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """A prompt that an extension has, sent by a slash command of this name. ``render`` gives its text for what follows
+    the name, and raises ``PromptError``; ``arguments`` is a hint such as "<what> [where]"."""
+
+    name: str
+    summary: str
+    render: Callable[[str], Awaitable[str]]
+    arguments: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mentionable:
+    """Something besides files that a message can attach with ``@word``: by a call of this tool."""
+
+    word: str
+    tool: str
+    arguments: Mapping[str, str]
+    about: str = ""
+
+
 class Extension(Protocol):
     """Something that runs beside a session and brings tools: it tells the registry which source it expects, and later
     which tools that has."""
@@ -95,6 +121,12 @@ class ExtensionHost(Protocol):
     def tell_model(self, title: str, text: str) -> None:
         """Append a note to the conversation, before the next request: ``text`` for the model, ``title`` for the
         user."""
+        ...
+
+    def offer(
+        self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
+    ) -> None:
+        """These are the prompts of a source, and what of it can be mentioned, in place of those before."""
         ...
 
 
@@ -207,6 +239,8 @@ class Services:
     """
     extensions: Sequence[Extension] = ()
     """What brings tools, and runs as long as the session."""
+    tool_deferral: float = 0.1
+    """Share of the effective window that descriptions of tools may take before some are withheld."""
     tools_wait: float = 30.0
     """Seconds that a request waits for expected tools."""
 

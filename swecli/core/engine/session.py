@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from swecli.core.checkpoints.restore import Target
 from swecli.core.context_management.cache import CacheHistory
@@ -23,11 +24,11 @@ from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
-from swecli.core.engine.offered_tools import OfferedTools
+from swecli.core.engine.offered_tools import OfferedTools, SourceSize
 from swecli.core.engine.plan import ACCEPTED, GO_AHEAD, WITH_TODOS, ProposedPlan, proposed, todos_of
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.results import Results
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
 from swecli.core.engine.snapshots import recover
 from swecli.core.engine.state import Spending, Totals
 from swecli.core.engine.tool_calls import Scheduler, ToolCalls
@@ -319,6 +320,8 @@ def _show(recorder: Recorder, item: str, text: str) -> None:
         recorder.emit(ItemDelta(item, text, "output"))
 
 
+T = TypeVar("T")
+
 BetweenTurns = (
     CarryOut | Compact | RedoCompaction | RedoFiles | Rewind | RunShell | SetModel | UndoCompaction | UndoFiles
 )
@@ -341,6 +344,8 @@ class Session:
             services = replace(services, compaction=self.hooks.around_compaction(services.compaction))
         self._services = services
         self._closed = False
+        self._prompts: dict[str, tuple[PromptTemplate, ...]] = {}
+        self._mentionables: dict[str, tuple[Mentionable, ...]] = {}
         self._work = Work(self._ended)
         self._requests = Requests(recorder, lambda text: self.hooks.notify("elicitation_dialog", text))
         self._connection = Connection(services.make_client, services.side_models)
@@ -397,9 +402,38 @@ class Session:
             self._models.start(name)
         self.hooks.start("resume" if resumed else "startup")
 
+    def extension(self, kind: type[T]) -> T | None:
+        """The extension of this class; None where the session has none."""
+        return next((one for one in self._services.extensions if isinstance(one, kind)), None)
+
     @property
     def tools(self) -> ToolRegistry:
         return self._services.tools
+
+    def offer(
+        self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
+    ) -> None:
+        """These are the prompts of a source, and what of it can be mentioned, in place of those before."""
+        self._prompts[source] = tuple(prompts)
+        self._mentionables[source] = tuple(mentionables)
+
+    @property
+    def prompts(self) -> tuple[PromptTemplate, ...]:
+        return tuple(one for prompts in self._prompts.values() for one in prompts)
+
+    @property
+    def mentionables(self) -> tuple[Mentionable, ...]:
+        """What a message can attach besides files."""
+        return tuple(one for several in self._mentionables.values() for one in several)
+
+    @property
+    def extended(self) -> bool:
+        return bool(self._services.extensions)
+
+    def tools_of(self, source: str) -> SourceSize:
+        """How many tools a source has, and what they cost in each request."""
+        client = self._connection.client
+        return self._offered.size_of(source, client.info if client is not None else None)
 
     @property
     def asker(self) -> Asker:
@@ -533,6 +567,7 @@ class Session:
             self._offered,
             item,
             words_of(message),
+            lambda: self.mentionables,
         )
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()

@@ -183,6 +183,8 @@ class SessionState:
     rules: tuple[Rule, ...] = ()
     """What the user answered with "always" in this session, or in this turn for the turn."""
     tools: Counter[str] = field(default_factory=Counter)
+    last_used: dict[str, int] = field(default_factory=dict[str, int])
+    """Sequence number of the newest call of each tool."""
     offered: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
     """What the model is told of besides swecli's own tools, in the order of its list. Not to be changed."""
     spending: Spending = field(default_factory=Spending)
@@ -220,6 +222,7 @@ class SessionState:
                 self.items = max(self.items + 1, _number(item))
                 if kind == "tool":
                     self.tools[name] += 1
+                    self.last_used[name] = event.seq
             case ModeChanged(mode=mode):
                 self.mode = mode
             case ModelChanged(model=model, effort=effort):

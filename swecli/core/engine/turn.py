@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from swecli.core.context_management.context_manager import PreparedRequest
@@ -29,7 +29,7 @@ from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Mentionable, Services
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import absorb_steering, edit_queue
@@ -79,8 +79,10 @@ class Turn:
         offered: OfferedTools,
         item: str,
         mentions: Sequence[str] = (),
+        mentionables: Callable[[], Sequence[Mentionable]] = tuple,
     ) -> None:
-        """``item`` is the message that begins the turn, ``mentions`` are the files that it attaches."""
+        """``item`` is the message that begins the turn, ``mentions`` are the files and ``mentionables`` that it
+        attaches."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
@@ -94,6 +96,7 @@ class Turn:
         self._asking = Asking(services, recorder)
         self._item = item
         self._mentions = mentions
+        self._mentionables = mentionables
         self._account = StepAccount(services, recorder)
         self._changed = ChangedFiles(recorder, services.workspace.cwd, services.editor)
         self._repeats = RepeatGuard(recorder, services.tools, asker)
@@ -115,7 +118,7 @@ class Turn:
         except asyncio.CancelledError:
             end = TurnStopped("interrupted", "interrupted")
         finally:
-            for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED):
+            for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED, turn=True):
                 self._recorder.emit(body)
             self._account.interrupted(self._asking.fragment)
             if end.outcome == "blocked":
@@ -153,17 +156,17 @@ class Turn:
         await self._begin_hooks()
         await self._models.ready()
         cwd = self._services.workspace.cwd
-        await attach(self._recorder, self._scheduler, self._mentions, cwd, self._client.info)
+        await attach(self._recorder, self._scheduler, self._mentions, cwd, self._client.info, self._mentionables())
         while True:
             await self._screen_steering()
             steering = absorb_steering(self._recorder)
             if steering:
                 self._repeats.user_spoke()
                 words = [word for one in steering for word in words_of(one)]
-                await attach(self._recorder, self._scheduler, words, cwd, self._client.info)
+                await attach(self._recorder, self._scheduler, words, cwd, self._client.info, self._mentionables())
             self._hooks.tell_model()
             self._check_caps()
-            await self._offered.settle()
+            await self._offered.settle(self._client.info)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             await self._changed.check()
             prepared = self._prepare()
@@ -245,7 +248,7 @@ class Turn:
             todos=self._recorder.state.todos,
             effort=self._recorder.state.effort,
             session=self._recorder.session,
-            notes=(self._changed.note, self._repeats.note, self._jobs.note()),
+            notes=(self._changed.note, self._repeats.note, self._jobs.note(), self._offered.note),
             watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
         )
 
@@ -307,6 +310,8 @@ class Turn:
                 result = ToolResultPart(call.part.call_id, call.part.name, CUT_CALL, is_error=True)
                 self._recorder.emit(ItemCompleted(call.item, "error", (result,), detail="cut at the output limit"))
         elif calls:
+            for call in calls:
+                self._offered.called(call.part.name)
             await self._scheduler.run(calls)
 
     async def _check_repeats(self, calls: tuple[Call, ...]) -> None:

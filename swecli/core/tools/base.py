@@ -194,6 +194,8 @@ class Tool(ABC, Generic[P]):
     params: ClassVar[type[Params]]
     source: str = ""
     """Whose tool it is, as the measure of the context names it; empty for swecli's own."""
+    of_server: bool = False
+    """Whether a server brings it: such tools are the first to be withheld where there are too many."""
     result_kind: ClassVar[ResultKind] = "page"
     """How results are kept at a size that a context can take. The text of ``output`` is given whole: what is too
     long is stored."""

@@ -56,7 +56,7 @@ def best(query: str, names: Iterable[str], limit: int) -> list[str]:
 LIMIT = 8
 """Suggestions shown at once."""
 
-_SLASH = re.compile(r"/([A-Za-z_?-]*)\Z")
+_SLASH = re.compile(r"/([A-Za-z_?][\w:?-]*|)\Z")
 _MENTION = re.compile(r"(?:^|(?<=\s))@([^\s@]*)\Z")
 
 
@@ -220,6 +220,10 @@ class Suggestions(Rows):
         self._dismissed: tuple[str, int] | None = None
         self._chosen = False
         self.commands: Sequence[SlashCommand] = ()
+        self.more_commands: Callable[[], Sequence[SlashCommand]] = tuple
+        """Commands that come and go while a session runs."""
+        self.mentionables: Callable[[], Sequence[str]] = tuple
+        """Words besides files that can be mentioned."""
 
     @property
     def is_open(self) -> bool:
@@ -238,10 +242,10 @@ class Suggestions(Rows):
             self._offer([])
         elif token.kind == "command":
             alone = editor.document.line_count == 1 and column == len(line)
-            self._offer(commands(token.query, self.commands) if alone else [])
+            self._offer(commands(token.query, (*self.commands, *self.more_commands())) if alone else [])
         else:
             self._files.refresh(self.follow)
-            self._offer(files(token.query, self._files.paths))
+            self._offer(files(token.query, (*self.mentionables(), *self._files.paths)))
 
     def close(self) -> None:
         """Nothing is offered until the text changes."""
