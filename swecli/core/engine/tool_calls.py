@@ -170,6 +170,7 @@ class ToolCalls:
             last_seen=self._files.last_seen,
             request_compaction=self._request_compaction,
             jobs=self._jobs,
+            editor=self._services.editor,
         )
 
     def _output(self, item: str, text: str) -> None:
