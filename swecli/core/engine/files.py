@@ -210,9 +210,9 @@ def _look(paths: Sequence[str], known: Mapping[str, _Stamp]) -> dict[str, _Stamp
 # --- attached -------------------------------------------------------------------------------------------------
 
 _HEAD = 8_192
+"""Bytes that tell what a file is."""
 _ENDS = ".,;:!?)]}"
 """What may follow a word in a sentence."""
-"""Bytes that tell what a file is."""
 
 
 def words_of(message: Submit | Steer | Queued) -> tuple[str, ...]:
