@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
 
@@ -212,6 +213,7 @@ class Connection:
         Raises:
             ServerError: it could not be made.
         """
+        await asyncio.to_thread(import_module, "mcp")  # half a second, in which the screen must stay alive
         from mcp import MCPError
         from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
 
