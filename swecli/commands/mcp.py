@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.core.engine.services import PromptError, PromptTemplate
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Submit
 from swecli.core.tools.base import plural
 
 if TYPE_CHECKING:
+    from swecli.core.engine.services import PromptTemplate
     from swecli.core.engine.session import Session
     from swecli.core.mcp.connection import Connection
     from swecli.core.mcp.servers import McpServers
@@ -151,6 +151,8 @@ def prompt_commands(session: Session) -> tuple[SlashCommand, ...]:
 
 def _command(template: PromptTemplate) -> SlashCommand:
     async def run(session: Session, arguments: str) -> CommandResult:
+        from swecli.core.engine.services import PromptError  # there is a session, so it is loaded
+
         try:
             text = await template.render(arguments)
         except PromptError as error:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
 from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult, Screen, SlashCommand, run_command
 from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, command_table, commands_of, parse
+from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.events import (
     MAIN,
@@ -149,12 +150,24 @@ class Outcome:
         """Calls of subagents that have not ended."""
         self._partial: dict[str, str] = {}
         self._step_text: list[str] = []
+        self.structured: Any = None
+        """The answer as a value, where a schema was asked for and it matches, as ``fits`` says."""
+        self.fits = False
+        self.mismatch: Mismatch | None = None
         self._cut = False
         """Whether the newest text broke off: what the model writes next goes on with it."""
         self._text = ""
         self._requests: dict[str, PermissionRequested] = {}
         self._questions: set[str] = set()
         self._nobody: set[str] = set()
+
+    def fit(self, schema: AnswerSchema) -> Mismatch | None:
+        """Take the answer for what the schema asks for; what is wrong with it, if it is not."""
+        try:
+            self.structured, self.mismatch, self.fits = schema.value(self.text), None, True
+        except Mismatch as error:
+            self.structured, self.mismatch, self.fits = None, error, False
+        return self.mismatch
 
     @property
     def idle(self) -> bool:
@@ -324,6 +337,8 @@ class Outcome:
             return self.start_error.exit_code.name.lower(), str(self.start_error)
         if self.ended is not None and self.ended.outcome not in ("done", "interrupted"):
             return self.ended.error_kind or self.ended.outcome, self.ended.reason
+        if self.mismatch is not None:
+            return "schema", f"The answer does not match the schema: {self.mismatch}"
         if self.shown is not None:
             return ("command", self.shown.text) if self.shown.failed else None
         if self.ended is None and self.error_notice is not None:
@@ -352,6 +367,8 @@ class Outcome:
             return ExitCode.REFUSED
         if self.ended.error_kind == "command" and any(denial.asked for denial in self.denials):
             return ExitCode.APPROVAL_NEEDED
+        if code is ExitCode.OK and self.mismatch is not None:
+            return ExitCode.SCHEMA_MISMATCH
         if code is ExitCode.OK and any(denial.asked for denial in self.denials):
             return ExitCode.APPROVAL_NEEDED
         if code is ExitCode.OK and self.input_errors:

@@ -33,6 +33,7 @@ from swecli.output import ROOM, Output, OutputClosed, Writer, takes_more
 from swecli.stopping import Stop
 
 if TYPE_CHECKING:
+    from swecli.core.answer_schema import AnswerSchema
     from swecli.core.engine.session import Session
 
 MAX_LINE = 64 * 1024 * 1024
@@ -123,6 +124,8 @@ class Request:
     approve_all: bool = False
     screens: Mapping[Screen, Callable[[], tuple[DisplayBlock, ...]]] = field(default_factory=lambda: {})
     """What is shown in place of screens that a slash command opens."""
+    schema: AnswerSchema | None = None
+    """What the last answer has to match; the model may correct it once."""
 
 
 class HeadlessRun:
@@ -150,6 +153,8 @@ class HeadlessRun:
         self._closed_output = False
         self._wake = asyncio.Event()
         self._command: asyncio.Future[outcome.Shown] | None = None
+        self._repaired = False
+        self._turns_before = session.view.totals.turns
 
     async def run(self) -> ExitCode:
         """The exit status. Raises nothing but cancellation and defects."""
@@ -239,7 +244,24 @@ class HeadlessRun:
 
     def _done(self) -> bool:
         command_runs = self._command is not None and not self._command.done()
-        return self._may_end() and not command_runs and not self._session.view.busy
+        return self._may_end() and not command_runs and not self._session.view.busy and not self._corrects()
+
+    def _corrects(self) -> bool:
+        """Look whether the answer is what it has to be. True while it is not known yet: an event is still to come, or
+        the model was asked to correct it."""
+        schema, ended = self._request.schema, self._outcome.ended
+        if schema is None or self._stopping or self._stop_wish.code is not None:
+            return False
+        if self._session.view.totals.turns - self._turns_before > self._outcome.turns:
+            return True
+        if ended is None or ended.outcome != "done":
+            return False
+        mismatch = self._outcome.fit(schema)
+        if mismatch is None or self._repaired:
+            return False
+        self._repaired = True
+        self._session.send(Submit(schema.repair(mismatch), mentions=()))
+        return True
 
     async def _close(self) -> None:
         jobs = [job for job in self._session.view.jobs if job.status == "running"]
@@ -326,9 +348,10 @@ async def run(
     options: LaunchOptions,
     screens: Mapping[Screen, Callable[[LaunchOptions], tuple[DisplayBlock, ...]]],
     stop: Stop,
+    schema: AnswerSchema | None = None,
 ) -> ExitCode:
     """Do what the options ask for with this session, and close it. ``screens`` says what is shown in place of screens
-    that slash commands open."""
+    that slash commands open; the last answer has to match the ``schema``."""
     writer = Writer()
     out, err = Output(sys.stdout, writer), Output(sys.stderr, writer)
     request = Request(
@@ -337,6 +360,7 @@ async def run(
         commands=_standard_input() if options.input_format == "stream-json" else None,
         approve_all=options.approve_all,
         screens={name: partial(show, options) for name, show in screens.items()},
+        schema=schema,
     )
     code = await HeadlessRun(session, request, printer_for(options, out, err), err.note, writer, stop).run()
     if writer.waiting and takes_more(sys.stderr):

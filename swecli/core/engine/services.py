@@ -19,7 +19,7 @@ from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
-from swecli.core.ports import Asker, BlobStore, Snapshots
+from swecli.core.ports import Asker, BlobStore, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import NoticeLevel, Price
 from swecli.core.protocol.messages import Usage
@@ -210,6 +210,8 @@ class Services:
     """Bytes up to which output stays in the context."""
     process_limit: int = PROCESSES
     """Processes and threads that a command may have at the same time."""
+    editor: EditorFiles | None = None
+    """The user's editor, where it has files open that may not be saved."""
     checkpoints: Checkpoints | None = None
     """The record of changed files; without it nothing can be taken back."""
     keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are kept nowhere here."

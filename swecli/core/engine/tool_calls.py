@@ -192,6 +192,7 @@ class ToolCalls:
             request_compaction=self._request_compaction,
             jobs=self._jobs,
             agents=self._agents,
+            editor=self._services.editor,
         )
 
     def _output(self, item: str, text: str) -> None:

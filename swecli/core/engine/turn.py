@@ -114,7 +114,7 @@ class Turn:
         self._invocation = invocation
         self._mentionables = mentionables
         self._account = StepAccount(services, recorder)
-        self._changed = ChangedFiles(recorder, services.workspace.cwd)
+        self._changed = ChangedFiles(recorder, services.workspace.cwd, services.editor)
         self._repeats = RepeatGuard(recorder, services.tools, asker)
         self._step = 0
         self._cuts = 0

@@ -6,7 +6,7 @@ import base64
 import os
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from swecli.core.tools.base import (
     readable_size,
     reading,
 )
+from swecli.core.tools.editor import as_in_editor
 from swecli.core.workspace.text_file import TextFile, decode, open_regular, read_all
 
 _PIECE = 1 << 20
@@ -196,6 +197,7 @@ def is_binary(head: bytes) -> bool:
     return b"\0" in head or head.startswith(b"%PDF-")
 
 
+UNSAVED = "the user's editor has unsaved changes of this file, shown here; commands see the file without them"
 MAX_LINES = 2_000
 MAX_CHARACTERS = 28_000
 """About 8,000 tokens of code."""
@@ -242,14 +244,14 @@ class ReadFile(Tool[ReadFileParams]):
 
         def read(stop: Callable[[], bool]) -> ToolOutcome:
             try:
-                return _read(path, params, stop)
+                return _read(path, params, ctx, stop)
             except OSError as error:
                 raise explained(error, path, ctx) from error
 
         return await reading(read)
 
 
-def _read(path: Path, params: ReadFileParams, stop: Callable[[], bool]) -> ToolOutcome:
+def _read(path: Path, params: ReadFileParams, ctx: ToolContext, stop: Callable[[], bool]) -> ToolOutcome:
     with open_regular(path) as (descriptor, status):
         head = os.read(descriptor, 8_192)
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -262,11 +264,14 @@ def _read(path: Path, params: ReadFileParams, stop: Callable[[], bool]) -> ToolO
             text = f"{path.name} is a binary file ({size}, {kind}) and was not read.{hint}"
             return ToolOutcome(text, (TextBlock(text, "dim"),), f"binary, {size}")
         seen: tuple[SeenFile, ...] = ()
-        if not head:
-            return ToolOutcome("(the file is empty)", (), "empty", seen=(_seen(path, b"", 1, 1),))
         if status.st_size <= _WHOLE:
-            raw = read_all(descriptor, status.st_size)
+            disk = read_all(descriptor, status.st_size)
+            raw = as_in_editor(path, disk, ctx.editor)
+            if not raw:
+                return ToolOutcome("(the file is empty)", (), "empty", seen=(_seen(path, b"", 1, 1),))
             page = _page_of_text(decode(raw), params)
+            if raw != disk:
+                page = replace(page, notes=(*page.notes, UNSAVED))
             seen = (_seen(path, raw, params.offset, params.offset + page.shown - 1),)
         else:
             page = _page_of_large(descriptor, params, stop)
