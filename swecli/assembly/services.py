@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli import __version__
+from swecli.assembly.extension_files import extension_files, skill_listing
 from swecli.assembly.hooks import hook_keeper
 from swecli.assembly.startup import Startup
 from swecli.core.checkpoints.checkpoints import Checkpoints
@@ -44,7 +46,9 @@ from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox, own_code
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
+from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
+from swecli.core.tools.skill import SkillTool
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
 from swecli.core.workspace.process import scrubbed_environment, secret_values
@@ -290,13 +294,19 @@ def build_services(
         *(() if settings.context.auto_compact else (COMPACT_TOOL,)),  # nothing is compacted unless the user says so
     }
     tools = builtin_tools(settings.tools.command_timeout)
-    registry = ToolRegistry(tool for tool in tools if tool.name not in left_out)
+    files = extension_files(options, startup)
+    skills = files.now.skills
+    own: list[AnyTool] = [tool for tool in tools if tool.name not in left_out]
+    if any(skill.for_model for skill in skills.values()):
+        own.append(SkillTool(lambda: files.now.skills))
+    registry = ToolRegistry(own)
     texts = PromptTexts(
         base=options.system_prompt,
         append=options.append_system_prompt or "",
         instructions=instructions.render_project(),
         user_instructions=instructions.render_own(),
         headless=options.headless and options.input_format == "text",
+        skills=partial(skill_listing, tuple(skills.values())),
     )
     roots = (options.cwd, *options.add_dirs)
     extensions = build_extensions(options, startup)
@@ -332,11 +342,24 @@ def build_services(
         jitter=random.random,
         report_defect=report_defect,
         instructions=tuple(str(path) for path in instructions.paths),
-        extensions=extensions,
-        tool_deferral=settings.tools.tool_deferral_threshold,
         hooks=_hooks(options, startup, environment),
         allow_hook=hook_keeper(startup.paths.data, options.cwd, store=options.store),
+        extension_files=files,
+        attribution=settings.tools.attribution,
+        extensions=extensions,
+        tool_deferral=settings.tools.tool_deferral_threshold,
     )
+
+
+def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Hooks | None:
+    """The hooks of a session; None where there are none, and where nothing is to happen."""
+    if not startup.hooks.hooks or options.look_only or options.dry_run or options.compact_dry_run:
+        return None
+    from swecli.core.hooks.runner import HookPlace, Hooks
+    from swecli.core.llm.secrets import Masker, is_unmistakable
+
+    secrets = Masker(filter(is_unmistakable, secret_values(startup.environment)))
+    return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover))
 
 
 def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
@@ -353,17 +376,6 @@ def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extensio
 
     servers = build_servers(options, startup)
     return (servers,) if servers is not None else ()
-
-
-def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Hooks | None:
-    """The hooks of a session; None where there are none, and where nothing is to happen."""
-    if not startup.hooks.hooks or options.look_only or options.dry_run or options.compact_dry_run:
-        return None
-    from swecli.core.hooks.runner import HookPlace, Hooks
-    from swecli.core.llm.secrets import Masker, is_unmistakable
-
-    secrets = Masker(filter(is_unmistakable, secret_values(startup.environment)))
-    return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover))
 
 
 def token_monitor(options: LaunchOptions, startup: Startup) -> TokenMonitor:

@@ -60,12 +60,14 @@ class WorkspaceTrust:
         return file_digest(self._folder, file, sha256) in accepted
 
     def answer(self, choice: TrustChoice) -> str:
-        from swecli.core.config.trust import write_trust
+        from swecli.core.config.trust import accept_items, write_trust
 
         self._options = replace(self._options, trust="session" if choice in ("trust", "session") else "declined")
         if choice in ("session", "later"):
             return ""
         try:
+            if choice == "trust":
+                accept_items(self._data, self._folder, extension_digests(self._folder))
             return write_trust(self._data, self._folder, "trusted" if choice == "trust" else "declined")
         except OSError as error:
             return f"Your answer could not be stored ({error}); it applies to this run only."
@@ -97,3 +99,13 @@ class WorkspaceTrust:
             return refuse_items(self._data, self._folder, [item.digest for item in items])
         except OSError as error:
             return f"Your answer could not be stored ({error}); swecli asks again at the next start."
+
+
+def extension_digests(folder: Path) -> list[str]:
+    """What trust in a folder covers of its skills, commands and agent profiles: each file as it is now."""
+    from swecli.core.config.trust import file_digest
+    from swecli.core.extensions.sources import Reader, places
+
+    sources = places(folder, user_folder=user_paths(os.environ).config, home=Path.home(), project=True)
+    files, _ = Reader().read([source for source in sources if source.project is not None])
+    return [file_digest(folder, file.origin.path, file.origin.digest) for file in files]

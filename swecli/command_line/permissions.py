@@ -141,11 +141,14 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
         parser.add_argument("--below", action="store_true", help="include all subfolders, present and future")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
+    from swecli.assembly.trust import extension_digests
     from swecli.core.config.paths import user_paths
-    from swecli.core.config.trust import trust_key, write_trust
+    from swecli.core.config.trust import accept_items, trust_key, write_trust
 
     below = bool(word == "trust" and chosen.below)
     try:
+        if word == "trust":
+            accept_items(user_paths(os.environ).data, folder, extension_digests(folder))
         notice = write_trust(user_paths(os.environ).data, folder, _WORDS[word], below=below)
     except OSError as error:
         raise StartError(f"cannot store this: {error}. Nothing was changed.") from error

@@ -144,9 +144,9 @@ MCP = SlashCommand(
 )
 
 
-def prompt_commands(session: Session | None) -> tuple[SlashCommand, ...]:
+def prompt_commands(session: Session) -> tuple[SlashCommand, ...]:
     """The prompts that extensions of the session have, as commands that send them."""
-    return tuple(map(_command, session.prompts)) if session is not None else ()
+    return tuple(map(_command, session.prompts))
 
 
 def _command(template: PromptTemplate) -> SlashCommand:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from swecli.block_text import block_lines
-from swecli.commands.base import CommandResult, Screen, run_command
-from swecli.commands.registry import Invocation, UnknownCommand, command_table, parse
+from swecli.commands.base import CommandResult, Screen, SlashCommand, run_command
+from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, command_table, commands_of, parse
 from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.events import (
@@ -51,9 +51,9 @@ class Shown:
     failed: bool = False
 
 
-def meaning(prompt: str) -> Invocation | UnknownCommand | None:
+def meaning(prompt: str, commands: Sequence[SlashCommand] = COMMANDS) -> Invocation | UnknownCommand | None:
     """The slash command that a message is; None for text, such as one that begins with an existing path."""
-    found = parse(prompt)
+    found = parse(prompt, commands)
     return None if isinstance(found, UnknownCommand) and Path(f"/{found.name}").exists() else found
 
 
@@ -73,7 +73,7 @@ async def run_slash(session: Session, invocation: Invocation, screens: Screens =
 def _instead_of(result: CommandResult, session: Session) -> tuple[DisplayBlock, ...]:
     """What stands for a screen that can't be shown here."""
     screens: dict[Screen, DisplayBlock] = {
-        "help": command_table(),
+        "help": command_table(commands_of(session)),
         "pick_mode": TextBlock(f"The mode is {session.view.mode}; --permission-mode selects another."),
     }
     return (screens[result.screen],) if result.screen in screens else ()
@@ -331,6 +331,8 @@ class Outcome:
             code = _ERRORS.get(self.ended.error_kind, code)
         if code is ExitCode.OK and self.stop is not None and self.stop.kind in ("refusal", "content_filter"):
             return ExitCode.REFUSED
+        if self.ended.error_kind == "command" and any(denial.asked for denial in self.denials):
+            return ExitCode.APPROVAL_NEEDED
         if code is ExitCode.OK and self.mismatch is not None:
             return ExitCode.SCHEMA_MISMATCH
         if code is ExitCode.OK and any(denial.asked for denial in self.denials):

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from swecli.commands.base import Screen
-from swecli.commands.registry import Invocation, UnknownCommand
+from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, commands_of
 from swecli.core.permissions.decide import UNREAD
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.codec import CodecError, decode_command, to_text
@@ -174,7 +174,8 @@ class HeadlessRun:
         return self._outcome.exit_code
 
     def _begin(self, prompt: str) -> None:
-        command = None if self._request.commands is not None else outcome.meaning(prompt)
+        commands = commands_of(self._session) if prompt.lstrip().startswith("/") else COMMANDS
+        command = None if self._request.commands is not None else outcome.meaning(prompt, commands)
         if isinstance(command, UnknownCommand):
             self._outcome.input_errors.append(command.message)
             self._complain(f"error: {command.message}")
@@ -216,7 +217,9 @@ class HeadlessRun:
                     self._take(event)
                     following = asyncio.ensure_future(_next(events))
             if self._command is not None:
-                self._outcome.shown = await self._command
+                shown = await self._command
+                if shown.text or self._outcome.ended is None:  # else the command began a turn, and its answer counts
+                    self._outcome.shown = shown
             await self._close()
             while (event := await asyncio.wait_for(following, CLOSE_SECONDS)) is not None:
                 self._take(event)

@@ -159,6 +159,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         main.prompt.editor.blind = self.session.no_images
         main.prompt.editor.weigh_with(lambda text, images: self.session.weigh(text, images).shown)
         self.watch(transcript, "unseen", main.activity.show_unseen, init=False)
+        main.prompt.suggestions.look = lambda: main.run_worker(self.input.own_commands(), group="commands")
         self.loaded = True
         self._use_palette()
         self.theme_changed_signal.subscribe(self, lambda _: self._use_palette())
@@ -176,7 +177,6 @@ class SwecliApp(App[int], inherit_bindings=False):
     async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before what the user typed meanwhile."""
         self.actions.commands = self.main.prompt.suggestions.commands = await asyncio.to_thread(self._backend.commands)
-        self.main.prompt.suggestions.more_commands = lambda: self.session.prompts
         self.main.prompt.suggestions.mentionables = lambda: self.session.mentionable_words
         self.commands_loaded.set()
         await self._ask_trust()

@@ -33,7 +33,6 @@ from swecli.tui.status_bar import STARTING, Facts
 from swecli.tui.terminal import TerminalStatus
 
 if TYPE_CHECKING:
-    from swecli.commands.base import SlashCommand
     from swecli.core.engine.session import Session, SessionView
     from swecli.tui.prompt.weight import Weight
 
@@ -196,15 +195,6 @@ class SessionController:
     @property
     def view(self) -> SessionView | None:
         return None if self.port is None else self.port.view
-
-    @property
-    def prompts(self) -> tuple[SlashCommand, ...]:
-        """Commands that extensions of the session bring."""
-        if self.port is None or not self.port.prompts:
-            return ()
-        from swecli.commands.mcp import prompt_commands  # only where there are some
-
-        return prompt_commands(self.port)
 
     @property
     def mentionable_words(self) -> tuple[str, ...]:

@@ -68,6 +68,7 @@ class FakeView:
     messages: tuple[Any, ...] = ()
     conversation: Conversation = field(default_factory=Conversation)
     instructions: tuple[str, ...] = ()
+    extension_files: None = None
     plan: Any = None
 
 

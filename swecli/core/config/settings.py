@@ -465,36 +465,10 @@ class ToolSettings(Section):
     tool_deferral_threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
     """Share of the effective window that descriptions of servers' tools may take; the others are withheld until
     tool_search finds them. 1: none are withheld."""
+    attribution: bool = False
+    """Whether the messages of /commit name swecli and the model in their last line."""
     web_fetch: bool = True
     """Whether pages of the web can be fetched; each host is asked about, or allowed by WebFetch(domain:host)."""
-
-
-class McpSettings(Section):
-    """One MCP server under a name of the user's choice: a program that swecli starts (``command``), or an address
-    (``url``). ``${NAME}`` and ``${NAME:-default}`` stand for variables of the environment."""
-
-    command: str | None = None
-    """The program to start."""
-    args: tuple[str, ...] = ()
-    """Its arguments."""
-    env: dict[str, str] = Field(default_factory=dict)
-    """Variables for it, besides the few that every server gets."""
-    cwd: str | None = None
-    """Where it is started; unset: in the working directory."""
-    url: str | None = None
-    """Address of a server that runs already."""
-    transport: Literal["stdio", "http", "sse"] | None = None
-    """How to talk to it; unset: stdio with a command, http with a url."""
-    headers: dict[str, str] = Field(default_factory=dict)
-    """Headers of every request to the url."""
-    enabled: bool = True
-    """false: it is known and not started."""
-    trust: bool = False
-    """Whether its tools that say that they only read run without a question."""
-    start_timeout: Seconds = 30.0
-    """Seconds that it may take to answer when it is started."""
-    call_timeout: Seconds = 300.0
-    """Seconds that a call may take without a sign of progress."""
 
 
 class HookSettings(Section):
@@ -546,6 +520,34 @@ class HooksSettings(Section):
     def of(self, event: str) -> tuple[HookSettings, ...]:
         """The hooks of an event, by its name."""
         return getattr(self, event)
+
+
+class McpSettings(Section):
+    """One MCP server under a name of the user's choice: a program that swecli starts (``command``), or an address
+    (``url``). ``${NAME}`` and ``${NAME:-default}`` stand for variables of the environment."""
+
+    command: str | None = None
+    """The program to start."""
+    args: tuple[str, ...] = ()
+    """Its arguments."""
+    env: dict[str, str] = Field(default_factory=dict)
+    """Variables for it, besides the few that every server gets."""
+    cwd: str | None = None
+    """Where it is started; unset: in the working directory."""
+    url: str | None = None
+    """Address of a server that runs already."""
+    transport: Literal["stdio", "http", "sse"] | None = None
+    """How to talk to it; unset: stdio with a command, http with a url."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Headers of every request to the url."""
+    enabled: bool = True
+    """false: it is known and not started."""
+    trust: bool = False
+    """Whether its tools that say that they only read run without a question."""
+    start_timeout: Seconds = 30.0
+    """Seconds that it may take to answer when it is started."""
+    call_timeout: Seconds = 300.0
+    """Seconds that a call may take without a sign of progress."""
 
 
 class Settings(Section):

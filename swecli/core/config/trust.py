@@ -219,6 +219,9 @@ def without_links(
 
 INSTRUCTION_FILES = ("OPENCLI.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md")
 OTHER_FILES = (".mcp.json", ".claude/settings.json", ".claude/settings.local.json")
+EXTENSION_HOMES = (PROJECT_FOLDER, ".agents", ".claude")
+"""Folders that may have skills, commands and agent profiles in them, the first to win first."""
+EXTENSION_FOLDERS = ("skills", "commands", "agents")
 MAX_NAMES = 200
 _HARMLESS = frozenset((".gitignore", "logs", "pastes"))
 
@@ -245,6 +248,11 @@ def _in(folder: Path) -> list[str]:
             names += (f"{name}/{inner}" for inner in _inside(folder / name))
         else:
             names.append(name)
+    for home in EXTENSION_HOMES[1:]:
+        for kind, is_directory in _entries(folder / home, EXTENSION_FOLDERS).items():
+            count = len(_entries(folder / home / kind, None)) if is_directory else 0
+            if count or not is_directory:
+                names.append(f"{home}/{kind}/ ({count})" if is_directory else f"{home}/{kind}")
     return names
 
 

@@ -16,7 +16,7 @@ from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.permissions.types import Call as PermissionCall
-from swecli.core.permissions.types import Decision, Effects
+from swecli.core.permissions.types import Decision, Effects, Rule
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
@@ -191,6 +191,7 @@ class PreparedCall:
     effects: Effects
     title: str
     amended: str = ""
+    rules: tuple[Rule, ...] = ()
     must_ask: str = ""
     told: str = ""
 
@@ -508,7 +509,8 @@ class Consents:
     def decide(self, call: PreparedCall, mode: Mode | None = None) -> Decision:
         """The permission decision under the rules and the mode of this moment, or under another mode."""
         state = self._recorder.state
-        rules = (*self._services.policy.rules, *state.rules)
+        rules = (*self._services.policy.rules, *state.rules, *call.rules)
+        files = self._services.extension_files
         policy = replace(
             self._services.policy,
             mode=mode or state.mode,
@@ -516,6 +518,7 @@ class Consents:
             sandbox=self._services.sandbox.state.level,
             holds=self._services.sandbox.state.holds,
             untrusted=state.untrusted,
+            readable=files.readable if files is not None else (),
         )
         workspace = self._services.workspace
         decision = self._services.decide(
@@ -582,7 +585,7 @@ class Consents:
             raise Rejected(text, "no user to ask")
         if reply.choice == "reject" or (reply.hunks is not None and not reply.hunks):
             word = f" The user says: {reply.note}" if reply.note else ""
-            text = f"The user rejected this call; nothing was done.{word}"
+            text = f"{REJECTED}; nothing was done.{word}"
             raise Rejected(call.with_note(text), f"rejected: {reply.note}" if reply.note else "rejected")
         try:
             changed = amended(call, preview, reply)
@@ -674,6 +677,7 @@ class Consents:
 
 OUTSIDE = "not sandboxed"
 ASKED_BY_HOOK = "No rule is offered: a hook asks about this."
+REJECTED = "The user rejected this call"
 
 
 def _covers(answer: _Answer, decision: Decision) -> bool:

@@ -211,8 +211,6 @@ def _look(paths: Sequence[str], known: Mapping[str, _Stamp]) -> dict[str, _Stamp
 
 _HEAD = 8_192
 """Bytes that tell what a file is."""
-
-
 _ENDS = ".,;:!?)]}"
 """What may follow a word in a sentence."""
 
@@ -230,9 +228,9 @@ async def attach(
     model: ModelInfo,
     mentionables: Sequence[Mentionable] = (),
 ) -> None:
-    """Attach what messages mention: each file is read as ``read_file`` reads it, under the same permissions, as an item
-    of its own that joins the conversation behind the message. What extensions offer comes from its tool in the same
-    way. Returns when all of it is there; the user is told of what is not."""
+    """Attach what messages mention: each file is read as ``read_file`` reads it, and each of the ``mentionables`` with
+    its tool, under the same permissions, as an item of its own that joins the conversation behind the message. Returns
+    when all of it is there; the user is told of what is not."""
     if not words:
         return
 
@@ -241,9 +239,8 @@ async def attach(
 
     known = {one.word: one for one in mentionables}
     named = {word: one for word in words if (one := known.get(word) or known.get(word.rstrip(_ENDS))) is not None}
-    files = [word for word in words if word not in named]
-    found = await asyncio.to_thread(_resolved, files, cwd, model)
-    calls = {one.word: _begin_call(recorder, one.tool, one.arguments, one.word) for one in named.values()}
+    calls = {word: _begin_call(recorder, one.tool, one.arguments, one.word) for word, one in named.items()}
+    found = await asyncio.to_thread(_resolved, [word for word in words if word not in named], cwd, model)
     for mention in found:
         if mention.problem:
             tell(mention.word, mention.problem)
@@ -267,8 +264,7 @@ def _begin(recorder: Recorder, mention: Mention, cwd: Path) -> Call:
         arguments["path"] = str(mention.path.relative_to(cwd))
     if mention.last:
         arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
-    tool = ListFiles.name if mention.is_folder else ReadFile.name
-    return _begin_call(recorder, tool, arguments, mention.word)
+    return _begin_call(recorder, ListFiles.name if mention.is_folder else ReadFile.name, arguments, mention.word)
 
 
 def _begin_call(recorder: Recorder, tool: str, arguments: Mapping[str, object], word: str) -> Call:

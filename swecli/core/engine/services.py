@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.permissions.types import Call, Decision, Policy
@@ -239,6 +240,10 @@ class Services:
     """
     extensions: Sequence[Extension] = ()
     """What brings tools, and runs as long as the session."""
+    attribution: bool = False
+    """Whether commits name swecli and the model."""
+    extension_files: ExtensionFiles | None = None
+    """Skills, Markdown commands and agent profiles."""
     tool_deferral: float = 0.1
     """Share of the effective window that descriptions of tools may take before some are withheld."""
     tools_wait: float = 30.0

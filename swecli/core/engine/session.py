@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from swecli.core.checkpoints.restore import Target
 from swecli.core.context_management.cache import CacheHistory
@@ -21,6 +21,7 @@ from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import SessionFiles, words_of
 from swecli.core.engine.hooks import SessionHooks
+from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Call, gateway_of
 from swecli.core.engine.models import ModelChoice
@@ -34,8 +35,10 @@ from swecli.core.engine.state import Spending, Totals
 from swecli.core.engine.tool_calls import Scheduler, ToolCalls
 from swecli.core.engine.turn import Turn
 from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, SystemBlock
+from swecli.core.permissions.types import Rule
 from swecli.core.ports import Asker
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock, Todo
 from swecli.core.protocol.budget import Budget
@@ -49,6 +52,7 @@ from swecli.core.protocol.commands import (
     Compact,
     EditQueue,
     Interrupt,
+    Invoke,
     RedoCompaction,
     RedoFiles,
     ReplyPermission,
@@ -91,6 +95,9 @@ from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import JobInfo, Jobs, RunOptions
 from swecli.core.workspace.process import CommandSpec, LaunchError
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.markdown_commands import Invocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +226,16 @@ class SessionView:
         since = min((entry.created for entry in shown), default=None)
         age = None if since is None else max(0.0, self._services.clock() - since)
         return Conversation(active, active - summaries + len(hidden), summaries, age)
+
+    @property
+    def attribution(self) -> bool:
+        """Whether commits name swecli and the model."""
+        return self._services.attribution
+
+    @property
+    def extension_files(self) -> ExtensionFiles | None:
+        """Skills, Markdown commands and agent profiles; None where none can be."""
+        return self._services.extension_files
 
     @property
     def instructions(self) -> tuple[str, ...]:
@@ -367,6 +384,7 @@ class Session:
                 self._jobs.jobs,
             )
         )
+        self._news = ExtensionNews(services, recorder, self.tell_model)
         self.files = SessionFiles(services, recorder, self._work)
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs)
 
@@ -387,7 +405,8 @@ class Session:
         trouble = self._connection.connect(name) if name else None
         cwd, mode, version = str(self._services.workspace.cwd), self._services.policy.mode, self._services.version
         address = self._models.address
-        self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address))
+        commands = listed_commands(self._services.extension_files)
+        self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address, commands))
         self._offered.adopt()
         for extension in self._services.extensions:
             extension.start(self)
@@ -461,6 +480,8 @@ class Session:
                 enqueue(self._recorder, command)
             case Steer():
                 self._submit(Submit(command.text, mentions=command.mentions))
+            case Invoke():
+                self._invoke(command)
             case EditQueue():
                 edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
@@ -529,6 +550,17 @@ class Session:
         else:
             self._begin_turn(message)
 
+    def _invoke(self, call: Invoke) -> None:
+        if self._work.busy:
+            enqueue(self._recorder, call)
+        elif self._connection.client is None:
+            text = f"No model is connected; /{call.name} was not sent."
+            self.notice(text, "error", "Set a key or use /model; see /help.")
+        else:
+            if self._services.extension_files is not None:
+                self._services.extension_files.look()  # what runs is what the file says now
+            self._begin_turn(call)
+
     def _rewind(self, item: str) -> None:
         if item not in {entry.id for entry in self._recorder.ledger.view}:
             self.notice(f"There is no message {item!r} in the conversation.", "warning")
@@ -550,11 +582,33 @@ class Session:
                 self._recorder.emit(ModeChanged(command.mode, ACCEPTED))
             self._begin_turn(Submit(WITH_TODOS if todos else GO_AHEAD, mentions=()))
 
-    def _begin_turn(self, message: Submit | Queued) -> None:
+    def begin(self, title: str, text: str) -> str:
+        """Begin a turn with a message that a slash command made: ``title`` is what the user sees of it. Only between
+        turns. Returns why not, as a sentence."""
+        from swecli.core.extensions.markdown_commands import Invocation
+
+        if self._work.busy:
+            return "A turn is running; try again when it ends."
+        if self._connection.client is None:
+            return "No model is connected; nothing was sent. Use /model; see /help."
+        self._begin_turn(Invocation(title, (text,)))
+        return ""
+
+    def _begin_turn(self, message: Submit | Queued | Invoke | Invocation) -> None:
+        invocation = message if not isinstance(message, Submit | Queued | Invoke) else None
+        if isinstance(message, Invoke) or (isinstance(message, Queued) and message.invokes):
+            try:
+                invocation = invocation_of(self._services.extension_files, message)
+            except NotInvoked as error:
+                self.notice(str(error), "error")
+                return
         self._recorder.turn += 1
         item = self._recorder.new_item("u")
-        self._recorder.emit(TurnStarted(item))
-        add_user_message(self._recorder, item, message)
+        self._recorder.emit(TurnStarted(item, invocation.allow if invocation is not None else ()))
+        if invocation is not None:
+            self._recorder.emit(ItemStarted(item, "user", "command", invocation.title))
+        elif isinstance(message, Submit | Queued):
+            add_user_message(self._recorder, item, message)
         turn = Turn(
             self._services,
             self._recorder,
@@ -566,8 +620,11 @@ class Session:
             self.hooks,
             self._offered,
             item,
-            words_of(message),
-            lambda: self.mentionables,
+            words_of(message) if isinstance(message, Submit | Queued) else (),
+            invoking=Invoking(self._services, self._recorder, self._scheduler),
+            news=self._news,
+            invocation=invocation,
+            mentionables=lambda: self.mentionables,
         )
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()
@@ -600,8 +657,9 @@ class Session:
         client = self._connection.client
         return self._compactions.retention(client) if client is not None else ()
 
-    async def run_tool(self, name: str, arguments: Mapping[str, object]) -> ToolRun:
-        """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls.
+    async def run_tool(self, name: str, arguments: Mapping[str, object], *, rules: Sequence[Rule] = ()) -> ToolRun:
+        """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls;
+        ``rules`` hold for it besides.
         Only between turns. The call belongs to no message, so the model never sees it."""
         if self._work.busy:
             return ToolRun("A turn is running; try again when it ends.", is_error=True)
@@ -610,7 +668,7 @@ class Session:
         part = ToolCallPart(item, name, json.dumps(arguments))
         self._recorder.emit(ItemStarted(item, "tool", name))
         self._recorder.emit(ItemCheckpointed(item, part))
-        task = self._work.begin(self._scheduler.run([Call(item, part)]))
+        task = self._work.begin(self._scheduler.run([Call(item, part, rules=tuple(rules))]))
         await asyncio.wait([task])
         for change in self._recorder.ledger.changes[before:]:
             if change.after is not None:  # what the user's own command wrote is theirs

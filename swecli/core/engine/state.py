@@ -195,8 +195,9 @@ class SessionState:
             case SessionStarted(mode=mode, model=model):
                 self.mode, self.model, self.started_seq = mode, model, event.seq
                 self.sandbox = None
-            case TurnStarted():
+            case TurnStarted(allowed=allowed):
                 self.turn, self.turn_open = event.turn, True
+                self.rules += tuple(Rule("allow", text, "session", FOR_THIS_TURN) for text in allowed)
                 self.waited, self.waits_since = 0.0, None
             case TurnEnded(outcome=outcome):
                 self.turn_open = self.step_open = False

@@ -153,7 +153,7 @@ class ToolCalls:
             self._end(call.item, part, "error", ToolOutcome(text, is_error=True, detail=_short(str(error))))
             return None
         self._recorder.emit(ItemCheckpointed(call.item, part, title))
-        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.note)
+        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.note, call.rules)
 
     def _context(self, item: str) -> ToolContext:
         workspace = self._services.workspace
@@ -266,7 +266,8 @@ class ToolCalls:
             self._said[call.item] = await self._after(call, outcome)
         self._sandbox.ran(ctx, call.effects)
         self._sandbox.publish()
-        for origin in _strangers(call, ctx, outcome):
+        files = self._services.extension_files
+        for origin in _strangers(call, (*ctx.roots, *map(Path, files.readable if files else ())), outcome):
             self._recorder.emit(UntrustedContent(call.item, origin))
         for changed in outcome.changed:
             self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
@@ -343,10 +344,11 @@ class ToolCalls:
         self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
 
 
-def _strangers(call: PreparedCall, ctx: ToolContext, outcome: ToolOutcome) -> tuple[str, ...]:
-    """Whose text the result brings: a host's, or that of files outside the workspace."""
+def _strangers(call: PreparedCall, known: Iterable[Path], outcome: ToolOutcome) -> tuple[str, ...]:
+    """Whose text the result brings: a host's, or that of files outside of the ``known`` folders."""
+    folders = tuple(known)
     host = (outcome.untrusted,) if outcome.untrusted else ()
-    outside = [path for path in call.effects.reads if not any(Path(path).is_relative_to(root) for root in ctx.roots)]
+    outside = [path for path in call.effects.reads if not any(Path(path).is_relative_to(root) for root in folders)]
     return (*host, *outside)
 
 

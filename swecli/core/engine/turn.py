@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import over_cap
@@ -13,6 +14,7 @@ from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.compaction import Compactions, report_cache_miss
 from swecli.core.engine.files import ChangedFiles, attach, words_of
 from swecli.core.engine.hooks import HookBlocked, SessionHooks
+from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import (
     AnswerCompleted,
@@ -44,6 +46,9 @@ from swecli.core.protocol.events import (
     TurnOutcome,
 )
 from swecli.core.protocol.messages import Message, TextPart, ToolResultPart
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.markdown_commands import Invocation
 
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
 CUT_LIMIT = 3
@@ -79,10 +84,14 @@ class Turn:
         offered: OfferedTools,
         item: str,
         mentions: Sequence[str] = (),
+        *,
+        invoking: Invoking,
+        news: ExtensionNews,
+        invocation: Invocation | None = None,
         mentionables: Callable[[], Sequence[Mentionable]] = tuple,
     ) -> None:
         """``item`` is the message that begins the turn, ``mentions`` are the files and ``mentionables`` that it
-        attaches."""
+        attaches. With an ``invocation`` the message is yet to be made of it."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
@@ -95,7 +104,10 @@ class Turn:
         self._offered = offered
         self._asking = Asking(services, recorder)
         self._item = item
-        self._mentions = mentions
+        self._mentions = mentions if invocation is None else invocation.mentions
+        self._invoking = invoking
+        self._news = news
+        self._invocation = invocation
         self._mentionables = mentionables
         self._account = StepAccount(services, recorder)
         self._changed = ChangedFiles(recorder, services.workspace.cwd, services.editor)
@@ -141,7 +153,11 @@ class Turn:
             return
         after = [ledger.entries[one] for one in ids[ids.index(self._item) + 1 :] if one in ledger.entries]
         if all(entry.kind in ("attachment", "note") for entry in after):
-            said = "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
+            said = (
+                self._invocation.title
+                if self._invocation is not None
+                else "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
+            )
             self._recorder.emit(Rewound(self._item, NOT_SENT, said))
             self._unmeasured = True
 
@@ -153,17 +169,19 @@ class Turn:
 
     async def _loop(self) -> TurnStopped:
         self._models.end_fallback()
+        await self._news.look()
+        if self._invocation is not None:
+            await self._invoke(self._invocation)
         await self._begin_hooks()
         await self._models.ready()
-        cwd = self._services.workspace.cwd
-        await attach(self._recorder, self._scheduler, self._mentions, cwd, self._client.info, self._mentionables())
+        await self._attach(self._mentions)
         while True:
             await self._screen_steering()
             steering = absorb_steering(self._recorder)
             if steering:
                 self._repeats.user_spoke()
                 words = [word for one in steering for word in words_of(one)]
-                await attach(self._recorder, self._scheduler, words, cwd, self._client.info, self._mentionables())
+                await self._attach(words)
             self._hooks.tell_model()
             self._check_caps()
             await self._offered.settle(self._client.info)
@@ -195,6 +213,10 @@ class Turn:
             if not calls and not self._goes_on(message) and not await self._hooks.stop(message.text):
                 return TurnStopped("done", _last_word(message))
 
+    async def _attach(self, words: Sequence[str]) -> None:
+        cwd, known = self._services.workspace.cwd, self._mentionables()
+        await attach(self._recorder, self._scheduler, words, cwd, self._client.info, known)
+
     async def _begin_hooks(self) -> None:
         ledger = self._recorder.ledger
         said = "".join(part.text for part in ledger.items[self._item].parts if isinstance(part, TextPart))
@@ -216,6 +238,16 @@ class Turn:
             except HookBlocked as blocked:
                 edit_queue(self._recorder, queued.id, None)
                 self._recorder.emit(Notice(f"A hook blocked your message: {blocked}", "warning", "hooks"))
+
+    async def _invoke(self, invocation: Invocation) -> None:
+        """Make the message of the call that begins the turn."""
+        if invocation.model:
+            self._models.lend(invocation.model)
+        try:
+            await self._invoking.send(self._item, invocation)
+        except NotInvoked as error:
+            outcome: TurnOutcome = "interrupted" if error.rejected else "error"
+            raise TurnStopped(outcome, str(error), "command") from error
 
     def _check_caps(self) -> None:
         limits = self._services.limits

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
 
@@ -127,6 +127,8 @@ class Connection:
         self._stale = asyncio.Event()
         """Set when the server says that it has other tools, prompts or resources."""
         self._server: StdioServer | None = None
+        self._refused_login = False
+        """Whether the newest answer at its address was a 401."""
         self._messages = 0
         self._worked = False
         self._running: dict[str, Asker] = {}
@@ -211,6 +213,7 @@ class Connection:
         Raises:
             ServerError: it could not be made.
         """
+        await asyncio.to_thread(import_module, "mcp")  # half a second, in which the screen must stay alive
         from mcp import MCPError
         from mcp_types import UNSUPPORTED_PROTOCOL_VERSION
 
@@ -261,6 +264,10 @@ class Connection:
         finally:
             self._client = None
 
+    async def _seen(self, response: httpx2.Response) -> None:
+        """The SDK does not tell the status of a refusal."""
+        self._refused_login = response.status_code == 401
+
     async def _explained(self, error: BaseException) -> ServerError | OSError:
         """The error as one that says what is wrong with the server."""
         import httpx2
@@ -271,8 +278,7 @@ class Connection:
             return error
         if isinstance(error, MCPError):
             reason = await self._refusal(error)
-            wants = re.search(r"\b401\b|unauthorized", reason, re.IGNORECASE)
-            return LoginNeeded("it wants a login") if wants else ServerError(reason)
+            return LoginNeeded("it wants a login") if self._refused_login else ServerError(reason)
         if isinstance(error, OAuthFlowError):
             return LoginNeeded(f"the login failed: {_one_line(error)}")
         if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code == 401:
@@ -308,7 +314,7 @@ class Connection:
                 missing = error.filename or definition.command
                 raise ServerError(f"{missing} was not found") from error
             return
-        async with _http(definition, await self._watcher.authorisation(self)) as streams:
+        async with _http(definition, await self._watcher.authorisation(self), self._seen) as streams:
             yield streams
 
     async def _follow(self, client: Client) -> None:
@@ -495,7 +501,9 @@ def _quiet() -> None:
 
 
 @asynccontextmanager
-async def _http(definition: ServerDefinition, auth: httpx2.Auth | None) -> AsyncGenerator[TransportStreams]:
+async def _http(
+    definition: ServerDefinition, auth: httpx2.Auth | None, seen: Callable[[httpx2.Response], Awaitable[None]]
+) -> AsyncGenerator[TransportStreams]:
     from mcp.shared._httpx_utils import create_mcp_http_client
 
     streams: AbstractAsyncContextManager[Any]
@@ -512,6 +520,7 @@ async def _http(definition: ServerDefinition, auth: httpx2.Auth | None) -> Async
         create_mcp_http_client(headers=dict(definition.headers), auth=auth) as client,
         streamable_http_client(definition.url, http_client=client) as found,
     ):
+        client.event_hooks = {"response": [seen]}
         yield found
 
 

@@ -154,7 +154,8 @@ class ItemCompleted(Tagged, frozen=True, tag="item_completed"):
     """Terminal event of an item. ``parts`` is its final content.
 
     User items: their text and images; one named "shell" is the user's own ``!command``, with a
-    ``TerminalBlock`` to show and the text that joins the context. Text and reasoning: the one part; ``detail`` is why
+    ``TerminalBlock`` to show and the text that joins the context; one named "command" is a call of a Markdown command
+    or skill, whose title is what was typed. Text and reasoning: the one part; ``detail`` is why
     it broke off, if it did. Tool calls: the one
     ``ToolResultPart`` (the call itself is in the checkpoint). ``blocks`` is what a person sees, ``detail``
     one short phrase of result ("15 matches in 4 files", "+3 -1", "exit 1").
@@ -318,6 +319,14 @@ TurnOutcome = Literal["done", "interrupted", "blocked", "limit", "error"]
 NoticeLevel = Literal["info", "warning", "error"]
 
 
+class ListedCommand(Struct, frozen=True):
+    """A Markdown command, or a skill that users may call. ``arguments`` is a hint such as ``[file]``."""
+
+    name: str
+    description: str = ""
+    arguments: str = ""
+
+
 class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """First event of a session, and again at each resume (``resumed`` set)."""
 
@@ -331,12 +340,16 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """What the model is told about date, directory and platform; it goes in front of the first user message."""
     address: str = ""
     """Base URL where the model is asked; empty where that is its provider's own, or not known."""
+    commands: tuple[ListedCommand, ...] = ()
+    """Markdown commands and skills that ``invoke`` calls, as they are at the start."""
 
 
 class TurnStarted(Tagged, frozen=True, tag="turn_started"):
     """The user's message is accepted and work on it begins. ``item`` is the user item that opened it."""
 
     item: str
+    allowed: tuple[str, ...] = ()
+    """Permission rules that allow something in this turn: those of the command that the user began it with."""
 
 
 class StepStarted(Tagged, frozen=True, tag="step_started"):
@@ -466,6 +479,8 @@ class Queued(Struct, frozen=True):
     steer: bool = False
     images: tuple[ImagePart, ...] = ()
     mentions: tuple[str, ...] | None = None
+    invokes: bool = False
+    """``text`` is a call of a Markdown command or skill."""
 
 
 class QueueChanged(Tagged, frozen=True, tag="queue_changed"):

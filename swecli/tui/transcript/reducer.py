@@ -270,7 +270,7 @@ def _session(reducer: Reducer, event: Event, body: SessionStarted) -> None:
 def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
     match body.kind:
         case "user":
-            reducer.put(UserBlock(body.item))
+            reducer.put(UserBlock(body.item, title=body.title if body.name == "command" else ""))
         case "text":
             reducer.put(AnswerBlock(body.item))
         case "reasoning":

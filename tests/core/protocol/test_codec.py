@@ -118,7 +118,9 @@ STORED = Path(__file__).parents[2] / "data" / "stored-protocol.tsv"
 LATER = {
     "permission_requested": {"rules", "rule_note", "danger", "acceptable"},
     "sandbox_changed": {"contains"},
+    "session_started": {"commands"},
     "turn_ended": {"waited"},
+    "turn_started": {"allowed"},
 }
 """Fields that events have got since; they are written with what says nothing."""
 
