@@ -416,7 +416,8 @@ def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, s
 def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
     """What brings tools into the session. Where nothing is configured nothing is imported."""
     configured = (
-        bool(startup.loaded.settings.mcp)
+        bool(options.servers)
+        or bool(startup.loaded.settings.mcp)
         or (startup.paths.config / OWN_SERVERS).exists()
         or (startup.trust.trusts and (options.cwd / PROJECT_SERVERS).exists())
     )
