@@ -35,7 +35,7 @@ from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
-from swecli.core.engine.agent_profiles import BUILT_IN, AgentProfile
+from swecli.core.engine.agent_profiles import AgentProfile
 from swecli.core.engine.services import Extension, ModelFactory, Services, SubagentOptions, TurnLimits, Workspace
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.git_files import git_facts
@@ -305,7 +305,7 @@ def build_services(
     if any(skill.for_model for skill in skills.values()):
         own.append(SkillTool(lambda: files.now.skills))
     if settings.subagents.enabled:
-        told = {one.name: one.description for one in (*BUILT_IN, *files.now.profiles.values())}
+        told = {one.name: one.description for one in files.profiles.values()}
         own.append(TaskTool(lambda: sorted(told.items())))
     registry = ToolRegistry(own)
     texts = PromptTexts(
@@ -374,20 +374,14 @@ def build_services(
 
 
 def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentProfile]:
-    """The profiles as they are now, with the tools that they come to in this session; a file may take the place of one
-    that came with swecli."""
+    """The profiles as they are now, with the tools that they come to in this session."""
     from swecli.core.extensions.profiles import resolve_profile
 
-    found = [profile for profile in BUILT_IN if profile.name not in files.now.profiles]
-    for profile in files.now.profiles.values():
-        limited = profile.tools is not None or profile.disallowed
-        made = resolve_profile(profile, tools=registry.names(), mode="auto")
-        tools = made.tools if limited else None
-        found.append(
-            AgentProfile(
-                profile.name, profile.description, profile.prompt, tools, model=profile.model, mode=profile.mode
-            )
-        )
+    found: list[AgentProfile] = []
+    for one in files.profiles.values():
+        made = resolve_profile(one, tools=registry.names(), mode="auto")
+        tools = (*made.tools, *made.missing) if one.tools is not None or one.disallowed else None
+        found.append(AgentProfile(one.name, one.description, one.prompt, tools, model=one.model, mode=one.mode))
     return found
 
 

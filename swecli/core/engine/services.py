@@ -14,7 +14,7 @@ from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.prompt import PromptTexts
-from swecli.core.engine.agent_profiles import BUILT_IN, AgentProfile
+from swecli.core.engine.agent_profiles import AgentProfile
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
@@ -273,7 +273,7 @@ class Services:
     tools_wait: float = 30.0
     """Seconds that a request waits for expected tools."""
     subagents: SubagentOptions = SubagentOptions()
-    profiles: Callable[[], Sequence[AgentProfile]] = lambda: BUILT_IN
+    profiles: Callable[[], Sequence[AgentProfile]] = tuple
     """The agents that a task can be given to, as they are now."""
     context_for: Callable[[ToolRegistry, str], ContextManager] = agent_context
     """The context of a subagent with these tools, which is told this besides what every agent is told."""
