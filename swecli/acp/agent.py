@@ -15,9 +15,6 @@ from acp.schema import (
     AgentCapabilities,
     AuthenticateResponse,
     AuthMethodAgent,
-    AvailableCommand,
-    AvailableCommandInput,
-    AvailableCommandsUpdate,
     ClientCapabilities,
     CloseSessionResponse,
     ForkSessionResponse,
@@ -39,7 +36,6 @@ from acp.schema import (
     SetSessionConfigOptionResponse,
     SetSessionModeResponse,
     TerminalAuthMethod,
-    UnstructuredCommandInput,
 )
 
 from swecli import __version__
@@ -57,7 +53,7 @@ from swecli.acp.files import ClientFiles
 from swecli.acp.options import MODE, BadChoice, modes
 from swecli.acp.prompts import BadPrompt, read_prompt
 from swecli.acp.words import clean, one_line
-from swecli.commands.registry import COMMANDS
+from swecli.commands.registry import COMMANDS, commands_of
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.events import Mode
 from swecli.core.workspace.text_file import usable_folder
@@ -73,24 +69,6 @@ MOST_OPEN = 16
 """Sessions that are open at once. One more closes the one that was idle longest; it opens again when it is asked."""
 PAGE = 50
 LOGIN = "--login"
-WITH_SCREEN = frozenset(
-    (
-        "clear",
-        "config",
-        "copy",
-        "find",
-        "help",
-        "keys",
-        "login",
-        "logout",
-        "permissions",
-        "quit",
-        "resume",
-        "theme",
-        "vim",
-    )
-)
-"""Commands that are not offered: they need swecli's own screen, or the editor has its own way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +276,9 @@ class SwecliAgent:
         self._used(session_id)
         model = conversation.session.view.model
         try:
-            said = read_prompt(prompt, images=model.images if model is not None else None)
+            slash = prompt and getattr(prompt[0], "text", "").lstrip().startswith("/")
+            known = commands_of(conversation.session) if slash else COMMANDS
+            said = read_prompt(prompt, images=model.images if model is not None else None, commands=known)
         except BadPrompt as error:
             raise RequestError(INVALID_PARAMS, str(error)) from None
         return await conversation.prompt(said)
@@ -393,8 +373,7 @@ class SwecliAgent:
     def _introduce(self, conversation: Conversation) -> None:
         """Tell the client what it needs to know of a session that it knows."""
         if self._open.get(conversation.id) is conversation:
-            update = AvailableCommandsUpdate(session_update="available_commands_update", available_commands=commands())
-            conversation.known(update)
+            conversation.known()
 
     async def _started(self, options: LaunchOptions, files: EditorFiles | None = None) -> Session:
         try:
@@ -445,16 +424,3 @@ class SwecliAgent:
         conversation = self._open.pop(session_id)
         self._launched.pop(session_id, None)
         await conversation.close()
-
-
-def commands() -> list[AvailableCommand]:
-    """The slash commands that work in an editor."""
-    return [
-        AvailableCommand(
-            name=each.name,
-            description=each.summary,
-            input=AvailableCommandInput(root=UnstructuredCommandInput(hint=each.arguments)) if each.arguments else None,
-        )
-        for each in COMMANDS
-        if each.name not in WITH_SCREEN
-    ]

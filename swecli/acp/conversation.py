@@ -12,6 +12,8 @@ from acp import RequestError
 from acp.interfaces import Client
 from acp.schema import (
     AcceptElicitationResponse,
+    AvailableCommand,
+    AvailableCommandInput,
     AvailableCommandsUpdate,
     ClientCapabilities,
     ConfigOptionUpdate,
@@ -21,6 +23,7 @@ from acp.schema import (
     ToolCallProgress,
     ToolCallStart,
     ToolCallUpdate,
+    UnstructuredCommandInput,
     Usage,
 )
 from pydantic import ValidationError
@@ -43,9 +46,9 @@ from swecli.acp.asking import (
 from swecli.acp.options import Choices
 from swecli.acp.prompts import Said
 from swecli.acp.updates import Update, Updates, blocks_text, message, notice_text, tool_text
-from swecli.acp.words import one_line
+from swecli.acp.words import clean, one_line
 from swecli.commands.base import run_command
-from swecli.commands.registry import Invocation, UnknownCommand, command_table
+from swecli.commands.registry import Invocation, UnknownCommand, command_table, commands_of
 from swecli.core.protocol.commands import Answer, CarryOut, Interrupt, Submit
 from swecli.core.protocol.events import (
     MAIN,
@@ -134,6 +137,7 @@ class Conversation:
         self._titled = session.view.totals.turns > 0
         self._refused: set[str] = set()
         """Rules that the user does not want to be asked about again in this session."""
+        self._commands: list[AvailableCommand] = []
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._plan_question: asyncio.Task[Any] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -157,12 +161,12 @@ class Conversation:
         await asyncio.wait((caught, self._follower), return_when=asyncio.FIRST_COMPLETED)
         caught.cancel()
 
-    def known(self, commands: AvailableCommandsUpdate) -> None:
+    def known(self) -> None:
         """The client knows the session: tell it of the commands, of the models, and of what happens."""
 
         async def tell() -> None:
             with suppress(ConnectionError):
-                await self._tell(commands)
+                await self._tell_commands()
                 self._known.set()
                 if await self._choices.look():
                     await self.tell_options()
@@ -249,6 +253,14 @@ class Conversation:
             await self._tell(message(text))
         else:
             self._held.append(text)
+
+    async def _tell_commands(self) -> None:
+        """Tell the client of the slash commands, where it does not know them yet."""
+        offered = available_commands(self.session)
+        if offered != self._commands:
+            self._commands = offered
+            update = AvailableCommandsUpdate(session_update="available_commands_update", available_commands=offered)
+            await self._tell(update)
 
     async def tell_options(self) -> None:
         options = await self._choices.options()
@@ -346,7 +358,9 @@ class Conversation:
             async with self._lock:
                 if prompt.cancelled:
                     return PromptResponse(stop_reason="cancelled")
-                return await self._carry_out(said, prompt)
+                response = await self._carry_out(said, prompt)
+                await self._tell_commands()
+                return response
         finally:
             self._prompts.remove(prompt)
 
@@ -361,7 +375,9 @@ class Conversation:
             for text in held:
                 await self._tell(message(text))
             if isinstance(said.command, Invocation):
-                await self._run(said.command)
+                turn = await self._run(said.command)
+                if turn.ended.done():
+                    return await self._response(turn.ended.result(), turn.stop, prompt)
             return PromptResponse(stop_reason="cancelled" if prompt.cancelled else "end_turn")
         # What was held follows the submit, so that a cancel in between finds the turn.
         turn = self._open_turn(said.message)
@@ -449,10 +465,12 @@ class Conversation:
 
     # --- slash commands ---
 
-    async def _run(self, found: Invocation) -> None:
+    async def _run(self, found: Invocation) -> _Turn:
+        """Run a command. It may begin a turn; then the result is that turn, and it has ended."""
+        self._turn = turn = _Turn(asyncio.get_running_loop().create_future())
         if found.command.name == "help":
-            await self._tell(message(blocks_text((command_table(),))))
-            return
+            await self._tell(message(blocks_text((command_table(commands_of(self.session)),))))
+            return turn
         self._in_command = True
         result = await run_command(found.command, self.session, found.arguments)
         blocks = result.blocks or result.instead
@@ -467,6 +485,7 @@ class Conversation:
             self.session.send(result.offer.command)
         await self._settled()
         self._in_command = False
+        return turn
 
     async def _settled(self) -> None:
         """Wait until the session does nothing, and all that it did has been told."""
@@ -474,6 +493,41 @@ class Conversation:
         while (self.session.view.busy or self._telling or seen != self._seen) and not self._follower.done():
             seen = self._seen
             await asyncio.wait((self._follower,), timeout=SETTLE_SECONDS)
+
+
+WITH_SCREEN = frozenset(
+    (
+        "clear",
+        "config",
+        "copy",
+        "find",
+        "help",
+        "keys",
+        "login",
+        "logout",
+        "permissions",
+        "quit",
+        "resume",
+        "theme",
+        "vim",
+    )
+)
+"""Commands that are not offered: they need swecli's own screen, or the editor has its own way."""
+
+
+def available_commands(session: Session) -> list[AvailableCommand]:
+    """The slash commands that work in an editor."""
+    return [
+        AvailableCommand(
+            name=clean(each.name),
+            description=clean(each.summary),
+            input=AvailableCommandInput(root=UnstructuredCommandInput(hint=clean(each.arguments)))
+            if each.arguments
+            else None,
+        )
+        for each in commands_of(session)
+        if each.name not in WITH_SCREEN
+    ]
 
 
 def no_model(why: str = "") -> RequestError:

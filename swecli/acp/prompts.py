@@ -19,7 +19,8 @@ from acp.schema import (
     TextContentBlock,
 )
 
-from swecli.commands.registry import Invocation, UnknownCommand, parse
+from swecli.commands.base import SlashCommand
+from swecli.commands.registry import COMMANDS, Invocation, UnknownCommand, parse
 from swecli.core.context_management.prompts import harmless
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.messages import ImagePart
@@ -47,7 +48,9 @@ class Said:
     left_out: tuple[str, ...] = ()
 
 
-def read_prompt(blocks: Sequence[ContentBlock], *, images: bool | None = None) -> Said:
+def read_prompt(
+    blocks: Sequence[ContentBlock], *, images: bool | None = None, commands: Sequence[SlashCommand] = COMMANDS
+) -> Said:
     """What the user says. ``images``: whether the model can see, None where nobody knows.
 
     Raises:
@@ -93,7 +96,7 @@ def read_prompt(blocks: Sequence[ContentBlock], *, images: bool | None = None) -
     if not text.strip() and not pictures and not behind and not links:
         raise BadPrompt("the prompt is empty")
     only_text = len(typed) == len(blocks)
-    command = parse(text) if only_text else None
+    command = parse(text, commands) if only_text else None
     mentions = tuple(dict.fromkeys([*mentioned("".join(typed)), *links]))
     whole = "\n\n".join((text.strip("\n") or "See the attachment.", *behind))
     return Said(Submit(whole, tuple(pictures), mentions), command, tuple(left_out))

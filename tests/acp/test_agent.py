@@ -288,6 +288,20 @@ async def test_slash_commands_run_and_unknown_ones_are_named(tmp_path: Path, mon
         assert made.editor.of("current_mode_update")[-1].current_mode_id == "accept-edits"
 
 
+async def test_a_command_of_the_project_begins_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = '[[step]]\ntext = "Greeted."\nexpect = { request = ["Say hello to Ada."] }\n'
+    folder = tmp_path / "project" / ".swecli" / "commands"
+    folder.mkdir(parents=True)
+    (folder / "greet.md").write_text("---\ndescription: Greets somebody\n---\nSay hello to $ARGUMENTS.\n")
+    async with bench(tmp_path, monkeypatch, script, trust="session") as made:
+        await made.editor.until(lambda: bool(made.editor.of("available_commands_update")))
+        offered = made.editor.of("available_commands_update")[0].available_commands
+        assert [each.description for each in offered if each.name == "greet"] == ["Greets somebody"]
+        answer = await made.prompt("/greet Ada")
+        assert (answer.stop_reason, made.editor.said()) == ("end_turn", "Greeted.")
+        assert answer.usage is not None
+
+
 QUESTION = """
 [[step]]
 [[step.call]]
