@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 from pathlib import Path
 
@@ -47,6 +48,7 @@ async def test_outputs_leave_memory_and_come_back(tmp_path: Path, monkeypatch: p
                         break
             event = None
             only = tracemalloc.Filter(inclusive=True, filename_pattern=command_output.__file__)
+            gc.collect()
             statistics = tracemalloc.take_snapshot().filter_traces([only]).statistics("filename")
         finally:
             tracemalloc.stop()

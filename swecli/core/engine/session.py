@@ -403,6 +403,7 @@ class Session:
         self._outer = outer
         self._environment = ""
         self._closed = False
+        self._continues = bool(history)
         self._prompts: dict[str, tuple[PromptTemplate, ...]] = {}
         self._mentionables: dict[str, tuple[Mentionable, ...]] = {}
         self._work = Work(self._ended)
@@ -449,7 +450,7 @@ class Session:
 
         ``environment`` is what the model is told about date and place, once per session.
         """
-        resumed = self._recorder.state.started_seq > 0
+        resumed = self._continues
         self._environment = environment
         for body in recover(self._recorder.ledger, self._recorder.state):
             self._recorder.emit(body)

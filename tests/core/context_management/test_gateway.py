@@ -109,6 +109,7 @@ def test_nothing_else_sends_requests() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "stream"
         if len(node.args) == 1  # httpx takes a method and an address
+        if not (isinstance(node.func.value, ast.Name) and node.func.value.id == "self")  # the library's own
     }
     assert senders == {"core/context_management/gateway.py"}
 

@@ -9,6 +9,7 @@ from swecli.core.llm.script import parse_script
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.protocol.commands import Compact, SetMode, UndoCompaction
 from swecli.core.protocol.events import CacheBreak, CompactionCompleted, CompactionUndone
+from swecli.figures import percent
 from tests.core.engine.support import Bench, bench, call, until
 from tests.support.prefix_cache import CachedModel, PrefixCache, provider_tokens
 
@@ -62,7 +63,7 @@ async def test_a_long_session_is_read_from_the_cache(tmp_path: Path) -> None:
         text = cache_text(b.session.view)
         assert "No misses." in text
         newest = model.charges[-1]
-        assert f"{newest.share * 100:.1f} % of the last request" in text
+        assert f"{percent(newest.share)} of the last request" in text
 
 
 async def test_each_miss_is_told_with_its_cause(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ async def test_the_danger_of_a_deletion_is_one_clause_with_how_much(tmp_path: Pa
     async with bench(step(command), tmp_path, tools=(RunCommand(),), policy=POLICY) as b:
         b.send(Submit("go"))
         asked = await b.asked()
-        assert asked.danger == "deletes 3 files in 1 folder, 12 bytes"
+        assert asked.danger == "deletes 3 files; /undo can't restore it: checkpoints are off"
         assert not any("bytes" in fact for fact in asked.facts)
         b.allow(asked, "reject")
         await ended(b)
