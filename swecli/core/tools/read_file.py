@@ -242,14 +242,20 @@ class ReadFile(Tool[ReadFileParams]):
 
         def read(stop: Callable[[], bool]) -> ToolOutcome:
             try:
-                return _read(path, params, stop)
+                return read_page(path, params, stop)
             except OSError as error:
                 raise explained(error, path, ctx) from error
 
         return await reading(read)
 
 
-def _read(path: Path, params: ReadFileParams, stop: Callable[[], bool]) -> ToolOutcome:
+def read_page(path: Path, params: ReadFileParams, stop: Callable[[], bool] = lambda: False) -> ToolOutcome:
+    """What the model is shown of a file.
+
+    Raises:
+        ToolError: there is no such line, or it is too far into a large file.
+        OSError: the file can't be read.
+    """
     with open_regular(path) as (descriptor, status):
         head = os.read(descriptor, 8_192)
         os.lseek(descriptor, 0, os.SEEK_SET)

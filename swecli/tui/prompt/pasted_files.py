@@ -1,49 +1,12 @@
-"""What a text or an image takes of the context window, told before it is sent."""
+"""Pastes that are kept as files, so that only their paths are sent."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from swecli.core.atomic_text import make_private
-from swecli.figures import portion, tokens
-
-SAMPLE = 30_000
-"""Characters of each of three parts by which a long text is judged, so that a paste of any size takes no time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """``window`` is what a request may have, in tokens, 0 while that is unknown; ``used`` is what it has already."""
-
-    tokens: int
-    window: int
-    used: int = 0
-
-    @property
-    def share(self) -> float:
-        return self.tokens / self.window if self.window > 0 else 0.0
-
-    @property
-    def fits(self) -> bool:
-        return self.window <= 0 or self.used + self.tokens <= self.window
-
-    @property
-    def shown(self) -> str:
-        count = f"~{tokens(self.tokens)} tokens"
-        if self.window <= 0:
-            return count
-        if self.share > 1:
-            return f"{count}, more than the window"
-        return f"{count}, {portion(self.share)} of the window"
-
-
-def weigh(text: str, images: int, window: int, used: int = 0) -> Weight:
-    from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator, sampled  # after the first frame
-
-    return Weight(sampled(text, PieceEstimator().count, SAMPLE, 3) + images * IMAGE_TOKENS, window, used)
 
 
 def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> str:
