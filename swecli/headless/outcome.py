@@ -14,18 +14,22 @@ from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult, Screen, run_command
 from swecli.commands.registry import Invocation, UnknownCommand, command_table, parse
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
+    ContextMeasured,
     Event,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
     ItemStarted,
+    ModelChanged,
     ModelResponded,
     Notice,
     PermissionRequested,
     PermissionResolved,
     QuestionAnswered,
     QuestionAsked,
+    SessionStarted,
     StepEnded,
     StepStarted,
     TurnEnded,
@@ -120,7 +124,9 @@ class Outcome:
     """Feed it every event of the run, in order."""
 
     def __init__(self) -> None:
-        self.session = ""
+        self.session = self.model = ""
+        self.budget: Budget | None = None
+        """The newest measure of the context."""
         self.turns = 0
         self.steps = 0
         self._ended_steps = 0
@@ -196,7 +202,13 @@ class Outcome:
                 self.stop = None
                 self.turns += 1
                 self._new_step()
+            case SessionStarted(model=model) | ModelChanged(model=model):
+                self.model = model
+            case ContextMeasured(budget=budget) if event.agent == "main":
+                self.budget = budget
             case StepStarted(budget=budget):
+                if event.agent == "main":
+                    self.budget = budget
                 self.steps += budget.level != "block"  # for which nothing was asked
                 self._new_step()
             case ModelResponded(stop=stop) if event.agent == "main":
