@@ -194,13 +194,17 @@ class Actions:
         if self._screen.dock.panel is not picker:
             self.flash("Answer the model's question first")
 
-    async def ask_large(self, weight: Weight, *, pastes: bool, mentions: bool) -> str:
+    async def ask_large(self, weight: Weight, *, pastes: bool, mentions: int) -> str:
         """What to do with a large message: "send", "keep" only paths of what it brings, or "cancel"."""
         from swecli.tui.dock.picker import Choice
 
         choices = [Choice("send", "Send it as it is", "all of it goes to the model")] if weight.fits else []
         if pastes or mentions:
-            keep = "Keep it as a file, send its path" if pastes else "Send only the path"
+            keep = (
+                "Keep it as a file, send its path"
+                if pastes
+                else f"Send only the {'path' if mentions == 1 else 'paths'}"
+            )
             choices.append(Choice("keep", keep, "the model reads the parts that it needs"))
         choices.append(Choice("cancel", "Cancel", "back into the prompt"))
         fits = "" if weight.fits else ": too large to send"

@@ -170,7 +170,7 @@ class InputController:
         if not message.pastes and not message.images and not words:
             return as_it_is
         weighed = await self._session.weigh_mentions(words)
-        attaches = any(mention.tokens for mention in weighed)
+        attaches = sum(mention.tokens > 0 for mention in weighed)
         from swecli.core.engine.message_weight import all_of
 
         weight = all_of(self._session.weigh(message.text, len(message.images)), weighed)
